@@ -162,7 +162,7 @@ describe("edits that are not saved", () => {
     moveDraft("wave", "greeting");
     vi.resetModules();
     const again = await import("../src/drafts");
-    expect(again.drafts.value["greeting"]).toMatchObject({ steps, undone: [], version: 2 });
+    expect(again.adoptDraft("greeting")).toMatchObject({ steps, undone: [], version: 2 });
     expect([again.isUnsaved("greeting"), again.isUnsaved("wave")]).toEqual([true, false]);
     again.dropDraft("greeting");
     expect(again.drafts.value).toEqual({});
@@ -173,8 +173,36 @@ describe("edits that are not saved", () => {
     expect(drafts.value).toEqual({});
     expect(parsed('{"a":{"steps":[{"op":1}],"undone":[],"version":1,"at":1},"b":3}')).toEqual({});
     for (const broken of [null, "", "[]", "null", "{", "7"]) expect(parsed(broken)).toEqual({});
-    const draft = (at: number) => ({ steps, undone: [], version: 1, at });
+    const draft = (at: number) => ({ steps, undone: [], version: 1, at, take: "wave", tab: "t" });
     expect(Object.keys(newest({ a: draft(1), b: draft(3), c: draft(2) }, 2))).toEqual(["b", "c"]);
+  });
+  it("of two tabs do not overwrite each other, and the draft of a closed tab is taken over", async () => {
+    const first = await import("../src/drafts");
+    vi.resetModules();
+    const second = await import("../src/drafts"); // another tab: the same storage, another name
+    expect(first.TAB).not.toBe(second.TAB);
+    const other = [{ op: "mirror" }] as const;
+    first.keepDraft("wave", { steps, undone: [] }, 1);
+    second.keepDraft("wave", { steps: other, undone: [] }, 1);
+    second.keepDraft("bow", { steps: [], undone: [] }, 1);
+    vi.resetModules();
+    const third = await import("../src/drafts");
+    expect(third.isUnsaved("wave")).toBe(true);
+    expect(third.isUnsavedHere("wave")).toBe(false);
+    const mine = third.adoptDraft("wave");
+    expect(mine?.tab).toBe(third.TAB);
+    const left = third.otherDraft("wave", mine ?? { steps: [], undone: [] });
+    expect([mine?.steps, left?.steps].map((each) => each?.[0]?.op).sort()).toEqual(["mirror", "reverse"]);
+    // A tab that is done, and one that never did anything, take nothing from the others.
+    third.keepDraft("wave", { steps: [], undone: [] }, 1);
+    expect(third.isUnsavedHere("wave")).toBe(false);
+    expect(third.otherDraft("wave", { steps: [], undone: [] })?.steps).toEqual(left?.steps);
+    expect(first.otherDraft("wave", { steps, undone: [] })).toBeNull(); // it has not read the storage since
+  });
+  it("of an older page are read by the names of their takes", async () => {
+    const { parsed } = await import("../src/drafts");
+    const old = JSON.stringify({ wave: { steps, undone: [], version: 3, at: 1 } });
+    expect(Object.values(parsed(old))).toEqual([{ steps, undone: [], version: 3, at: 1, take: "wave", tab: "" }]);
   });
   it("are known to be lost with the page where the browser keeps nothing", async () => {
     const { keepDraft, keeps } = await import("../src/drafts");

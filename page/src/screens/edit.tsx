@@ -1,26 +1,31 @@
 /** Screen 4: a take on a time line, tools, checks, and a preview before anything moves. */
 
 import { useEffect, useMemo } from "preact/hooks";
-import { isUnsaved } from "../drafts";
+import { ApiError } from "../api";
+import { dropDraft, drafts, isUnsaved } from "../drafts";
 import { freeName, hundredths, joint as jointName, partly, picture, seconds, sentence } from "../format";
 import { focusOf } from "../keys";
 import { Icon } from "../parts/icons";
 import { PlayTip } from "../parts/play-tip";
 import { TimeLine, zoomKey } from "../parts/timeline";
 import { Tools } from "../parts/tools";
-import { attempt, can, go, limbs, loadTakes, pointed, question, ready, stranger, takes } from "../store";
+import { attempt, can, go, limbs, loadTakes, pointed, question, ready, stranger, takes, takesKnown } from "../store";
 import { TEXTS } from "../texts";
 import type { Finding } from "../types";
 import { folded, remedy } from "../wording";
 import {
   askForMark,
+  askToDropElsewhere,
   askToRename,
   askToRevert,
   chooseVersion,
+  deleted,
   describe,
   edited,
+  elsewhere,
   following,
   history,
+  newerVersion,
   opened,
   play,
   playhead,
@@ -34,6 +39,7 @@ import {
   seek,
   stopPreview,
   strange,
+  takeElsewhere,
   undoStep,
   unsaved,
   versions,
@@ -43,6 +49,42 @@ import {
 
 const T = TEXTS.edit;
 const MAX_FINDINGS = 6;
+
+/** Edits of takes that were deleted: they can still be opened and saved as new takes. */
+function Orphans() {
+  const names = new Set(takes.value.map(({ name }) => name));
+  const left = Object.values(drafts.value).filter(({ take, steps }) => steps.length && !names.has(take));
+  if (!takesKnown.value || !left.length) return null;
+  const askToDrop = ({ take, tab, steps }: (typeof left)[number]): void => {
+    question.value = {
+      title: T.draft.revertTitle(steps.length),
+      message: T.draft.otherWords,
+      confirm: T.draft.revert,
+      danger: true,
+      then: () => dropDraft(take, tab),
+    };
+  };
+  return (
+    <section class="card" aria-labelledby="orphans-title" data-testid="orphans">
+      <h2 id="orphans-title">{T.draft.orphans}</h2>
+      <p class="muted">{T.draft.orphansWords}</p>
+      <ul class="list">
+        {left.map((each) => (
+          <li key={`${each.tab} ${each.take}`} class="item">
+            <button type="button" class="item-main pick" onClick={() => go("edit", each.take)}>
+              <span class="item-words">
+                <span class="item-name">{each.take}</span> <span class="muted">{T.draft.count(each.steps.length)}</span>
+              </span>
+            </button>
+            <button type="button" class="button quiet" onClick={() => askToDrop(each)}>
+              {T.draft.revert}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
 
 function Choose() {
   useEffect(() => void loadTakes(), []);
@@ -202,6 +244,27 @@ function Marks() {
   );
 }
 
+/** Edits of another tab, which this one does not have. */
+function Elsewhere() {
+  const other = elsewhere.value;
+  if (!other) return null;
+  const busy = history.value.steps.length > 0;
+  return (
+    <div data-testid="elsewhere">
+      <p>{T.draft.other(other.steps.length)}</p>
+      {busy && <p class="muted">{T.draft.otherFirst}</p>}
+      <div class="row wrap">
+        <button type="button" class="button" disabled={busy || working.value} onClick={takeElsewhere}>
+          {T.draft.otherTake}
+        </button>
+        <button type="button" class="button quiet" onClick={askToDropElsewhere}>
+          {T.draft.revert}
+        </button>
+      </div>
+    </div>
+  );
+}
+
 function Steps() {
   const { steps } = history.value;
   return (
@@ -229,6 +292,7 @@ function Steps() {
           ))}
         </ol>
       )}
+      <Elsewhere />
     </section>
   );
 }
@@ -240,7 +304,10 @@ export function EditScreen() {
         <p class="muted">{T.working}</p>
       </section>
     ) : (
-      <Choose />
+      <>
+        <Choose />
+        <Orphans />
+      </>
     );
   }
   return (
@@ -273,16 +340,32 @@ function useKeys(): void {
   }, []);
 }
 
-/** Save under a name; one that exists gets a new version, if that is wanted. */
+/** Save under a name; one that exists gets a new version, if that is wanted. Nothing replaces what is not known. */
 async function saveAs(name: string): Promise<void> {
   await loadTakes();
-  if (!takes.value.some((each) => each.name === name)) return save(name);
+  const known = takes.value.find((each) => each.name === name);
+  try {
+    if (!known) return await save(name, 0);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.kind !== "name-taken") throw error;
+    return saveAs(name); // it was made by another page at this moment
+  }
+  const newer = name === opened.value ? newerVersion() : null;
   question.value = {
     title: T.versionTitle(name),
-    message: T.versionWords,
+    message: `${newer ? `${T.versionNewer(newer)} ` : ""}${T.versionWords}`,
     confirm: T.versionConfirm,
-    then: () => attempt(() => save(name)),
+    then: () => attempt(() => saveVersion(name, known.versions.at(-1) ?? known.version)),
   };
+}
+
+async function saveVersion(name: string, over: number): Promise<void> {
+  try {
+    await save(name, over);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.kind !== "changed-take") throw error;
+    await saveAs(name); // another page has saved a version since: the person decides again
+  }
 }
 
 /** Which version of the take is edited, where there are several. */
@@ -351,6 +434,11 @@ export function EditDock({ inert }: { inert: boolean }) {
           {unsaved.value && (
             <span class="chip warn" data-testid="unsaved" title={T.draft.kept}>
               {T.draft.unsaved}
+            </span>
+          )}
+          {deleted.value && (
+            <span class="chip bad" data-testid="deleted" title={T.draft.deletedWords}>
+              {T.draft.deleted}
             </span>
           )}
           <Version now={made.version} />

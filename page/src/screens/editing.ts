@@ -2,7 +2,7 @@
 
 import { batch, computed, effect, signal } from "@preact/signals";
 import { api } from "../api";
-import { drafts, dropDraft, isUnsaved, keepDraft, keeps } from "../drafts";
+import { adoptDraft, drafts, dropDraft, isUnsavedHere, keepDraft, keeps, otherDraft } from "../drafts";
 import { degrees, hundredths, joint as jointName, seconds } from "../format";
 import { done, type History, NOTHING_DONE, redo, undo } from "../history";
 import { rowAt } from "../interpolate";
@@ -27,6 +27,7 @@ import {
   statusAt,
   stranger,
   takes,
+  takesKnown,
 } from "../store";
 import { TEXTS } from "../texts";
 import { isPart, LOOKS_CLOSER, panned, showing, type Span, within, zoomed } from "../timeline";
@@ -116,6 +117,13 @@ const LEAST_HZ = 25;
 /** Whether somebody chose the version; without that it is the newest. */
 let chosen = false;
 let asked = 0;
+/** What is being worked out: the next step, undo or redo goes on from there, not from what is still shown. */
+let wanted: { take: string; history: History; version: number | undefined } | null = null;
+
+/** The history with what is still being worked out. */
+function newestHistory(): History {
+  return wanted && wanted.take === opened.peek() ? wanted.history : history.peek();
+}
 
 /**
  * Ask what the steps make of a version of the take; the answer to the newest question counts. The version
@@ -125,11 +133,12 @@ let asked = 0;
 async function apply(
   take: string,
   next: History,
-  version = edited.peek()?.version,
+  version = wanted?.take === take ? wanted.version : edited.peek()?.version,
   keyframesThen: JointKeyframe[] | null = null,
 ): Promise<boolean> {
   asked += 1;
   const mine = asked;
+  wanted = { take, history: next, version };
   working.value = true;
   superseded(checking);
   try {
@@ -159,6 +168,7 @@ async function apply(
     return false;
   } finally {
     if (mine === asked) {
+      wanted = null;
       working.value = false;
       dragged.value = null;
       bending.value = null;
@@ -212,7 +222,7 @@ export async function openTake(take: string): Promise<void> {
     keyframing.value = false;
     proposal.value = bending.value = null;
   });
-  const draft = drafts.peek()[take];
+  const draft = adoptDraft(take);
   const still = (): boolean => opened.peek() === take && edited.peek() === null;
   if (draft) {
     if (await apply(take, { steps: draft.steps, undone: draft.undone }, draft.version)) {
@@ -229,11 +239,12 @@ export async function openTake(take: string): Promise<void> {
 // ---- edits that are not saved yet ---------------------------------------------------------------
 
 /** Whether something was done that is not saved. */
-export const unsaved = computed(() => opened.value !== null && isUnsaved(opened.value));
+export const unsaved = computed(() => opened.value !== null && isUnsavedHere(opened.value));
 
 effect(() => {
   const take = opened.value;
   const made = edited.value;
+  void drafts.value; // another tab may have taken them over
   if (take && made) keepDraft(take, history.value, made.version);
 });
 
@@ -259,7 +270,7 @@ addEventListener("beforeunload", (event) => {
 // ---- what is done to it -----------------------------------------------------------------------
 
 export function step(made: Step): void {
-  if (opened.peek()) void apply(opened.peek() as string, done(history.peek(), made));
+  if (opened.peek()) void apply(opened.peek() as string, done(newestHistory(), made));
 }
 
 /** Work out a step that changes the pace, and ask before it is done: what it was, and what it would be. */
@@ -289,34 +300,72 @@ function pace({ duration_s, peak_rad_s }: EditCurves): { time: string; speed: st
   return { time: seconds(duration_s), speed: `${degrees(peak_rad_s)}/s` };
 }
 
-/** Undo the last step; a proposal that nobody has accepted yet goes first. */
+/** Undo the last step, also one that is still being worked out; a proposal that is not accepted yet goes first. */
 export function undoStep(): void {
   if (proposal.peek()) dropProposal();
-  else if (opened.peek()) void apply(opened.peek() as string, undo(history.peek()));
+  else if (opened.peek()) void apply(opened.peek() as string, undo(newestHistory()));
 }
 
 export function redoStep(): void {
-  if (opened.peek()) void apply(opened.peek() as string, redo(history.peek()));
+  if (opened.peek()) void apply(opened.peek() as string, redo(newestHistory()));
 }
 
 /** Do the same steps to another version of the take. */
 export function chooseVersion(version: number): void {
   chosen = true;
-  if (opened.peek()) void apply(opened.peek() as string, history.peek(), version);
+  if (opened.peek()) void apply(opened.peek() as string, newestHistory(), version);
 }
 
-/** Save what the steps have made; it is what is edited from then on. */
-export async function save(name: string): Promise<void> {
+/**
+ * Save what the steps have made; it is what is edited from then on, unless something else was done meanwhile. `over` is
+ * the newest version of the take called `name` that the person knows of, 0 for none; null saves over any.
+ */
+export async function save(name: string, over: number | null): Promise<void> {
   const take = opened.peek();
   const made = edited.peek();
   if (!take || !made) return;
-  const entry = await api.saveEdit(take, history.peek().steps, name, made.version);
+  const was = history.peek();
+  const entry = await api.saveEdit(take, was.steps, name, made.version, over);
   say(TEXTS.edit.saved(entry.name), "good");
-  dropDraft(take);
   void loadTakes();
-  if (opened.peek() !== take || !(await apply(entry.name, NOTHING_DONE, entry.version))) return;
+  if (opened.peek() !== take) return dropDraft(take);
+  if (newestHistory() !== was || !(await apply(entry.name, NOTHING_DONE, entry.version))) return;
+  dropDraft(take);
   chosen = false;
   if (name !== take) go("edit", entry.name);
+}
+
+/** The newest version of the take if it is newer than what is edited and the person did not choose that; else null. */
+export function newerVersion(): number | null {
+  const newest = versions.peek().at(-1) ?? 0;
+  return !chosen && newest > (edited.peek()?.version ?? newest) ? newest : null;
+}
+
+/** Whether the take was deleted elsewhere while it is edited here. */
+export const deleted = computed(
+  () => takesKnown.value && edited.value !== null && !takes.value.some(({ name }) => name === opened.value),
+);
+
+/** Other edits of the take that are not saved, made in another tab. */
+export const elsewhere = computed(() => (opened.value ? otherDraft(opened.value, history.value) : null));
+
+/** Go on with the edits of another tab. */
+export function takeElsewhere(): void {
+  const other = elsewhere.peek();
+  if (!other || history.peek().steps.length) return;
+  void apply(other.take, { steps: other.steps, undone: other.undone }, other.version);
+}
+
+export function askToDropElsewhere(): void {
+  const other = elsewhere.peek();
+  if (!other) return;
+  question.value = {
+    title: TEXTS.edit.draft.revertTitle(other.steps.length),
+    message: TEXTS.edit.draft.otherWords,
+    confirm: TEXTS.edit.draft.revert,
+    danger: true,
+    then: () => dropDraft(other.take, other.tab),
+  };
 }
 
 // ---- the robot plays it -----------------------------------------------------------------------
@@ -416,10 +465,9 @@ effect(() => {
   if (screen.value !== "edit") stopPreview();
 });
 
-/** Whether the take has a newer version than the one that is shown, and nobody wanted this one. */
+/** Whether the take has a newer version than the one that is shown, and nothing speaks for this one. */
 function stale(): boolean {
-  const newest = versions.peek().at(-1) ?? 0;
-  return !chosen && !history.peek().steps.length && newest > (edited.peek()?.version ?? newest);
+  return !history.peek().steps.length && newerVersion() !== null;
 }
 
 effect(() => {

@@ -46,7 +46,8 @@ import {
   stageNow,
   takes,
 } from "../store";
-import { recall, remember } from "../storage";
+import { TAB } from "../drafts";
+import { recall, remember, type Shelf } from "../storage";
 import { TEXTS } from "../texts";
 import type { RobotModel, SectionCurves, ShowShelf, SoundPeaks } from "../types";
 
@@ -111,7 +112,11 @@ export async function loadShelf(): Promise<void> {
   });
 }
 
+/** Counts the shows that were opened: an answer that comes later belongs to the one it was asked for. */
+let sitting = 0;
+
 function begin(show: Show, where: ShowFile, saved: Show | null): void {
+  sitting += 1;
   stopPreview();
   draft.value = show;
   file.value = where;
@@ -143,8 +148,13 @@ function guessedCast(show: Show, old: Record<string, string>): Record<string, st
 }
 
 export function open(name: string): Promise<boolean> {
+  sitting += 1;
+  const mine = sitting;
+  const was = draft.peek();
   return attempt(async () => {
     const told = await api.show(name);
+    // Another one was opened since, or this one was edited: that must not be lost.
+    if (mine !== sitting || draft.peek() !== was) return;
     begin(told.show, { name, tag: told.tag, path: told.path }, told.show);
   });
 }
@@ -164,25 +174,44 @@ export function makeNew(): void {
   begin(newShow("", names, T.sectionName(1)), { name: null, tag: null, path: "" }, null);
 }
 
-/** Keep it in its file. Somebody may have changed that since: then the person decides. */
-export async function saveTo(name: string, replace = false): Promise<void> {
+let saving: Promise<unknown> = Promise.resolve();
+
+/** Save the show to its file, one save after another. If the file was changed elsewhere, the person decides. */
+export function saveTo(name: string, replace = false): Promise<void> {
   const show = draft.peek();
-  if (!show) return;
-  const known = name === file.peek().name ? file.peek().tag : null;
+  if (!show) return Promise.resolve();
+  const mine = sitting;
+  const { name: fileName, tag } = file.peek();
+  const next = saving.then(() => {
+    // A save before this one has given the file another tag, unless another show was opened since.
+    const known = mine === sitting ? file.peek().tag : tag;
+    return saveNow(mine, name, show, name === fileName ? known : null, replace);
+  });
+  saving = next.catch(() => undefined);
+  return next;
+}
+
+async function saveNow(mine: number, name: string, show: Show, known: string | null, replace: boolean): Promise<void> {
+  const roles = cast.peek();
   try {
     const told = await api.saveShow(name, show, known, replace);
-    file.value = { name, tag: told.tag, path: told.path };
-    kept.value = show;
-    remember("localStorage", LAST_KEY, name);
-    if (Object.keys(cast.peek()).length) await api.saveCast(name, cast.peek());
+    // Another show may have been opened meanwhile: this file is not its file.
+    if (mine === sitting) {
+      file.value = { name, tag: told.tag, path: told.path };
+      kept.value = show;
+      remember("localStorage", LAST_KEY, name);
+    }
+    if (Object.keys(roles).length) await api.saveCast(name, roles);
     await loadShelf();
     say(T.saved(told.path), "good");
   } catch (error) {
-    if (!(error instanceof ApiError) || !["show-exists", "changed-show"].includes(error.kind)) throw error;
+    if (!(error instanceof ApiError) || !["show-exists", "changed-show", "show-deleted"].includes(error.kind))
+      throw error;
+    if (mine !== sitting) throw error;
     question.value = {
       title: T.replaceTitle(name),
       message: `${sentence(error.message)} ${sentence(error.remedy)}`,
-      confirm: T.replaceConfirm,
+      confirm: error.kind === "show-deleted" ? T.writeAgain : T.replaceConfirm,
       danger: true,
       then: () => attempt(() => saveTo(name, true)),
     };
@@ -214,8 +243,10 @@ export function askToRename(): void {
     field: { label: T.name, value: old },
     then: async (name) => {
       if (name === old) return;
+      const mine = sitting;
       await api.renameShow(old, name);
       await loadShelf();
+      if (mine !== sitting) return;
       const path = file.peek().path.replace(/[^/\\]*$/, `${name}.json`);
       file.value = { ...file.peek(), name, path };
       remember("localStorage", LAST_KEY, name);
@@ -233,21 +264,50 @@ export function askToDelete(): void {
     danger: true,
     then: () =>
       attempt(async () => {
+        const mine = sitting;
         await api.deleteShow(name);
-        remember("localStorage", LAST_KEY, "");
-        draft.value = kept.value = null;
-        file.value = { name: null, tag: null, path: "" };
+        if (mine === sitting) {
+          sitting += 1;
+          remember("localStorage", LAST_KEY, "");
+          draft.value = kept.value = null;
+          file.value = { name: null, tag: null, path: "" };
+          forgetDraft();
+        }
         await loadShelf();
       }),
   };
 }
 
-/** What is not saved outlives a reload. */
+/** What is not saved outlives a reload in its own tab, and the newest of all tabs outlives them. */
 effect(() => {
   if (draft.value === null) return;
-  const text = unsaved.value ? JSON.stringify({ show: draft.value, file: file.value, cast: cast.value }) : "";
+  if (!unsaved.value) return forgetDraft();
+  const text = JSON.stringify({ show: draft.value, file: file.value, cast: cast.value, tab: TAB });
+  remember("sessionStorage", DRAFT_KEY, text);
   remember("localStorage", DRAFT_KEY, text);
 });
+
+interface LeftDraft {
+  show: Show;
+  file: ShowFile;
+  cast: Record<string, string>;
+  tab?: string;
+}
+
+function leftDraft(shelfName: Shelf): LeftDraft | null {
+  try {
+    const left = JSON.parse(recall(shelfName, DRAFT_KEY) || "null") as LeftDraft | null;
+    return left?.show?.rote_show === 1 ? left : null;
+  } catch {
+    return null; // what an older page has kept, or half of it, is no show
+  }
+}
+
+/** Nothing of this tab is unsaved any more; what another tab keeps stays. */
+function forgetDraft(): void {
+  remember("sessionStorage", DRAFT_KEY, "");
+  if ((leftDraft("localStorage")?.tab ?? TAB) === TAB) remember("localStorage", DRAFT_KEY, "");
+}
 
 let began = false;
 
@@ -256,19 +316,11 @@ export async function start(): Promise<void> {
   await loadShelf();
   if (began || draft.peek()) return;
   began = true;
-  try {
-    const left = JSON.parse(recall("localStorage", DRAFT_KEY) || "null") as {
-      show: Show;
-      file: ShowFile;
-      cast: Record<string, string>;
-    } | null;
-    if (left?.show?.rote_show === 1) {
-      begin(left.show, left.file, null);
-      cast.value = left.cast;
-      return;
-    }
-  } catch {
-    // What an older page has kept, or half of it, is no show.
+  const left = leftDraft("sessionStorage") ?? leftDraft("localStorage");
+  if (left) {
+    begin(left.show, left.file, null);
+    cast.value = left.cast;
+    return;
   }
   const names = (shelf.peek()?.shows ?? []).filter(({ problem }) => !problem).map(({ name }) => name);
   const last = recall("localStorage", LAST_KEY);

@@ -34,6 +34,7 @@ STORY_LIBRARY = Path(__file__).with_name("story_library.mjs")
 STORY_AXE = Path(__file__).with_name("story_axe.mjs")
 STORY_SHOW = Path(__file__).with_name("story_show.mjs")
 STORY_A1 = Path(__file__).with_name("story_a1.mjs")
+STORY_TABS = Path(__file__).with_name("story_tabs.mjs")
 STORY_TRUTH = Path(__file__).with_name("story_truth.mjs")
 HELD_A1 = Path(__file__).with_name("held_a1.py")
 PATIENCE_S = 400
@@ -366,6 +367,28 @@ def test_a_person_edits_by_time_line_keyframes_hands_and_marks(tmp_path: Path) -
         report = _told(task, STORY_EDITOR)
     print(f"a take of 180 s opened in {report['opened_ms']} ms")
     _judge(report, picture, 12)
+
+
+def test_two_tabs_lose_no_edits_of_each_other(tmp_path: Path) -> None:
+    """Two tabs at one take; a slow edit, a take deleted elsewhere, and names over 31 bytes."""
+    library = Library(tmp_path / "takes")
+    for name in ("wave", "other", "short"):
+        library.save(_motion(ARMS, "g1-29", 3.0), name)
+    long, longer = f"a take {'ä' * 16}", f"take {'o' * 40}"
+    file = library.folder / "short.mcap"
+    for name in (long, longer):
+        shutil.copy(file, file.with_name(f"{name}.mcap"))
+    picture = tmp_path / "failed.png"
+    with _serving(tmp_path) as ready:
+        task = {
+            "url": ready["url"],
+            "page": str(PAGE),
+            "chromium": shutil.which("chromium"),
+            "picture": str(picture),
+            "long": long,
+            "longer": longer,
+        }
+        _judge(_told(task, STORY_TABS), picture, 5)
 
 
 def _bell(path: Path) -> Path:
