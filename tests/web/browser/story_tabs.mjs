@@ -128,6 +128,45 @@ const story = {
     }
     await page.locator('[data-testid=take][data-name="shorter"]').waitFor();
   },
+  "a slow save of one show does not touch another that was opened meanwhile": async () => {
+    const page = second;
+    const file = page.getByTestId("show-file");
+    const isOpen = (name) => until(async () => (await file.getAttribute("data-name")) === name, `${name} is open`);
+    await page.evaluate(() => (location.hash = "#/show"));
+    for (const name of ["one", "two"]) {
+      await page.getByTestId("new-show").click();
+      await page.getByTestId("add-take").first().click();
+      await page.getByTestId("save-show").click();
+      await page.getByRole("dialog").getByLabel("Name").fill(name);
+      await page.getByRole("dialog").getByRole("button", { name: "Save", exact: true }).click();
+      await isOpen(name);
+    }
+    await page.getByTestId("add-take").first().click();
+    const release = await hold(page, "**/api/shows/save", ({ name }) => name === "two");
+    await page.getByTestId("save-show").click();
+    await page.getByTestId("choose-show").selectOption("one");
+    await page.getByRole("dialog").getByRole("button", { name: "Leave it" }).click();
+    await isOpen("one");
+    const saved = page.waitForResponse("**/api/shows/save");
+    await release();
+    await saved;
+    await page.waitForTimeout(500);
+    check((await file.getAttribute("data-name")) === "one", "the show that is open is taken for the one that was saved");
+    const clips = async (name) => (await page.evaluate(async (of) => (await fetch(`/api/shows/${of}`)).json(), name)).show.sections[0].clips.length;
+    check((await clips("two")) === 2 && (await clips("one")) === 1, "the save went to the other file");
+  },
+  "the draft of a deleted show does not come back": async () => {
+    const page = second;
+    await page.getByTestId("add-take").first().click();
+    await page.getByTestId("show-unsaved").waitFor();
+    await page.getByTestId("show-file").locator("summary").click();
+    await page.getByTestId("delete-show").click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+    await until(async () => (await page.getByTestId("show-file").getAttribute("data-name")) !== "one", "it is deleted");
+    await page.reload();
+    await until(async () => (await page.getByTestId("show-file").getAttribute("data-name")) === "two", "the other is opened");
+    check((await page.getByTestId("show-unsaved").count()) === 0, "something is not saved");
+  },
 };
 
 try {
