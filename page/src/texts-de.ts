@@ -304,6 +304,7 @@ export const GERMAN: Translation<Catalogue> = {
       arms: "Die Arme sind schon weich. Zuerst „Arme halten lassen“ drücken.",
       legs: "Die Beine sind schon weich. Zuerst „Beine halten lassen“ drücken.",
     },
+    robotOnlyTitle: "Nur auf dem Roboter gesichert",
     notSavedTitle: "Nicht gesichert",
     notSaved: (name) => `„${name}“ ist weder auf dem Roboter noch auf der Platte.`,
     places: (free) => `${free} von 15 Plätzen frei`,

@@ -270,6 +270,7 @@ export const ENGLISH = {
       arms: "The arms are soft already. Press Hold the arms first.",
       legs: "The legs are soft already. Press Hold the legs first.",
     },
+    robotOnlyTitle: "Saved on the robot only",
     notSavedTitle: "Not saved",
     notSaved: (name: string) => `“${name}” is neither on the robot nor on the disk.`,
     places: (free: number) => `${free} of 15 places free`,

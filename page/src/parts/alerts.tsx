@@ -47,9 +47,11 @@ function Soft() {
 }
 
 function SafetyNotices() {
-  // While a stop is not confirmed, that is said above already; its notice stays when it is over.
-  const pending = !!status.value?.unconfirmed_stop;
-  const all = safety.value.filter(({ kind }) => !(pending && kind === "stop-unconfirmed"));
+  // What still goes on has a banner of its own; its notice is shown when that is over.
+  const { unconfirmed_stop, storage_problem } = status.value ?? {};
+  const all = safety.value.filter(
+    ({ kind }) => !(unconfirmed_stop && kind === "stop-unconfirmed") && !(storage_problem && kind === "not-saved"),
+  );
   const shown = all.slice(-MAX_SHOWN).reverse();
   return (
     <>

@@ -557,7 +557,7 @@ function Result({ taught, saved }: { taught: Taught; saved: string }) {
       {taught.saved && (
         <h2 id="result-title" class="good-words">
           <Icon name="check" />
-          {T.savedTitle}
+          {taught.kept ? T.savedTitle : T.robotOnlyTitle}
         </h2>
       )}
       {!taught.saved && (

@@ -1,7 +1,7 @@
 // What the page shows while the server or the robot is silent, in a real browser: their processes are frozen with
 // SIGSTOP and continued with SIGCONT. Reads its task as JSON from standard input, prints what happened as JSON.
 
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 import { launch } from "./chromium.mjs";
@@ -199,7 +199,50 @@ const silentRobot = {
     }
   },
 };
-const story = task.simUrl ? silentRobot : silentServer;
+/** Let no file of the server and its workers grow beyond a size: writing more fails as on a full disk. */
+const limitFiles = (bytes) => {
+  const workers = readFileSync(`/proc/${task.pid}/task/${task.pid}/children`, "utf-8").trim().split(/\s+/);
+  for (const pid of [String(task.pid), ...workers.filter(Boolean)])
+    execFileSync("prlimit", ["--pid", pid, `--fsize=${bytes}:`]);
+};
+
+const fullDisk = {
+  "a disk that is full is shown while the recording goes on": async () => {
+    robot = spawn(task.sim[0], task.sim.slice(1), { stdio: "ignore" });
+    await page.goto(`${task.url}#/teach`);
+    await connected();
+    await api("connect", { url: task.simUrl });
+    await until(async () => (await $("pill").textContent()).includes("Connected"), "it is connected");
+    await until(async () => $("teach-start").isEnabled(), "teaching is offered", 30_000);
+    await $("teach-name").fill("precious");
+    limitFiles(1000);
+    await $("teach-start").click();
+    await $("recording").waitFor({ timeout: 20_000 });
+    await $("storage-problem").waitFor({ timeout: 15_000 });
+    await photograph("storage-problem");
+    await pause(1000);
+  },
+  "what could not be written is kept over a reload": async () => {
+    await $("teach-end").click();
+    await $("unsaved-takes").waitFor();
+    await $("unsaved-take").getByText("precious").first().waitFor();
+    await photograph("unsaved");
+    await page.reload();
+    await $("unsaved-take").waitFor();
+  },
+  "it is downloaded, and saved to the library once there is room": async () => {
+    limitFiles("unlimited");
+    const [file] = await Promise.all([page.waitForEvent("download"), $("unsaved-download").click()]);
+    check(readFileSync(await file.path()).length > 1000, "the file is empty");
+    check(/precious/.test(file.suggestedFilename()), file.suggestedFilename());
+    await $("unsaved-take").getByRole("button", { name: "Try again" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+    await gone("unsaved-takes");
+    await go("Library");
+    await page.locator('[data-testid=take][data-name="precious"]').waitFor();
+  },
+};
+const story = { silentServer, silentRobot, fullDisk }[task.story];
 
 try {
   for (const [name, act] of Object.entries(story)) {

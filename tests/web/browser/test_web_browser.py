@@ -59,6 +59,10 @@ pytestmark = [
 ]
 
 
+def _needs(program: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
+
+
 @contextmanager
 def _serving(home: Path, *more: str) -> Iterator[dict[str, Any]]:
     """Run a web server with an empty library; yield its JSON line and its process id."""
@@ -151,28 +155,25 @@ def test_stop_is_always_seen_and_the_page_tells_what_the_arms_will_do(
     _judge(_told(task, SCREENS), picture, 8)
 
 
-def test_a_silent_server_is_shown_and_a_stop_that_fails_stays_on_the_screen(tmp_path: Path) -> None:
-    """The server is frozen with SIGSTOP while a motion plays, and continued."""
-    picture = tmp_path / "failed.png"
-    with _serving(tmp_path) as ready:
-        task = {
-            "url": ready["url"],
-            "pid": ready["pid"],
-            "page": str(PAGE),
-            "chromium": shutil.which("chromium"),
-            "picture": str(picture),
-            "pictures": os.environ.get("ROTE_PICTURES"),
-        }
-        _judge(_told(task, STORY_TRUTH), picture, 5)
-
-
-def test_a_lost_stop_and_soft_arms_are_shown_until_they_are_over(tmp_path: Path) -> None:
-    """A simulated robot is frozen with SIGSTOP while it plays and while it is taught."""
+@pytest.mark.parametrize(
+    ("story", "steps"),
+    [
+        # The server is frozen with SIGSTOP while a motion plays and while it teaches.
+        pytest.param("silentServer", 5, id="silent-server"),
+        # A simulated robot is frozen while it plays and while it is taught.
+        pytest.param("silentRobot", 5, id="silent-robot"),
+        pytest.param("fullDisk", 3, id="full-disk", marks=_needs("prlimit")),
+    ],
+)
+def test_what_the_page_shows_is_true_while_a_part_fails(
+    tmp_path: Path, story: str, steps: int
+) -> None:
     picture, port = tmp_path / "failed.png", _free_port()
     with _serving(tmp_path) as ready:
         task = {
             "url": ready["url"],
             "pid": ready["pid"],
+            "story": story,
             "page": str(PAGE),
             "chromium": shutil.which("chromium"),
             "picture": str(picture),
@@ -182,7 +183,7 @@ def test_a_lost_stop_and_soft_arms_are_shown_until_they_are_over(tmp_path: Path)
             "simUrl": f"udp://127.0.0.1:{port}",
             "rote": [sys.executable, "-m", "rote"],
         }  # fmt: skip
-        _judge(_told(task, STORY_TRUTH), picture, 5)
+        _judge(_told(task, STORY_TRUTH), picture, steps)
 
 
 def _sway() -> Track:
