@@ -1,10 +1,17 @@
-"""Text on terminals and in pipes that cannot show every character: ASCII, Latin-1 and the like."""
+"""Text on terminals and in pipes: no text from a file or a robot controls the terminal, and one
+that cannot show every character (ASCII, Latin-1 and the like) shows something for each.
+"""
 
 import codecs
 import io
 import json
+import re
 import sys
-from typing import TextIO
+from functools import cache
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _INSTEAD = {
     "\u00b0": "deg ",
@@ -14,18 +21,105 @@ _INSTEAD = {
 }
 """What stands for a character of rote's own texts."""
 _HANDLER = "rote"
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Characters that control a terminal or change the direction of its text. Line breaks and tabs are
+not among them.
+"""
 
 
 def prepare_streams() -> None:
-    """Let standard output and standard error show something for every character.
+    """Make standard output and standard error safe to print any text to.
 
-    Names on a robot may contain characters that the terminal cannot show; that must not fail, and
-    what is printed must still tell them apart.
+    Control characters are printed as escapes, like `\\u001b`: a title sequence in a file must not
+    reach the terminal. Characters that the terminal cannot show are replaced; that must not fail,
+    and what is printed must still tell them apart.
     """
     codecs.register_error(_HANDLER, _replaced)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=_HANDLER)
+        if isinstance(raw := raw_stream(stream), io.TextIOWrapper):
+            raw.reconfigure(errors=_HANDLER)
+    sys.stdout, sys.stderr = _escaping(sys.stdout), _escaping(sys.stderr)
+
+
+def without_controls(text: str) -> str:
+    """Return a text with its control characters as escapes that JSON has too; line breaks and tabs
+    stay.
+    """
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def one_line(text: str) -> str:
+    """Return a text on one line, without control characters: it cannot pose as another line."""
+    return without_controls(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+class _EscapingStream:
+    """A text stream that writes control characters as escapes; all else is up to the stream."""
+
+    def __init__(self, raw: TextIO) -> None:
+        self.raw_text = raw
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.raw_text, name)
+
+    def write(self, text: str) -> int:
+        """Write a text, and return its length."""
+        self.raw_text.write(without_controls(text))
+        return len(text)
+
+    def writelines(self, lines: "list[str]") -> None:
+        """Write several texts."""
+        for line in lines:
+            self.write(line)
+
+
+def _escaping(stream: TextIO | None) -> TextIO:
+    if stream is None or isinstance(stream, _EscapingStream):
+        return cast("TextIO", stream)
+    return cast("TextIO", _EscapingStream(stream))
+
+
+def raw_stream(stream: Any) -> Any:
+    """Return the stream below one that escapes control characters."""
+    return stream.raw_text if isinstance(stream, _EscapingStream) else stream
+
+
+def rich_console(**options: Any) -> "Console":
+    """Return a console of rich that escapes control characters, except those of its own styles.
+
+    A closed pipe raises `BrokenPipeError`, so that the command line ends quietly.
+    """
+    return _console_class()(**options)
+
+
+@cache
+def _console_class() -> "type[Console]":
+    from collections.abc import Iterator  # noqa: PLC0415 - rich is slow to import
+    from typing import IO  # noqa: PLC0415
+
+    from rich.console import Console, ConsoleOptions, RenderableType  # noqa: PLC0415
+    from rich.segment import Segment  # noqa: PLC0415
+
+    class EscapingConsole(Console):
+        @property
+        def file(self) -> IO[str]:
+            return cast("IO[str]", raw_stream(Console.file.fget(self)))  # type: ignore[attr-defined]
+
+        @file.setter
+        def file(self, new_file: IO[str]) -> None:
+            Console.file.fset(self, new_file)  # type: ignore[attr-defined]
+
+        def render(
+            self, renderable: RenderableType, options: ConsoleOptions | None = None
+        ) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                text = segment.text if segment.control else without_controls(segment.text)
+                yield segment if text == segment.text else Segment(text, segment.style)
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return EscapingConsole
 
 
 def shows(characters: str) -> bool:

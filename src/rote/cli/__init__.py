@@ -17,7 +17,7 @@ from rote.cli import logs
 from rote.cli.options import HELP, failed_stop
 from rote.cli.tree import SETTINGS, tree
 from rote.cli.wording import worded
-from rote.console_text import json_text, prepare_streams
+from rote.console_text import json_text, one_line, prepare_streams
 from rote.errors import RoteError, StageError
 
 EXIT_INTERRUPTED = 130
@@ -207,7 +207,7 @@ def _fail(
     else:
         for start, text in (("rote: ", message), ("      ", remedy)):
             if text:
-                print(_folded(start, text), file=sys.stderr)
+                print(_folded(start, one_line(text)), file=sys.stderr)
     return exit_code
 
 

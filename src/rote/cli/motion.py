@@ -15,6 +15,7 @@ import typer
 from rote.cli.motion_app import IsTake, Out, Second, Source, app, check_out, load, write
 from rote.cli.options import Json, Overwrite, print_json
 from rote.cli.wording import finding_json
+from rote.console_text import one_line
 from rote.errors import BadRequestError
 from rote.motion.edits import EDITS, SEVERAL, Edit, Parameter, ParameterKind
 
@@ -198,7 +199,7 @@ def _tell(
         )
         return
     if done:
-        print(done)
+        print(one_line(done))
     print(f"{out}: {track.duration_s:.2f} s, {len(track)} samples at {track.rate_hz:.0f} Hz")
     if loss:
         print(f"Not in this format: {loss}.")

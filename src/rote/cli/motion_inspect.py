@@ -9,6 +9,7 @@ from rote.atomic_file import check_new
 from rote.cli.motion_app import IsTake, Second, Source, app, load
 from rote.cli.options import Json, Overwrite, choice, print_json, refuse_idle
 from rote.cli.wording import finding_json
+from rote.console_text import one_line
 from rote.errors import BadRequestError
 from rote.motion.edits import joints_meant
 
@@ -65,17 +66,19 @@ def info(source: Source, take: IsTake = False, as_json: Json = False) -> None:
         end="",
     )
     print(f"longest gap {1000 * track.longest_gap_s:.0f} ms")
-    print(f"{track.variant}, {len(track.names)} joints; {track.source or 'from nowhere it says'}")
+    source_text = one_line(track.source) or "from nowhere it says"
+    print(f"{one_line(track.variant)}, {len(track.names)} joints; {source_text}")
     if track.origin is not None:
         print(origin_line(track.origin))
     if track.root is not None:
         way_m = np.linalg.norm(np.diff(track.root.position_m[:, :2], axis=0), axis=1).sum()
         print(f"the base moves {way_m:.2f} m over the floor")
-    print("most moved: " + ", ".join(f"{track.names[i]} {moved[i]:.2f} rad" for i in order))
+    most = (f"{one_line(track.names[i])} {moved[i]:.2f} rad" for i in order)
+    print("most moved: " + ", ".join(most))
     for mark in track.marks:
-        print(f"mark at {mark.time_s:.2f} s: {mark.label}")
+        print(f"mark at {mark.time_s:.2f} s: {one_line(mark.label)}")
     for number, line in enumerate(track.history, start=1):
-        print(f"{number:3}. {line}")
+        print(f"{number:3}. {one_line(line)}")
 
 
 @app.command()

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rote.cli.wording import worded
-from rote.console_text import shows
+from rote.console_text import one_line, rich_console, shows
 from rote.findings import Finding
 from rote.messages import RobotState
 from rote.model.family import Build, ModeFacts
@@ -33,7 +33,7 @@ def console(*, quiet: bool = False, record: bool = False, width: int | None = No
 
     It prints text without interpreting markup, because names may contain anything; see `styled`.
     """
-    made = Console(
+    made = rich_console(
         highlight=False, markup=False, emoji=False, quiet=quiet, record=record, width=width
     )
     if width is None and not made.is_terminal:
@@ -56,7 +56,7 @@ class Bar(Protocol):
 @contextmanager
 def waiting(message: str) -> Iterator[None]:
     """Show on standard error that something takes time; on a terminal only."""
-    out = Console(stderr=True)
+    out = rich_console(stderr=True)
     if not out.is_terminal:
         yield
         return
@@ -90,9 +90,11 @@ def findings(out: Console, found: Sequence[Finding]) -> None:
         severity = finding.severity.value
         when = finding.time_s
         at = "" if when is None else f" at {when:.2f} s:"
-        out.print(styled((severity, SEVERITIES[severity]), f"{at} {worded(finding.message)}"))
+        out.print(
+            styled((severity, SEVERITIES[severity]), f"{at} {one_line(worded(finding.message))}")
+        )
         if finding.remedy:
-            out.print(f"      {worded(finding.remedy)}", style="dim")
+            out.print(f"      {one_line(worded(finding.remedy))}", style="dim")
 
 
 def streamed(out: Console, report: StreamReport, how_well: str) -> None:
@@ -134,7 +136,7 @@ def joints(out: Console, titles: Sequence[str], rows: Sequence[Sequence[str]]) -
     for number, title in enumerate(titles):
         table.add_column(title, justify="right" if number else "left")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(one_line, row))
     out.print(table)
 
 

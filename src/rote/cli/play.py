@@ -27,6 +27,7 @@ from rote.cli.options import (
     tell_to_keep_clear,
 )
 from rote.client.wires import EMBEDDED
+from rote.console_text import one_line
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
 
@@ -327,7 +328,7 @@ async def _begun(
             if as_json or not output.stdin_is_terminal():
                 raise
             asked, question = questions[type(refused)]
-            print(f"{str(refused).capitalize()}.")
+            print(f"{one_line(str(refused)).capitalize()}.")
             if not await output.agreed(question.format(speed=how.speed)):
                 raise
             yes[asked] = True

@@ -10,6 +10,7 @@ import typer
 from rote.atomic_file import appearing, check_new
 from rote.cli.options import Json, Overwrite, print_json, run
 from rote.cli.stage import HERE, StageDir
+from rote.console_text import one_line
 from rote.errors import BadRequestError, RoteError
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ def _print_findings(checked: "CheckedShow") -> None:
     for each in checked.findings:
         severity = each.finding.severity.value
         style = (severity, output.SEVERITIES[severity])
-        out.print(output.styled(style, f" {each.place}: {worded(each.finding.message)}"))
+        message = one_line(f" {each.place}: {worded(each.finding.message)}")
+        out.print(output.styled(style, message))
         if each.finding.remedy:
             out.print(f"      {worded(each.finding.remedy)}", style="dim")
 

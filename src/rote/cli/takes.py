@@ -10,6 +10,7 @@ import typer
 
 from rote.atomic_file import check_new
 from rote.cli.options import Json, Overwrite, print_json
+from rote.console_text import one_line
 from rote.errors import BadRequestError
 from rote.motion.formats import endings
 from rote.paths import takes_folder
@@ -127,6 +128,7 @@ def _print_plain(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a long table at once: laying it out for the width of a terminal takes seconds."""
     from rich.cells import cell_len
 
+    rows = [[*map(one_line, row)] for row in rows]
     columns = list(zip(titles, *rows, strict=True))
     widths = [max(map(cell_len, column)) for column in columns]
     for row in (titles, *rows):
@@ -165,8 +167,8 @@ def show_take(
             }
         )
         return
-    told = f"{track.duration_s:.2f} s, {len(track)} samples of {track.variant}"
-    print(f"{name}: {told}; {track.source or 'no source'}")
+    told = f"{track.duration_s:.2f} s, {len(track)} samples of {one_line(track.variant)}"
+    print(f"{name}: {told}; {one_line(track.source) or 'no source'}")
     if track.origin is not None:
         print(origin_line(track.origin))
     print(f"versions: {', '.join(map(str, versions))}")
@@ -186,7 +188,8 @@ def tag(
 ) -> None:
     """Add tags to a take, or take them away."""
     entry = library().tag(name, add or (), remove or ())
-    _tell(entry, f"{entry.name}: {', '.join(entry.tags) or 'no tags'}", as_json)
+    tags = one_line(", ".join(entry.tags)) or "no tags"
+    _tell(entry, f"{entry.name}: {tags}", as_json)
 
 
 @app.command()
@@ -240,7 +243,7 @@ def _show_trash(names: Sequence[str], as_json: bool) -> None:
         print_json({"trash": list(names)})
         return
     for name in names:
-        print(name)
+        print(one_line(name))
     if not names:
         print("There are no takes in the trash.")
 
@@ -343,7 +346,8 @@ def origin_line(origin: "Origin") -> str:
     """Return whose motion it is, as a line."""
     by = f", {origin.address}" if origin.address else ""
     terms = origin.licence or "not known"
-    return f"made by others: {origin.file}, read as {origin.format}{by}; licence: {terms}"
+    made = f"made by others: {origin.file}, read as {origin.format}{by}; licence: {terms}"
+    return one_line(made)
 
 
 def document(entry: "Entry") -> dict[str, object]:

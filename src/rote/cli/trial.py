@@ -18,6 +18,7 @@ from rote.cli.options import (
 )
 from rote.cli.wording import worded
 from rote.client.wires import EMBEDDED, wire_of
+from rote.console_text import one_line
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
@@ -107,18 +108,20 @@ def compare(first: Report, second: OtherReport, as_json: Json = False) -> int:
     console = output.console()
     for name, report in (("first", one), ("second", other)):
         robot = report["robot"]
+        build = one_line(str(robot.get("build") or "a robot"))
         console.print(
-            f"{name}: {robot.get('build') or 'a robot'} by {robot['wire']}, level "
-            f"{report['level']}, {report['ended']}"
+            f"{name}: {build} by {robot['wire']}, level {report['level']}, {report['ended']}"
         )
     if not found and not turned:
         console.print("They do not differ in anything that both trials measured.")
         return 0
     table = Table("what", "first", "second", box=None, pad_edge=False)
     for each in found:
-        table.add_row(each.what.replace("_", " "), _short(each.first), _short(each.second))
+        table.add_row(
+            one_line(each.what.replace("_", " ")), _short(each.first), _short(each.second)
+        )
     for fact, first_seen, second_seen in turned:
-        table.add_row(f"fact {fact}", first_seen, second_seen)
+        table.add_row(one_line(f"fact {fact}"), first_seen, second_seen)
     console.print(table)
     return 0
 
@@ -146,6 +149,7 @@ def _turned(one: dict[str, Any], other: dict[str, Any]) -> list[tuple[str, str, 
 
 def _short(value: Any) -> str:
     text = "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    text = one_line(text)
     return text if len(text) <= 40 else text[:37] + "..."
 
 
@@ -309,7 +313,8 @@ def _summary(leaving: "Leaving", result: "TrialResult") -> None:
     )
     for fact in leaving.report["facts"]:
         if fact["agrees"] is False:
-            print(f"  differs: {fact['says']} (assumed {fact['assumed']}, seen {fact['seen']})")
+            seen = one_line(str(fact["seen"]))
+            print(f"  differs: {fact['says']} (assumed {fact['assumed']}, seen {seen})")
     if result.left:
         print(f"These actions of the trial remain on the robot: {', '.join(result.left)}.")
 

@@ -270,7 +270,25 @@ class Simulator:
     def _obey(self, client: _Client, command: m.Command) -> m.Reply:
         if isinstance(command, m.ListActions) and self.world.firmware.quirks.list_refused:
             return m.Status(m.Code.STORE_FAILED)
-        return self.world.obey(client.address, command)
+        reply = self.world.obey(client.address, command)
+        if isinstance(reply, m.ActionList):
+            return m.ActionList(tuple(map(_fit_frame, reply.actions)), reply.presets, reply.notes)
+        return reply
+
+
+def _fit_frame(entry: m.ActionEntry) -> m.ActionEntry:
+    """Return an entry of the list with a name that a frame can carry.
+
+    A store may hold others: services take longer names, and files can be edited.
+    """
+    if not m.name_problem(entry.name, in_use=True):
+        return entry
+    name = "".join(
+        "?" if m.name_problem(f"x{each}x", in_use=True) else each for each in entry.name
+    ).strip()
+    while len(name.encode()) > m.MAX_NAME_BYTES:
+        name = name[:-1].strip()
+    return m.ActionEntry(name or "?", entry.duration_ms)
 
 
 def _reaches(interface: str, host: str) -> bool:

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from rote.capture.read.packets import harmless
+from rote.console_text import rich_console
 
 if TYPE_CHECKING:
     from rote.capture.decode.teaching_dialogue import TeachingDialogue
@@ -22,18 +23,10 @@ if TYPE_CHECKING:
 _MAX_FLOWS, _MAX_LINES, _MAX_SIZES = 20, 40, 6
 
 
-class _Out(Console):
-    """A console that lets the command line handle a closed pipe."""
-
-    def on_broken_pipe(self) -> None:
-        """Raise the error, so that the command line ends quietly."""
-        raise BrokenPipeError
-
-
 def console() -> Console:
     """Return a console on standard output; a pipe is 200 columns wide unless COLUMNS is set."""
     wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return _Out(highlight=False, emoji=False, width=200 if wide else None)
+    return rich_console(highlight=False, emoji=False, width=200 if wide else None)
 
 
 def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
