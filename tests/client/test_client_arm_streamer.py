@@ -24,8 +24,8 @@ def poses(count: int) -> list[StreamPose]:
 def test_a_thread_that_sends_on_is_overruled_by_a_stop() -> None:
     async def run() -> None:
         weights: list[float] = []
-        stopped: list[bool] = []
-        streamer = ArmStreamer(pack, weights.append, lambda: stopped.append(True))
+        stopped: list[str] = []
+        streamer = ArmStreamer(pack, weights.append, stopped.append)
         streamer.begin(G1_REST_RAD, G1_29)
         send = streamer.ready(poses(1_000_000))
         refused = threading.Event()
@@ -40,12 +40,13 @@ def test_a_thread_that_sends_on_is_overruled_by_a_stop() -> None:
         thread = threading.Thread(target=beat)
         thread.start()
         while len(weights) < 120:
+            streamer.see(G1_REST_RAD)
             await asyncio.sleep(0.001)
-        streamer.stop()
+        streamer.stop("enough")
         await streamer.faded()
         thread.join(10)
         assert refused.is_set()
-        assert stopped == [True]
+        assert stopped == ["enough"]
         first = next(place for place, weight in enumerate(weights) if weight < 1.0)
         falling = weights[first - 1 :]
         assert falling == sorted(falling, reverse=True), "no pose came in between"
@@ -58,7 +59,7 @@ def test_a_thread_that_sends_on_is_overruled_by_a_stop() -> None:
 def test_a_stream_that_a_thread_sends_to_its_end_is_over_for_the_loop_too() -> None:
     async def run() -> None:
         weights: list[float] = []
-        streamer = ArmStreamer(pack, weights.append, lambda: None)
+        streamer = ArmStreamer(pack, weights.append, lambda _: None)
         streamer.begin(G1_REST_RAD, G1_29)
         send = streamer.ready(poses(123))
         assert await asyncio.to_thread(lambda: all(map(send, range(123))))

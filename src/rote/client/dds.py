@@ -190,7 +190,7 @@ class DdsClient(ServicesClient):
         self._pace()
         let_go = self._arms.activity is rpc.RpcActivity.RELEASING
         if let_go and self._streamer.phase is not Phase.RETURN:
-            self._streamer.stop()  # another client released the arms
+            self._streamer.stop("another client, or the robot itself, released the arms")
 
     def _read_audio(self, data: bytes) -> None:
         audio = rpc.decode_audio(cdr.decode_text(data))
@@ -200,7 +200,7 @@ class DdsClient(ServicesClient):
     def _know(self) -> None:
         family = family_of(self.build)
         super()._know()
-        self._streamer.stop()  # the stream was begun for another machine
+        self._streamer.stop("the robot turned out to be another machine")
         if family is not family_of(self.build):
             self._hands.forget()
             self._know_abilities()
@@ -212,8 +212,8 @@ class DdsClient(ServicesClient):
         now = self._loop.time()
         positions, velocities, celsius = self._hands.read(now, self._told_ms / 1000)
         silent = self._hands.silent(now)
-        if any(hand.side in silent for hand in self._streamer.hands):
-            self._streamer.stop()  # the positions of its fingers are not known any more
+        if lost := [hand.side for hand in self._streamer.hands if hand.side in silent]:
+            self._streamer.stop(f"the {lost[0]} hand reported no positions any more")
         return replace(
             state,
             joints_rad=state.joints_rad + positions,
@@ -227,7 +227,8 @@ class DdsClient(ServicesClient):
         if told is not None:
             if self._hands.worn:
                 state = self._with_hands(state)
-            self._streamer.see(state.joints_rad)
+            idle = self._arms.activity is rpc.RpcActivity.IDLE
+            self._streamer.see(state.joints_rad, told.tick_ms, idle=idle)
         phase = self._streamer.phase
         if phase is None:
             return state
@@ -240,7 +241,7 @@ class DdsClient(ServicesClient):
         if isinstance(command, m.BeginStream):
             return self._begin_stream(command)
         if isinstance(command, m.StopMotion) and self._streamer.phase is not None:
-            self._streamer.stop()
+            self._streamer.stop("a stop was requested")
             return m.Status()
         return await super().ask(command)
 
@@ -267,7 +268,7 @@ class DdsClient(ServicesClient):
         body_rad = state.joints_rad[: len(build.bare.joints)]
         now = self._loop.time()
         fingers_rad = self._hands.read(now, self._told_ms / 1000).joints_rad
-        self._stopped = False
+        self._stopped, self.stop_reason = False, ""
         self._streamer.begin(body_rad + fingers_rad, build, following)
         return m.Status()
 
@@ -303,8 +304,9 @@ class DdsClient(ServicesClient):
         """
         return FromAnywhere(self._streamer.ready(poses))
 
-    def _note_stop(self) -> None:
+    def _note_stop(self, reason: str) -> None:
         self._stopped = True
+        self.stop_reason = reason
 
     def _pack(
         self, setpoints: Sequence[ArmSetpoint], build: Build, following: tuple[Hand, ...]

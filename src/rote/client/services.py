@@ -139,6 +139,8 @@ class ServicesClient:
         self._teaching = ""
         self._held_by_us = False
         self._stopped = False
+        self.stop_reason = ""
+        """Why the stream that was begun last was ended early."""
         self._tickless = False
         self._ticks = ClockWatch()
         self._said = 0

@@ -32,6 +32,7 @@ class TeachingClient(Shell[m.Reply]):
 
     abilities = FRAMES
     arms_hold_within_s = 14
+    stop_reason = ""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """The values of the API: what a robot can do, which actions it has, and what it reports."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
@@ -23,6 +23,10 @@ class Port(Protocol):
     latest: RobotState | None
     stop_pending: bool
     """Whether a stop was requested, or is owed to soft arms, and the robot has not confirmed it."""
+    stop_reason: str
+    """Why the stream that was begun last was ended early, as one sentence; "" if it was not, or the
+    wire does not know.
+    """
 
     @property
     def build(self) -> Build:
@@ -197,6 +201,8 @@ class PlayReport:
     """False if it was stopped before its end."""
     seconds: float
     """The time from the robot's acceptance to the end of the soft return."""
+    reason: str = field(default="", kw_only=True)
+    """One sentence why a playback that did not complete ended; "" if it completed."""
 
 
 @dataclass(frozen=True, slots=True)

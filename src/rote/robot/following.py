@@ -258,9 +258,9 @@ class Following(PoseStreaming):
 
     async def _run(self) -> StreamReport:
         report = await super()._run()
-        # How long it would take nobody knew, so only what was sent says whether it is complete.
+        # Its duration was not known before, so only what was sent tells whether it is complete.
         ended = self._live is not None and self._live.finished
-        return replace(report, completed=ended)
+        return replace(report, completed=ended, reason="" if ended else self._why_cut())
 
     def aim(self, joints_rad: Mapping[str, float]) -> None:
         """Go to these angles, in rad by joint name; other joints stay where they are.

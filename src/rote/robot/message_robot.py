@@ -579,7 +579,13 @@ class MessageRobot:
 
         name, left_out = track.source or "a track", streaming.fingers_in(track, build)
         playing = PoseStreaming(
-            port, name, begin, self.stop, ticker, left_out=() if hands else left_out
+            port,
+            name,
+            begin,
+            self.stop,
+            ticker,
+            left_out=() if hands else left_out,
+            stopped=lambda: self._stops != stops,
         )
         return playing.noted_in(self._unfinished)
 

@@ -51,12 +51,14 @@ class MotionWatch:
         """Whether it was seen to begin."""
         self.completed: bool | None = None
         """Whether it ran to its end; None until it is over."""
+        self.reason = ""
+        """Why it was over before its end, as far as the robot reports it."""
         self._loops = loops
         self._duration_s = 0.0
         self._asked = False
         self._accepted_at: float | None = None
         self._stopped_at: float | None = None
-        self._begun_at = 0.0
+        self._begun_at = self._counted_from = 0.0
         self._seen_at = self._resting_at = 0.0
         self._newest: RobotState | None = None
         self._before = Phase.NONE
@@ -101,7 +103,7 @@ class MotionWatch:
         self._see_end(state, now)
 
     def _begin(self, now: float) -> None:
-        self.begun, self._begun_at = True, now
+        self.begun, self._begun_at, self._counted_from = True, now, now
 
     def _see_phase(self, state: RobotState, now: float) -> None:
         phase = state.phase
@@ -127,7 +129,7 @@ class MotionWatch:
     def _see_end(self, state: RobotState, now: float) -> None:
         if self._by_phase and state.phase_told:
             if state.phase is Phase.NONE:
-                self.completed = not state.stopped_early and not self._cut_short
+                self._complete(state, short_s=self._moved_s if self._cut_short else None)
         elif self.begun and self._joints is not None and state.joints_told:
             still_s, moved_s = self._joints.still_s(now), now - self._begun_at
             if self._stopped_at is not None:
@@ -135,19 +137,44 @@ class MotionWatch:
                     self.completed = False
             elif still_s >= STILL_S and moved_s >= self._duration_s and not self._loops:
                 short = moved_s - still_s < _NEARLY_ALL * self._duration_s - LATE_S
-                self.completed = not state.stopped_early and not short
+                self._complete(state, short_s=moved_s - still_s if short else None)
+
+    def _complete(self, state: RobotState, short_s: float | None) -> None:
+        self.completed = not state.stopped_early and short_s is None
+        if state.stopped_early:
+            self.reason = "the robot reports that it was stopped"
+        elif short_s is not None:
+            self.reason = (
+                f"the robot moved for {max(short_s, 0.0):.1f} s of {self._duration_s:.1f} s: "
+                "another client, its remote or the robot itself stopped it"
+            )
 
     @property
     def _cut_short(self) -> bool:
         """Whether it moved for much less time than it takes: some wires do not report a stop by
         others.
         """
-        if self._motion_began_us is None or self._motion_ended_us is None or self._loops:
+        moved_s = self._moved_s
+        if moved_s is None or self._loops:
             return False
-        moved_s = (self._motion_ended_us - self._motion_began_us) / 1e6
         return moved_s < _NEARLY_ALL * self._duration_s - LATE_S
 
+    @property
+    def _moved_s(self) -> float | None:
+        """How long it moved, by the robot's clock; None if that is not known."""
+        if self._motion_began_us is None or self._motion_ended_us is None:
+            return None
+        return (self._motion_ended_us - self._motion_began_us) / 1e6
+
     # ---- every wait has an end ------------------------------------------------------------------
+
+    def excuse(self, stall_s: float) -> None:
+        """Do not count the time during which this computer itself did not run."""
+        self._seen_at += stall_s
+        self._resting_at += stall_s
+        self._counted_from += stall_s
+        if self._accepted_at is not None:
+            self._accepted_at += stall_s
 
     def overdue(self, now: float) -> RoteError | None:
         """Return the error that ends the wait; None while there is still time."""
@@ -178,7 +205,7 @@ class MotionWatch:
                 ),
             )
         most_s = self._most_s or (self._duration_s or MAX_MOTION_S) * 1.5 + ENDS_S
-        if not self._loops and now - self._begun_at >= most_s:
+        if not self._loops and now - self._counted_from >= most_s:
             return TimeLimitError(
                 f"{self.name!r} should be over and the robot still plays after {most_s:.0f} s; "
                 "it was told to stop",

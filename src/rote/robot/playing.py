@@ -145,18 +145,28 @@ class ActionPlaying(Playing):
             self._watch.accept(duration_s, began)
             self._accept()
             completed = await self._end()
-            return PlayReport(self.name, completed, self._loop.time() - began)
+            seconds = self._loop.time() - began
+            return PlayReport(
+                self.name, completed, seconds, reason="" if completed else self._why_ended()
+            )
         finally:
             for forget in undo:
                 forget()
             self._ended.cancel()
 
+    def _why_ended(self) -> str:
+        """Return one sentence why it did not complete."""
+        return "this program requested a stop" if self._was_stopped() else self._watch.reason
+
     async def _end(self) -> bool:
         """Wait until it is over; if the wait is cancelled or fails, the robot is stopped."""
         try:
             while not self._ended.done():
+                looked_at = self._loop.time()
                 await asyncio.wait({self._ended}, timeout=_LOOK_S)
                 now = self._loop.time()
+                if (stall_s := now - looked_at - _LOOK_S) > _LOOK_S:
+                    self._watch.excuse(stall_s)
                 if self._was_stopped():
                     self._watch.stop(now)
                 if self._was_stopped() and self._watch.stopped_before_it_began(now):

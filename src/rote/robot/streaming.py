@@ -54,6 +54,7 @@ _ASK_LOOP_S = 0.1
 _BEHIND_MAX_S = 0.1
 # Poses later than this are skipped, one or two at a time: this computer is too slow for the rate.
 # After a silence of more than this all the rest comes later.
+_CUT = "its last poses were not sent"
 
 
 P = ParamSpec("P")
@@ -582,6 +583,8 @@ class Ticker:
         """When the event loop was last seen to work."""
         self.cut_off = False
         """Whether the stream ended before its last pose was sent."""
+        self.cut_reason = ""
+        """Why, if the ticker itself ended it."""
 
     def start(
         self,
@@ -625,18 +628,24 @@ class Ticker:
             sleep(max(0.0, self._due_s - clock()))
             now_s = clock()
             if now_s - self._answered_s > LOOP_HANGS_S:
-                # Nobody could stop this motion: without poses the robot returns softly by itself.
-                self.cut_off = True
+                # No stop could take effect: without poses the robot returns softly by itself.
+                self._cut_off(
+                    f"this program's event loop stalled for more than {LOOP_HANGS_S:g} s, so that "
+                    "a stop could not take effect"
+                )
                 return
             if now_s - asked_s >= _ASK_LOOP_S:
                 asked_s = now_s
                 try:
                     self._loop.call_soon_threadsafe(self._answer)
-                except RuntimeError:  # the loop is closed
-                    self.cut_off = True
+                except RuntimeError:
+                    self._cut_off("this program ended its event loop")
                     return
             if self._stopped or not say(now_s):
                 return
+
+    def _cut_off(self, reason: str) -> None:
+        self.cut_reason, self.cut_off = reason, True
 
     def _answer(self) -> None:
         """Called in the event loop: it works."""
@@ -675,7 +684,9 @@ class Ticker:
         self._missed += skipped
         return place + skipped
 
-    def report(self, name: str, *, completed: bool, seconds: float) -> StreamReport:
+    def report(
+        self, name: str, *, completed: bool, seconds: float, reason: str = ""
+    ) -> StreamReport:
         """Return how well the deadlines were met."""
         late_ms = 1000.0 * np.maximum(self._late_s or [0.0], 0.0)
         took_s = self._newest_s - self._began_s
@@ -683,6 +694,7 @@ class Ticker:
             name=name,
             completed=completed,
             seconds=seconds,
+            reason=reason,
             rate_hz=(len(self._late_s) - 1) / took_s if took_s > 0 else 0.0,
             late_p99_ms=float(np.percentile(late_ms, 99)),
             late_max_ms=float(late_ms.max()),
@@ -726,9 +738,10 @@ class PoseStreaming(ActionPlaying, Streaming):
         stop: Callable[[], Awaitable[None]],
         ticker: Ticker,
         left_out: tuple[str, ...] = (),
+        stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._ticker, self.left_out = ticker, left_out
-        super().__init__(port, name, begin, stop)
+        super().__init__(port, name, begin, stop, stopped=stopped)
 
     async def _run(self) -> StreamReport:
         try:
@@ -736,4 +749,13 @@ class PoseStreaming(ActionPlaying, Streaming):
         finally:
             self._ticker.stop()
         completed = played.completed and not self._ticker.cut_off
-        return self._ticker.report(played.name, completed=completed, seconds=played.seconds)
+        reason = "" if completed else self._why_cut() or played.reason or _CUT
+        return self._ticker.report(
+            played.name, completed=completed, seconds=played.seconds, reason=reason
+        )
+
+    def _why_cut(self) -> str:
+        """Return why this computer ended the stream early; "" if it did not."""
+        if self._was_stopped():
+            return self._why_ended()
+        return self._ticker.cut_reason or self._port.stop_reason

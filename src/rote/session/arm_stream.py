@@ -58,6 +58,7 @@ class ArmStream:
             raise BadRequestError(f"poses cannot be streamed to {build.name}")
         fingers = [column for hand in hands for column in build.columns_of(hand)]
         joints = [build.joints[column] for column in (*streamed, *fingers)]
+        self._streamed, self._fingers = streamed, fingers
         self._columns = build.taught_columns
         self._places = tuple(map(streamed.index, build.taught_columns))
         """The places of a pose's joints among the streamed ones."""
@@ -65,11 +66,7 @@ class ArmStream:
         self._upper = np.array([joint.upper_rad for joint in joints])
         self._rest = np.array([build.rest_rad[column] for column in streamed])
         self._soft_rad_s, self._fade_least_s = family.soft_rad_s, family.soft_least_s
-        self.last = ArmSetpoint(
-            tuple(joints_rad[column] for column in streamed),
-            0.0,
-            tuple(joints_rad[column] for column in fingers),
-        )
+        self.last = self._hold(joints_rad, 0.0)
         self.following = True
         """Whether poses are taken; no longer after `fade`."""
         self._told: deque[tuple[float, ArmSetpoint]] = deque(maxlen=_TOLD)
@@ -84,6 +81,14 @@ class ArmStream:
         if not self._risen:
             return Phase.APPROACH
         return Phase.PLAYING if self.last.weight == 1.0 else Phase.RETURN
+
+    def _hold(self, joints_rad: tuple[float, ...], weight: float) -> ArmSetpoint:
+        """Return the setpoint at which joints in these positions, by column, do not move."""
+        return ArmSetpoint(
+            tuple(joints_rad[column] for column in self._streamed),
+            weight,
+            tuple(joints_rad[column] for column in self._fingers),
+        )
 
     def setpoint(self, pose: StreamPose) -> ArmSetpoint:
         """Return what a pose tells, and tell nothing yet."""
@@ -124,6 +129,19 @@ class ArmStream:
         elif self._astray_since is None:
             self._astray_since = now
         return self._astray_since is not None and now - self._astray_since >= ASTRAY_S
+
+    def restart_from(self, joints_rad: tuple[float, ...] | None) -> None:
+        """Take measured joint positions, by column, for the last setpoint; None if none are known.
+
+        The robot may have moved the arms by itself since the last setpoint. Their measured
+        position with full weight does not move them, however much of the last weight is left.
+        Without a position the only setpoint that commands nothing has weight 0.
+        """
+        self._told.clear()
+        if joints_rad is None:
+            self.last = self.last._replace(weight=0.0)
+        else:
+            self.last = self._hold(joints_rad, 1.0)
 
     def fade(self) -> list[ArmSetpoint]:
         """Accept no more poses; return the setpoints that release the arms softly, `FADE_HZ` per

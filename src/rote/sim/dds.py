@@ -11,12 +11,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from rote import messages as m
 from rote.carrier import dds_types as types
 from rote.carrier.dds import Bus, DdsTarget, Inlet, Outlet
 from rote.carrier.impair import Disturber, Impairment
 from rote.errors import DecodeError, LinkError
 from rote.model.family import Hand
+from rote.model.registry import family_of
+from rote.motion.track import Array
 from rote.sim import voice
 from rote.sim.body import STEP_S
 from rote.sim.fingers import HAND_HZ, Fingers
@@ -40,7 +44,11 @@ _BATTERY_S, _CEASED_S = 1.0, 0.5
 GAP_S = 0.1
 """After this long without a command, the arms return to the robot's own pose."""
 RAMP_S = 1.0
-"""How long that takes, in both directions; a guess, because no document says it."""
+"""Shortest duration of that; a guess, because no document says it."""
+_RAMP_SHARE = 0.7
+"""The speed of that, and of the way to the commanded pose when commands come again, as a share of
+the family's soft speed: the arms overshoot where they begin or turn back.
+"""
 _REPEAT_S = 0.04
 _REQUESTS, _REPLIES, _COMMANDS = 256, 64, 16
 
@@ -111,8 +119,12 @@ class DdsDoor:
         self._pose: m.StreamPose | None = None
         """The last pose of the stream that is followed."""
         self._share = 1.0
-        """How much of the commanded weight the arms follow: less in a gap and after it."""
+        """How much of the commanded weight the arms follow: less in a gap."""
         self._share_at = 0.0
+        self._resuming_rad: Array | None = None
+        """Where the arms are on the way to the commanded pose, after a gap."""
+        family = family_of(build)
+        self._ramp_rad_s = _RAMP_SHARE * (1.0 if family is None else family.soft_rad_s)
         self._watched = False
         self._slow_at = self._battery_at = self._joints_at = self._world.time_s
         self._hands_at = self._world.time_s
@@ -319,7 +331,11 @@ class DdsDoor:
             self._spent = False
         self._commanded_s = self._world.time_s
         if command.weight == 0.0:
+            self._share, self._resuming_rad = 1.0, None
+        elif self._share < 1.0:
             self._share = 1.0
+            self._resuming_rad = self._world.body.setpoint_rad[list(build.taught_columns)]
+            self._world.note("commands come again: the arms follow from where they are")
         if self._follow(pose):
             return
         self._pose = None
@@ -339,12 +355,15 @@ class DdsDoor:
         """
         self._numbers += 1
         shared = replace(pose, number=self._numbers, weight=pose.weight * self._share)
+        if self._resuming_rad is not None:
+            joints_rad = tuple(self._resuming_rad.tolist())
+            shared = replace(shared, weight=self._share, joints_rad=joints_rad)
         followed = self._world.obey(self, shared) != m.Status(m.Code.SUPERSEDED)
         self._pose = pose if followed and pose.weight > 0.0 else None
         return followed
 
     def _bridge_gaps(self) -> None:
-        """Ramp down while no commands arrive, and up again when they do.
+        """Ramp down while no commands arrive, and to the commanded pose when they do.
 
         A stream that has ramped down to 0 gets no more poses from here, and ends itself.
         """
@@ -353,13 +372,21 @@ class DdsDoor:
         if self._pose is None:
             return
         silent_s, before = now_s - self._commanded_s, self._share
-        change = passed_s / RAMP_S
-        self._share = max(0.0, before - change) if silent_s > GAP_S else min(1.0, before + change)
+        rest_rad = np.array(self._rest_rad)
+        far_rad = np.array(self._pose.joints_rad) - rest_rad
+        if silent_s > GAP_S:
+            ramp_s = max(RAMP_S, float(np.abs(far_rad).max()) / self._ramp_rad_s)
+            self._share = max(0.0, before - passed_s / ramp_s)
         if before == 1.0 > self._share:
             self._world.note(f"no command for {GAP_S:g} s: the arms ramp down")
-        elif before < 1.0 == self._share:
-            self._world.note("commands come again: the arms follow in full")
+        resuming = self._resuming_rad is not None
+        if self._resuming_rad is not None:
+            left_rad = rest_rad + self._pose.weight * far_rad - self._resuming_rad
+            most_rad = self._ramp_rad_s * passed_s
+            self._resuming_rad = self._resuming_rad + np.clip(left_rad, -most_rad, most_rad)
+            if np.abs(left_rad).max() <= most_rad:
+                self._resuming_rad = None
         if self._share == 0.0:
-            self._pose = None
-        elif silent_s > _REPEAT_S or self._share != before:
+            self._pose = self._resuming_rad = None
+        elif silent_s > _REPEAT_S or self._share != before or resuming:
             self._follow(self._pose)
