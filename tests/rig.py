@@ -7,6 +7,9 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 
+import numpy as np
+
+import virtual
 from rote import messages as m
 from rote.carrier import Carrier, Link, Receiver
 from rote.carrier.impair import Impairment
@@ -15,6 +18,7 @@ from rote.client.services import ServicesClient
 from rote.client.teaching import TeachingClient
 from rote.connection import connect
 from rote.model.g1 import Mode
+from rote.motion.track import Array
 from rote.robot.g1 import G1
 from rote.session import rpc as rpc_session
 from rote.session.teaching import TeachingTiming
@@ -165,6 +169,37 @@ class Rig:
                 keyframes=(m.Keyframe(joint=15, time_ms=400, value_rad=0.1),),
             )
             assert self.world.obey("test", save) == m.Status(m.Code.OK)
+
+
+class Body:
+    """Records the joints of a simulated robot at each of its ticks."""
+
+    def __init__(self, one: Rig) -> None:
+        self._simulator, self._world = one.simulator, one.world
+        self.rows: list[Array] = []
+        one.simulator._publishers.append(self)  # type: ignore[arg-type]
+
+    def publish(self) -> None:
+        self.rows.append(self._world.body.joints_rad.copy())
+
+    @property
+    def peak_rad_s(self) -> float:
+        """The highest speed of any joint since the last `forget`."""
+        return float(np.abs(np.diff(self.rows, axis=0)).max()) / self._simulator._tick_s
+
+    def forget(self) -> None:
+        del self.rows[:-1]
+
+    def go_on(self, seconds: float, stop_client: Callable[[float], None]) -> None:
+        """Let the robot go on by itself while its client does not run."""
+        tick_s = self._simulator._tick_s
+        for _ in range(round(seconds / tick_s)):
+            stop_client(tick_s)
+            self._world.advance(tick_s)
+            if stop_client is virtual.hang:
+                self._simulator._next_at += tick_s
+            for publisher in self._simulator._publishers:
+                publisher.publish()
 
 
 @asynccontextmanager

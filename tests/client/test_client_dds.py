@@ -11,14 +11,14 @@ import pytest
 pytest.importorskip("cyclonedds")
 
 import virtual
-from rig import Rig, rig
+from rig import Body, Rig, rig
 from rote.carrier import dds_types
 from rote.carrier.dds import Bus
 from rote.carrier.impair import Impairment
 from rote.client.dds import DdsClient
 from rote.messages import Phase
 from rote.model.g1 import G1_29
-from rote.motion.track import Array, Track
+from rote.motion.track import Track
 from rote.robot.g1 import G1
 from rote.sim.dds import DdsDoor, _Network
 from rote.wire import dds_lowlevel
@@ -33,37 +33,6 @@ def raised(seconds: float = 5.0, far_rad: float = 1.4) -> Track:
     elbow = 1.0 - np.minimum(0.7 * times_s, far_rad)
     names = ("left_elbow_joint", "right_elbow_joint")
     return Track(times_s=times_s, joints_rad=np.column_stack([elbow, elbow]), names=names)
-
-
-class Body:
-    """Records the joints of a simulated robot at each of its ticks."""
-
-    def __init__(self, one: Rig) -> None:
-        self._simulator, self._world = one.simulator, one.world
-        self.rows: list[Array] = []
-        one.simulator._publishers.append(self)  # type: ignore[arg-type]
-
-    def publish(self) -> None:
-        self.rows.append(self._world.body.joints_rad.copy())
-
-    @property
-    def peak_rad_s(self) -> float:
-        """The highest speed of any joint since the last `forget`."""
-        return float(np.abs(np.diff(self.rows, axis=0)).max()) / self._simulator._tick_s
-
-    def forget(self) -> None:
-        del self.rows[:-1]
-
-    def go_on(self, seconds: float, stop_client: Callable[[float], None]) -> None:
-        """Let the robot go on by itself while its client does not run."""
-        tick_s = self._simulator._tick_s
-        for _ in range(round(seconds / tick_s)):
-            stop_client(tick_s)
-            self._world.advance(tick_s)
-            if stop_client is virtual.hang:
-                self._simulator._next_at += tick_s
-            for publisher in self._simulator._publishers:
-                publisher.publish()
 
 
 Story = Callable[[Rig, G1, Body], Awaitable[None]]

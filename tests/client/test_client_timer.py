@@ -6,7 +6,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 import virtual
+from rig import rig
 from rote.client.timer import Alarm
+from rote.errors import PeerLostError, RoteError
 from rote.host.loop import new_loop
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "rote's": new_loop, "virtual": virtual.VirtualLoop}
@@ -86,3 +88,52 @@ def test_it_may_be_set_again_while_it_rings_and_cleared_at_any_time(
         assert len(rung) == 3
 
     run(story())
+
+
+# ---- whose silence it was -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wire", ["memory", "udp", "services"])
+@pytest.mark.parametrize(
+    ("stop_client", "words"),
+    [
+        (virtual.suspend, "this computer was suspended for 14.0 s and lost the robot at"),
+        (virtual.hang, "this program stalled for 1"),
+        (None, "has been silent for"),
+    ],
+)
+def test_a_robot_is_not_called_silent_while_this_computer_did_not_listen(
+    wire: str, stop_client: Callable[[float], None] | None, words: str
+) -> None:
+    async def story() -> None:
+        async with rig(wire) as one, one.connect() as robot:
+            await asyncio.sleep(1.0)
+            lost: asyncio.Future[RoteError] = asyncio.get_running_loop().create_future()
+            robot._port.on_loss(lost.set_result)
+            await one.die()
+            if stop_client is not None:
+                stop_client(14.0)
+            error = await asyncio.wait_for(lost, 5.0)
+            assert isinstance(error, PeerLostError)
+            assert words in str(error)
+            assert "Look at the robot" in str(error.remedy)
+
+    virtual.run(story())
+
+
+@pytest.mark.parametrize("wire", ["memory", "udp", "services", "dds"])
+@pytest.mark.parametrize("stop_client", [virtual.suspend, virtual.hang])
+def test_a_robot_that_is_heard_right_after_a_stall_is_not_lost(
+    wire: str, stop_client: Callable[[float], None]
+) -> None:
+    if wire == "dds":
+        pytest.importorskip("cyclonedds")
+
+    async def story() -> None:
+        async with rig(wire) as one, one.connect() as robot:
+            await asyncio.sleep(1.0)
+            stop_client(2.0)
+            await asyncio.sleep(3.0)
+            await robot.stop()
+
+    virtual.run(story())

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+import virtual
 from rig import rig
 from rote.client.watchdog import Watchdog
 
@@ -84,3 +85,22 @@ def test_each_hold_up_is_told_once(
     asyncio.run(story())
     assert len(caplog.records) == 2
     assert all("somebody waits" in record.getMessage() for record in caplog.records)
+
+
+def test_a_suspended_computer_is_told_apart_from_a_blocked_loop(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rote.client.watchdog._LOOK_S", 0.02)
+
+    async def story() -> None:
+        watchdog = Watchdog(asyncio.get_running_loop(), "the arms are soft")
+        watchdog.watch(on=True)
+        await asyncio.sleep(0.1)
+        virtual.suspend(12.0)
+        await asyncio.sleep(0.2)
+        watchdog.watch(on=False)
+
+    with caplog.at_level(logging.WARNING, "rote"):
+        asyncio.run(story())
+    (record,) = caplog.records
+    assert record.getMessage() == "this computer was suspended for 12.0 s: the arms are soft"

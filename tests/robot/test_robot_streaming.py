@@ -2,7 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import Sequence
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import virtual
-from rig import rig
+from rig import Body, rig
 from rote.client.client_base import FromAnywhere
 from rote.errors import BadRequestError, UnsafeMotionError, WarnedMotionError
 from rote.findings import Finding, FindingKind, Severity
@@ -21,6 +23,7 @@ from rote.model.g1 import G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
 from rote.motion.check_report import CheckReport
 from rote.motion.track import Array, Track
 from rote.robot.streaming import (
+    LOOP_HANGS_S,
     RATES_HZ,
     Ticker,
     TrackCheck,
@@ -469,3 +472,129 @@ def test_what_was_checked_of_another_track_speed_or_build_says_nothing() -> None
             prepare(torn, G1_29, 250.0, 1.0, known=known)
     assert not TrackCheck(gap, 1.0, nothing).holds_for(gap, G1_23, 1.0)
     assert TrackCheck(gap, 1.0, nothing).holds_for(gap, G1_29, 1.0)
+
+
+# ---- why it ended -------------------------------------------------------------------------------
+
+
+def elbow(seconds: float = 4.0) -> Track:
+    times_s = np.arange(round(100 * seconds) + 1) / 100.0
+    bend = 1.0 - 0.4 * np.sin(np.pi * times_s / seconds)
+    return Track(times_s=times_s, joints_rad=bend[:, None], names=("left_elbow_joint",))
+
+
+@pytest.mark.parametrize("stall_s", [0.15, 0.5])
+def test_a_stall_that_the_simulated_robot_shares_does_not_end_a_stream(stall_s: float) -> None:
+    async def story() -> None:
+        async with rig("memory") as one, one.connect() as robot:
+            playing = robot.play_track(elbow())
+            await playing.started()
+            await asyncio.sleep(2.0)
+            virtual.hang(stall_s)
+            report = await playing
+            assert (report.completed, report.reason) == (True, "")
+
+    virtual.run(story())
+
+
+@pytest.mark.parametrize(
+    ("stop_client", "words"),
+    [(virtual.hang, "sent no pose for 0.40 s"), (virtual.suspend, "suspended for 0.4 s")],
+)
+def test_a_robot_that_returns_after_a_stall_is_not_blamed_for_it(
+    stop_client: Callable[[float], None], words: str
+) -> None:
+    async def story() -> None:
+        async with rig("udp") as one, one.connect() as robot:
+            body = Body(one)
+            playing = robot.play_track(elbow())
+            await playing.started()
+            await asyncio.sleep(2.0)
+            body.go_on(0.4, stop_client)
+            report = await playing
+            assert not report.completed
+            assert words in report.reason
+
+    virtual.run(story())
+
+
+@pytest.mark.parametrize("wire", ["memory", "dds"])
+@pytest.mark.parametrize("by", ["this program", "another client"])
+def test_a_stopped_stream_reports_the_stop_even_long_after_a_stall(wire: str, by: str) -> None:
+    async def story() -> None:
+        async with rig(wire) as one, one.connect() as robot, one.bystander() as other:
+            playing = robot.play_track(elbow(8.0))
+            await playing.started()
+            await asyncio.sleep(2.0)
+            virtual.hang(0.15)
+            await asyncio.sleep(2.0)
+            await (robot if by == "this program" else other).stop()
+            report = await playing
+            assert not report.completed
+            words = {"this program": "this program requested a stop"}.get(by, "stopped")
+            if wire == "dds" and by == "another client":
+                words = "another client, or the robot itself, released the arms"
+            assert words in report.reason
+
+    virtual.run(story())
+
+
+def test_a_loop_that_stalls_ends_a_stream_that_a_thread_sends() -> None:
+    """No stop could take effect meanwhile. In real time: the thread must not stall with it."""
+    sent: list[float] = []
+
+    async def story() -> Ticker:
+        ticker = Ticker(100.0)
+
+        def tell(_: int) -> bool:
+            sent.append(time.monotonic())
+            return True
+
+        ticker.start(FromAnywhere(tell), 10**6)
+        await asyncio.sleep(0.3)
+        blocked_at = time.monotonic()
+        time.sleep(1.5)  # noqa: ASYNC251 - the loop stalls
+        ticker.stop()
+        assert sent[-1] - blocked_at < LOOP_HANGS_S + 0.25
+        return ticker
+
+    ticker = asyncio.run(story())
+    assert ticker.cut_off
+    assert "event loop stalled" in ticker.cut_reason
+
+
+def test_a_suspended_computer_ends_a_stream_that_a_thread_sends() -> None:
+    async def story() -> None:
+        ticker = Ticker(100.0)
+        ticker.start(FromAnywhere(lambda _: True), 10**6)
+        await asyncio.sleep(0.2)
+        virtual.suspend(5.0)
+        time.sleep(0.1)  # noqa: ASYNC251 - the thread is the first to run again
+        ticker.stop()
+        assert ticker.cut_off
+
+    asyncio.run(story())
+
+
+def test_the_statistics_of_a_long_stream_take_constant_memory() -> None:
+    async def story() -> None:
+        ticker = Ticker(1000.0)
+        for place in range(200_000):
+            ticker._say(ticker._began_s + place / 1000.0 + 1e-6 * (place % 5000))
+        report = ticker.report("following", completed=True, seconds=200.0)
+        assert report.late_p99_ms == pytest.approx(4.95, rel=0.02)
+        assert report.late_max_ms == pytest.approx(4.999)
+        assert report.rate_hz == pytest.approx(1000.0, rel=0.01)
+
+    before = tracemalloc_peak(lambda: virtual.run(story()))
+    assert before < 1_000_000
+
+
+def tracemalloc_peak(work: Callable[[], None]) -> int:
+    """Return by how many bytes the memory in use grew at most."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from rote.carrier import Carrier, Message
 from rote.errors import BadRequestError, RoteError, StageTimeoutError
+from rote.host.clock import stall_clock
 from rote.session.rpc import ChannelTiming, RpcSession
 from rote.session.teaching import Role
 from rote.wire import channel, rpc
@@ -25,7 +26,7 @@ class ChannelWay:
         self.session = RpcSession(Role.CLIENT, timing=timing)
         self._dial = dial
         self._timing = timing
-        self._loop = asyncio.get_running_loop()
+        self._now = stall_clock(asyncio.get_running_loop())
         self._carrier: Carrier | None = None
         self._flush: Callable[[], None] = lambda: None
 
@@ -35,9 +36,7 @@ class ChannelWay:
         carrier = await self._dial()
         self._carrier = carrier
         self.session = RpcSession(Role.CLIENT, timing=self._timing)
-        self.session.open(
-            self._loop.time(), unix_s=time.time(), utc_offset_s=time.localtime().tm_gmtoff
-        )
+        self.session.open(self._now(), unix_s=time.time(), utc_offset_s=time.localtime().tm_gmtoff)
         for topic in topics:
             self.session.subscribe(topic)
         carrier.listen(self._receive, self._gone)
@@ -74,10 +73,10 @@ class ChannelWay:
             await carrier.close()
 
     def _receive(self, message: Message) -> None:
-        self.session.receive(message, self._loop.time())
+        self.session.receive(message, self._now())
         self._flush()
 
     def _gone(self) -> None:
         """Called when the carrier reports that the robot cannot be reached any more."""
-        self.session.lose(self._loop.time())
+        self.session.lose(self._now())
         self._flush()

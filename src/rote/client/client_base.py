@@ -11,9 +11,12 @@ from typing import ClassVar, Generic, TypeVar
 
 from rote.client.timer import Alarm
 from rote.errors import NoAnswerError, PeerLostError, RefusedError, RoteError
+from rote.host import clock
 from rote.messages import HeardSpeech, RobotState, SoundState
 from rote.text import Act, Text
 
+_STALL_S = 1.0
+"""After a stall longer than this, this computer is to blame for a loss, and not the robot."""
 _T = TypeVar("_T")
 _Answer = TypeVar("_Answer")
 StateListener = Callable[[RobotState], object]
@@ -73,6 +76,10 @@ class Shell(Generic[_Answer]):
         self._closed = False
         self._again: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
+        self.now = clock.stall_clock(self._loop)
+        """The clock of the session. It counts suspend, unlike the alarm's."""
+        self._suspended_s = clock.suspended_s()
+        self._stall = (0.0, "")
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._failure: RoteError | None = None
         self._alarm = Alarm(self._tick)
@@ -216,6 +223,32 @@ class Shell(Generic[_Answer]):
         if is_first:
             tell_all(self._loss_listeners, error, self._loop)
 
+    def _set_alarm(self, due: float) -> None:
+        """Call `_tick` at `due`, by the clock of the session."""
+        self._note_stall()
+        self._alarm.set(due - self._suspended_s)
+
+    def _note_stall(self) -> None:
+        """Note how long this computer itself did not listen, if it was long."""
+        before_s, self._suspended_s = self._suspended_s, clock.suspended_s()
+        late_s, self._alarm.late_s = self._alarm.late_s, 0.0
+        if self._suspended_s - before_s > _STALL_S:
+            suspended_s = self._suspended_s - before_s
+            self._stall = self.now(), f"this computer was suspended for {suspended_s:.1f} s"
+        elif late_s > _STALL_S:
+            self._stall = self.now(), f"this program stalled for {late_s:.1f} s"
+
+    def _loss(self, silence_s: float) -> str:
+        """Return how the robot was lost. It is not silent while this computer does not listen."""
+        self._note_stall()
+        stalled_at, stall = self._stall
+        if stall and stalled_at >= self.now() - silence_s:
+            return f"{stall} and lost the robot at {self.url}"
+        silent = f"been silent for {silence_s:.1f} s"
+        return (
+            f"the robot at {self.url} has {silent if silence_s > 1.0 else 'closed the connection'}"
+        )
+
     def _lost(self, silence_s: float) -> RoteError:
         if not self._opened.done():
             return NoAnswerError(
@@ -225,9 +258,8 @@ class Shell(Generic[_Answer]):
                     simulate=Act.SIMULATE,
                 ),
             )
-        how = f"been silent for {silence_s:.1f} s" if silence_s > 1.0 else "closed the connection"
         return PeerLostError(
-            f"the robot at {self.url} has {how}; its state is unknown",
+            f"{self._loss(silence_s)}; its state is unknown",
             "Look at the robot before you touch it. If it was teaching, its arms hold again by "
             f"themselves within {self.arms_hold_within_s} s. Then connect again.",
         )

@@ -119,11 +119,11 @@ class DdsClient(ServicesClient):
         """Ask a robot that publishes nothing for a sign of life: its answer is one."""
         super()._pulse()
         lines, session = self._way.lines, self._way.session
-        if lines is None or session.silent_s(self._loop.time()) < _ASK_AFTER_S:
+        if lines is None or session.silent_s(self.connection.now()) < _ASK_AFTER_S:
             return
         asked = next((call for call in _SIGNS if lines.offers(call.service)), None)
         if asked is not None:
-            session.request(asked, self._loop.time())
+            session.request(asked, self.connection.now())
             self.connection.flush()
 
     # ---- hands ----------------------------------------------------------------------------------
@@ -242,7 +242,8 @@ class DdsClient(ServicesClient):
             return self._begin_stream(command)
         if isinstance(command, m.StopMotion) and self._streamer.phase is not None:
             self._streamer.stop("a stop was requested")
-            return m.Status()
+            if self.connection.failure is None:
+                return m.Status()
         return await super().ask(command)
 
     def _begin_stream(self, command: m.BeginStream) -> m.Reply:

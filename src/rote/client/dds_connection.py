@@ -13,6 +13,7 @@ from rote.carrier import dds_types as types
 from rote.carrier.dds import Bus, DdsTarget, Inlet, Outlet
 from rote.client.tap import Tap
 from rote.errors import DecodeError, LinkError, NoAnswerError, RoteError
+from rote.host.clock import stall_clock
 from rote.model.family import Hand
 from rote.session.dds import DdsSession
 from rote.session.rpc import ChannelState, ChannelTiming
@@ -129,7 +130,8 @@ class DdsWay:
         """`take` gets what is published; nothing is closed before `before_close` has ended."""
         self._tap = tap
         self._loop = asyncio.get_running_loop()
-        self.session = DdsSession(timing=timing, now=self._loop.time())
+        self._now = stall_clock(self._loop)
+        self.session = DdsSession(timing=timing, now=self._now())
         self.lines: DdsTopics | None = None
         self._target = target
         self._timing = timing
@@ -148,7 +150,7 @@ class DdsWay:
         self._first_heard_at = self._offered_at = self._some_at = None
         # Every client receives every client's answers; ours are recognised by their random ids.
         first = secrets.randbits(61)
-        now = self._loop.time()
+        now = self._now()
         self.session = DdsSession(timing=self._timing, first_id=first, now=now)
         if self._tap is not None:
             self._tap.stage("domain")
@@ -166,7 +168,7 @@ class DdsWay:
 
     def _look(self) -> None:
         """Check whether the robot is there: whether it is heard, and its services are offered."""
-        lines, now = self.lines, self._loop.time()
+        lines, now = self.lines, self._now()
         if lines is None or self.session.state is not ChannelState.OPEN:
             return
         self._looker = self._loop.call_later(_LOOK_S, self._look)
@@ -221,7 +223,7 @@ class DdsWay:
         if lines is not None and lines.offers(call.service):
             return None
         if lines is not None and not lines.joints.matched and not any(map(lines.offers, ASKED)):
-            self.session.lose(self._loop.time())  # it has left, and DDS reported it
+            self.session.lose(self._now())  # it has left, and DDS reported it
             self._flush()
         return self._unserved(call.service)
 
@@ -249,7 +251,7 @@ class DdsWay:
 
     def _hear(self, source: str, data: bytes) -> None:
         """Process one sample of a topic, or of a service of that name."""
-        now = self._loop.time()
+        now = self._now()
         if self._tap is not None:
             known = source in self._hands or source in STATE_TOPICS
             self._tap.heard(data, source if known else response_topic(source))

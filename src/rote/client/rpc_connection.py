@@ -115,7 +115,7 @@ class RpcConnection(Shell[rpc.RpcResponse]):
         """Close the connection. Safe to call twice."""
         await self._stop_reconnecting()
         self._fail(LinkError("the connection was closed", "Connect again."))
-        self.session.close(self._loop.time())
+        self.session.close(self.now())
         self.flush()
         self._alarm.clear()
         await self._way.close()
@@ -144,7 +144,7 @@ class RpcConnection(Shell[rpc.RpcResponse]):
         problem = self._way.problem(call)
         if problem is not None:
             raise self._failure or problem
-        token = self.session.request(call, self._loop.time(), read=read)
+        token = self.session.request(call, self.now(), read=read)
         response = await self._answer_to(token)
         if response.code == NO_STATUS:
             if seen or (read and response.text):
@@ -186,7 +186,7 @@ class RpcConnection(Shell[rpc.RpcResponse]):
     # ---- the loop around the session ------------------------------------------------------------
 
     def _tick(self) -> None:
-        self.session.tick(self._loop.time())
+        self.session.tick(self.now())
         self.flush()
 
     def _flush(self) -> None:
@@ -199,7 +199,7 @@ class RpcConnection(Shell[rpc.RpcResponse]):
             self._handle(event)
         for token, error in self._way.send():
             self._answer(token, error)
-        self._alarm.set(self.session.due)
+        self._set_alarm(self.session.due)
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, Heard):

@@ -509,7 +509,7 @@ class ServicesClient:
 
     def _keep(self) -> None:
         if self.session.live and self._teaching:
-            self.session.request(rpc.KEEP_TEACHING, self._loop.time())
+            self.session.request(rpc.KEEP_TEACHING, self.connection.now())
             self.connection.flush()
             self._keep_teaching(on=True)
 

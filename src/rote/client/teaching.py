@@ -84,7 +84,7 @@ class TeachingClient(Shell[m.Reply]):
         assert self._dial is not None
         self.session = TeachingSession(Role.CLIENT, timing=self.session.timing)
         self._link = await self._dial(self._receive)
-        self.session.open(self._loop.time())
+        self.session.open(self.now())
         self._flush()
         await self._opened
         if self.stop_pending:
@@ -125,7 +125,7 @@ class TeachingClient(Shell[m.Reply]):
             raise
 
     async def _request(self, command: m.Command) -> m.Reply:
-        return await self._answer_to(self.session.request(command, self._loop.time()))
+        return await self._answer_to(self.session.request(command, self.now()))
 
     def ready(self, poses: Sequence[m.StreamPose]) -> Callable[[int], bool]:
         """Return what sends one of the poses of the stream that was begun, by its place.
@@ -150,7 +150,7 @@ class TeachingClient(Shell[m.Reply]):
     async def close(self) -> None:
         """Tell the robot that the client leaves, and close the link. Safe to call twice."""
         await self._stop_reconnecting()
-        self.session.close(self._loop.time())
+        self.session.close(self.now())
         self._flush()
         self._alarm.clear()
         self._fail(LinkError("the connection was closed", "Connect again."))
@@ -159,11 +159,11 @@ class TeachingClient(Shell[m.Reply]):
     # ---- the loop around the session ------------------------------------------------------------
 
     def _receive(self, datagram: bytes) -> None:
-        self.session.receive(datagram, self._loop.time())
+        self.session.receive(datagram, self.now())
         self._flush()
 
     def _tick(self) -> None:
-        self.session.tick(self._loop.time())
+        self.session.tick(self.now())
         self._flush()
 
     def _flush(self) -> None:
@@ -179,7 +179,7 @@ class TeachingClient(Shell[m.Reply]):
         if alarm.due == float("inf") or (
             datagrams and alarm.due > self._loop.time() + self.session.timing.retry_s
         ):
-            alarm.set(self.session.due)
+            self._set_alarm(self.session.due)
 
     def _handle(self, event: Event | Told) -> None:
         if isinstance(event, Reported):

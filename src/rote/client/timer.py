@@ -14,6 +14,8 @@ class Alarm:
         # Kept here, because uvloop's timers for right now do not report when they are due.
         self.due = float("inf")
         """When it fires, by the loop's clock; infinity if it is not set."""
+        self.late_s = 0.0
+        """How late it fired last: much, if this program stalled."""
 
     def set(self, due: float) -> None:
         """Fire at `due`, or at the time set before if that is earlier."""
@@ -30,5 +32,6 @@ class Alarm:
             self._timer = None
 
     def _rings(self) -> None:
+        self.late_s = self._loop.time() - self.due
         self.clear()
         self._ring()

@@ -7,6 +7,8 @@ import threading
 import time
 import traceback
 
+from rote.host import clock
+
 PATIENCE_S = 1.5
 _LOOK_S = 0.25
 
@@ -48,8 +50,12 @@ class Watchdog:
         self._beat = self._loop.call_later(_LOOK_S, self._tick)
 
     def _look(self, watched: int, stop: threading.Event) -> None:
-        warned_about = 0.0
+        warned_about, suspended_s = 0.0, clock.suspended_s()
         while not stop.wait(_LOOK_S):
+            before_s, suspended_s = suspended_s, clock.suspended_s()
+            if suspended_s - before_s >= PATIENCE_S:
+                slept_s = suspended_s - before_s
+                _log.warning("this computer was suspended for %.1f s: %s", slept_s, self._because)
             seen_s = self._seen_s
             blocked_s = time.monotonic() - seen_s
             if blocked_s >= PATIENCE_S and seen_s != warned_about:

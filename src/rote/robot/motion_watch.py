@@ -51,6 +51,8 @@ class MotionWatch:
         """Whether it was seen to begin."""
         self.completed: bool | None = None
         """Whether it ran to its end; None until it is over."""
+        self.ended_at: float | None = None
+        """When the robot was first seen to return; None before that."""
         self.reason = ""
         """Why it was over before its end, as far as the robot reports it."""
         self._loops = loops
@@ -121,6 +123,8 @@ class MotionWatch:
                 self._begin(now)
         if not self._by_phase:
             return
+        if phase not in (Phase.APPROACH, Phase.PLAYING) and self.ended_at is None:
+            self.ended_at = now
         if phase is Phase.PLAYING and self._motion_began_us is None:
             self._motion_began_us = state.time_us
         elif phase is not Phase.PLAYING and self._motion_began_us is not None:

@@ -6,6 +6,7 @@ from 0 to 1 and falls again, so that the robot's own pose fades out and in.
 """
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
@@ -26,6 +27,7 @@ from rote.errors import (
 )
 from rote.findings import FindingKind
 from rote.host import realtime
+from rote.host.clock import stall_clock
 from rote.host.loop import clock_of
 from rote.messages import Code, Interpolation, RobotState, StreamPose, explain
 from rote.model.family import MOVED_RAD, Build, Hand, Joint
@@ -54,6 +56,8 @@ _ASK_LOOP_S = 0.1
 _BEHIND_MAX_S = 0.1
 # Poses later than this are skipped, one or two at a time: this computer is too slow for the rate.
 # After a silence of more than this all the rest comes later.
+_STALL_ENDS_S = 1.0
+"""A robot that returns within this time of an interruption does so because of it."""
 _CUT = "its last poses were not sent"
 
 
@@ -555,6 +559,37 @@ def check_in_time(late_s: float) -> None:
         )
 
 
+class LatenessStatistics:
+    """How late poses were sent, in constant memory: a stream may last for hours."""
+
+    _FIRST_S, _RATIO = 1e-6, 1.02
+    _BINS = 1000
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.max_s = 0.0
+        self._counts = [0] * self._BINS
+        """By lateness, each bin `_RATIO` times as wide as the one before."""
+
+    def add(self, late_s: float) -> None:
+        """Count one pose."""
+        self.count += 1
+        self.max_s = max(self.max_s, late_s)
+        number = 0
+        if late_s > self._FIRST_S:
+            number = int(math.log(late_s / self._FIRST_S) / math.log(self._RATIO)) + 1
+        self._counts[min(number, self._BINS - 1)] += 1
+
+    def percentile_s(self, percent: float) -> float:
+        """Return the lateness that this share of the poses did not exceed, 2 % too high at most."""
+        left = self.count * percent / 100.0
+        for number, count in enumerate(self._counts):
+            left -= count
+            if count and left <= 0.0:
+                return min(self._FIRST_S * self._RATIO**number, self.max_s)
+        return self.max_s
+
+
 class Ticker:
     """Sends one pose per tick, each by its own deadline.
 
@@ -569,15 +604,18 @@ class Ticker:
         """A pose that is less late than this follows the one before in time."""
         self._loop = asyncio.get_running_loop()
         self._clock = clock_of(self._loop)
+        self._stall_clock = stall_clock(self._loop)
         self._timer: asyncio.TimerHandle | None = None
         self._stopped = False
         self._tell: Callable[[int], bool] = lambda _: False
         self._count = self._next = 0
         self._began_s = self._newest_s = self._due_s = 0.0
+        self._sent_s = 0.0
+        """When the newest pose was sent, by the clock that counts suspend."""
         self._first = 0
         self.first_late_s: float | None = None
         """How late the motion's own first pose was sent; None before that."""
-        self._late_s: list[float] = []
+        self._lateness = LatenessStatistics()
         self._missed = 0
         self._answered_s = 0.0
         """When the event loop was last seen to work."""
@@ -585,6 +623,8 @@ class Ticker:
         """Whether the stream ended before its last pose was sent."""
         self.cut_reason = ""
         """Why, if the ticker itself ended it."""
+        self._stall: tuple[float, str] | None = None
+        """When the stream went on after its last interruption, and how long that was."""
 
     def start(
         self,
@@ -623,19 +663,19 @@ class Ticker:
         realtime.precise_timers()
         realtime.real_time()
         clock, sleep, say = self._clock, time.sleep, self._say
-        self._answered_s = asked_s = clock()
+        self._answered_s = asked_s = self._stall_clock()
         while not self._stopped:
             sleep(max(0.0, self._due_s - clock()))
-            now_s = clock()
-            if now_s - self._answered_s > LOOP_HANGS_S:
+            now_s, running_s = clock(), self._stall_clock()
+            if running_s - self._answered_s > LOOP_HANGS_S:
                 # No stop could take effect: without poses the robot returns softly by itself.
                 self._cut_off(
                     f"this program's event loop stalled for more than {LOOP_HANGS_S:g} s, so that "
                     "a stop could not take effect"
                 )
                 return
-            if now_s - asked_s >= _ASK_LOOP_S:
-                asked_s = now_s
+            if running_s - asked_s >= _ASK_LOOP_S:
+                asked_s = running_s
                 try:
                     self._loop.call_soon_threadsafe(self._answer)
                 except RuntimeError:
@@ -649,7 +689,7 @@ class Ticker:
 
     def _answer(self) -> None:
         """Called in the event loop: it works."""
-        self._answered_s = self._clock()
+        self._answered_s = self._stall_clock()
 
     def _tick(self) -> None:
         if self._say(self._clock()):
@@ -658,8 +698,9 @@ class Ticker:
     def _say(self, now_s: float) -> bool:
         """Send what is due; return whether more is to come."""
         place, period_s = self._next, self._period_s
+        self._note_stall(now_s)
         late_s = now_s - self._began_s - place * period_s
-        self._late_s.append(late_s)
+        self._lateness.add(late_s)
         if late_s > self._tardy_s:
             place = self._catch_up(place, late_s, now_s)
         sent = self._tell(place)
@@ -672,6 +713,30 @@ class Ticker:
             return place < self._count and not self._stopped
         self.cut_off = True
         return False
+
+    def _note_stall(self, now_s: float) -> None:
+        """Note how long no pose was sent before this one."""
+        before_s, self._sent_s = self._sent_s, self._stall_clock()
+        stalled_s = self._sent_s - before_s
+        if self._next and stalled_s > _BEHIND_MAX_S:
+            suspended_s = stalled_s - (now_s - self._newest_s)
+            self._stall = (
+                now_s,
+                (
+                    f"this computer was suspended for {suspended_s:.1f} s"
+                    if suspended_s > _BEHIND_MAX_S
+                    else f"this computer sent no pose for {stalled_s:.2f} s"
+                ),
+            )
+
+    def stall_before(self, ended_s: float | None) -> str:
+        """Return the interruption after which a robot may have ended the motion at this time; ""
+        if there was none.
+        """
+        if self._stall is None or ended_s is None:
+            return ""
+        resumed_s, reason = self._stall
+        return reason if abs(ended_s - resumed_s) < _STALL_ENDS_S else ""
 
     def _catch_up(self, place: int, late_s: float, now_s: float) -> int:
         """Return the place of the pose to send now that `place` is late."""
@@ -688,16 +753,15 @@ class Ticker:
         self, name: str, *, completed: bool, seconds: float, reason: str = ""
     ) -> StreamReport:
         """Return how well the deadlines were met."""
-        late_ms = 1000.0 * np.maximum(self._late_s or [0.0], 0.0)
         took_s = self._newest_s - self._began_s
         return StreamReport(
             name=name,
             completed=completed,
             seconds=seconds,
             reason=reason,
-            rate_hz=(len(self._late_s) - 1) / took_s if took_s > 0 else 0.0,
-            late_p99_ms=float(np.percentile(late_ms, 99)),
-            late_max_ms=float(late_ms.max()),
+            rate_hz=(self._lateness.count - 1) / took_s if took_s > 0 else 0.0,
+            late_p99_ms=1000.0 * self._lateness.percentile_s(99.0),
+            late_max_ms=1000.0 * self._lateness.max_s,
             missed=self._missed,
             start_late_ms=None if self.first_late_s is None else 1000.0 * self.first_late_s,
         )
@@ -758,4 +822,5 @@ class PoseStreaming(ActionPlaying, Streaming):
         """Return why this computer ended the stream early; "" if it did not."""
         if self._was_stopped():
             return self._why_ended()
-        return self._ticker.cut_reason or self._port.stop_reason
+        own = self._ticker.cut_reason or self._port.stop_reason
+        return own or self._ticker.stall_before(self._watch.ended_at)

@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from rote.sim.webrtc import WebRtcDoor
 
 TICK_S = 0.01
-MAX_CATCH_UP_S = 0.25
-"""If the process was blocked longer than this, the robot's time stood still meanwhile."""
+MAX_CATCH_UP_S = 0.05
+"""If the process was blocked longer than this, the robot's time stood still meanwhile: commands
+that wait to be read are not silence, which begins at 0.1 s.
+"""
 MAX_CLIENTS = 16
 
 # Clients are identified by their addresses: a host and port, or a name in memory.
