@@ -1092,27 +1092,40 @@ def test_while_one_client_teaches_another_may_look_but_not_touch(wire: str) -> N
 
 
 @pytest.mark.simulated("a look inside the robot")
-def test_a_seventeenth_client_is_turned_away_with_words(frames: str) -> None:
+def test_a_seventeenth_client_may_stop_the_robot_and_start_nothing(frames: str) -> None:
     async def story(one: Rig) -> None:
-        async with asyncio.TaskGroup() as group:
-            leave = asyncio.Event()
+        leave = asyncio.Event()
 
-            async def stay() -> None:
-                async with one.connect():
-                    await leave.wait()
+        async def stay() -> None:
+            async with one.connect():
+                await leave.wait()
 
-            for _ in range(16):
+        async with one.connect() as first, asyncio.TaskGroup() as group:
+            await teach(first, "wave", 5.0)
+            for _ in range(15):
                 group.create_task(stay())
             while one.simulator.clients < 16:
                 await asyncio.sleep(0.01)
-            with pytest.raises(RefusedError) as caught:
-                async with one.connect():
-                    pass
-            assert caught.value.code == Code.BUSY
+            for _ in range(6):  # more than there are spare places: the oldest makes room
+                group.create_task(stay())
+                await asyncio.sleep(0.1)
+            assert one.simulator.refused == 6
+            playing = first.play("wave")
+            await asyncio.sleep(2.5)
+            async with one.connect() as robot:
+                with pytest.raises(RefusedError, match="too many are connected") as caught:
+                    async with robot.teach("mine"):
+                        pass
+                assert caught.value.code == Code.BUSY
+                before = one.world.phase
+                await robot.stop()
+                assert (before, one.world.phase) == (Phase.PLAYING, Phase.RETURN)
+            assert not (await playing).completed
             leave.set()
         await asyncio.sleep(0.1)
         async with one.connect() as robot:
             assert await robot.preflight() == []
+            await teach(robot, "mine")
 
     tell(frames, story)
 

@@ -106,7 +106,7 @@ WORDS: dict[int, tuple[str, str]] = {
         f"{MAX_MOTION_S:.0f} s) and frame counts (at most what is stored).",
     ),
     Code.BUSY: (
-        "it is busy with another motion, or another client is teaching",
+        "it is busy with another motion, another client is teaching, or too many are connected",
         Text("Wait until it has ended, or stop it: {stop}.", stop=Act.STOP),
     ),
     Code.HOLDING: (

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from a1_rig import LoggedWorld, is_damping
 from rote.carrier import Link, open_link
 from rote.carrier.impair import Impairment
 from rote.errors import LinkError, LocalProtocolError
@@ -19,7 +20,7 @@ from rote.sim.a1.simulator import MAX_CLIENTS, A1Simulator
 from rote.sim.a1.world import A1World
 from rote.wire.a1 import codec as wire
 from rote.wire.a1 import values as a1_values
-from rote.wire.a1.motors import MotorCmds
+from rote.wire.a1.motors import BRAKE, MotorCmds
 from rote.wire.a1.values import Dialect, HighCmd, HighState, LowCmd, LowState, ScaledHighCmd
 from virtual import run
 
@@ -298,6 +299,33 @@ def test_too_many_clients_are_turned_away() -> None:
                 link.close()
             await asyncio.sleep(2.0)
             assert robot.clients == 0
+
+    run(work())
+
+
+def test_a_robot_that_was_starved_obeys_the_newest_command_and_not_those_that_waited() -> None:
+    async def work() -> None:
+        world = LoggedWorld(start="hung")
+        async with A1Simulator(world) as robot:
+            turn = wire.encode(
+                LowCmd(motors=MotorCmds.servo(dq_rad_s=2.0, kd_nm_s_rad=4.0)), robot.dialect
+            )
+            brake = wire.encode(LowCmd(motors=MotorCmds.servo(mode=BRAKE)), robot.dialect)
+            states: list[bytes] = []
+            link = await open_link(f"udp://127.0.0.1:{robot.ports.low}", states.append)
+            link.send(brake)
+            await asyncio.sleep(0.1)
+            for _ in range(2):
+                world.told.clear()
+                states.clear()
+                # Sent in time, and read late: the robot's own computer had too much to do.
+                for _ in range(40):
+                    link.send(turn)
+                link.send(brake)
+                await asyncio.sleep(0.02)
+                assert [is_damping(command) for _, command in world.told] == [True]
+                assert len(states) == 1
+            link.close()
 
     run(work())
 

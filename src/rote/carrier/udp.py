@@ -11,6 +11,7 @@ from rote.carrier import Link, Receiver, check_host, take_build
 from rote.errors import BadRequestError, LinkError
 
 DEFAULT_PORT = 49504
+_MAX_WAITING, _MAX_DATAGRAM = 4096, 65_536
 Address = tuple[str, int]
 
 
@@ -138,15 +139,35 @@ class UdpPort:
         self._transport = transport
         host, port, *_ = transport.get_extra_info("sockname")
         self.address: Address = (host, port)
+        self._second: socket.socket | None = None
 
     def send(self, datagram: bytes, address: Address) -> None:
         """Send one datagram to one client."""
         if not self._transport.is_closing():
             self._transport.sendto(datagram, address)
 
+    def read_waiting(self) -> list[tuple[bytes, Address]]:
+        """Return the datagrams that wait in the socket, the oldest first.
+
+        An event loop reads one at a time: a server that was starved would act on old ones first.
+        """
+        if self._second is None:
+            used = self._transport.get_extra_info("socket")
+            self._second = socket.fromfd(used.fileno(), used.family, used.type)
+            self._second.setblocking(False)
+        waiting: list[tuple[bytes, Address]] = []
+        while len(waiting) < _MAX_WAITING:
+            try:
+                waiting.append(self._second.recvfrom(_MAX_DATAGRAM))
+            except OSError:  # nothing more, or a client is gone
+                break
+        return waiting
+
     def close(self) -> None:
         """Close the socket."""
         self._transport.close()
+        if self._second is not None:
+            self._second.close()
 
 
 async def open_port(host: str, port: int, receive: Callable[[bytes, Address], None]) -> UdpPort:

@@ -31,6 +31,9 @@ MAX_CATCH_UP_S = 0.05
 that wait to be read are not silence, which begins at 0.1 s.
 """
 MAX_CLIENTS = 16
+SPARE_CLIENTS = 4
+"""How many more clients may watch and stop, but start nothing; a newer one replaces the oldest."""
+_ALWAYS_ALLOWED = (m.StopMotion, m.ExitTeaching, m.ListActions, m.ReadMode, m.ReadController)
 
 # Clients are identified by their addresses: a host and port, or a name in memory.
 Address = Any
@@ -42,6 +45,7 @@ class _Client:
     session: TeachingSession
     send: Send
     address: Address
+    is_spare: bool = False
 
 
 class Simulator:
@@ -56,7 +60,7 @@ class Simulator:
     ) -> None:
         self.world = world
         self.refused = 0
-        """How many clients were rejected because too many were connected."""
+        """How many clients could only watch and stop because too many were connected."""
         self._impairment = impairment
         self._timing = timing
         self._loop = asyncio.get_running_loop()
@@ -242,13 +246,14 @@ class Simulator:
             return None
         if frame.type != wire.MessageType.COMMAND:
             return None
-        if len(self._clients) >= MAX_CLIENTS:
+        spare = [client for client in self._clients.values() if client.is_spare]
+        is_spare = len(self._clients) - len(spare) >= MAX_CLIENTS
+        if is_spare:
             self.refused += 1
-            payload = wire.encode_reply(m.Status(m.Code.BUSY))
-            send(wire.encode(frame._replace(payload=payload)), address)
-            return None
+            if len(spare) >= SPARE_CLIENTS:
+                del self._clients[spare[0].address]
         session = TeachingSession(Role.ROBOT, timing=self._timing, now=self._loop.time())
-        client = self._clients[address] = _Client(session, send, address)
+        client = self._clients[address] = _Client(session, send, address, is_spare)
         return client
 
     def _settle(self, client: _Client) -> None:
@@ -264,12 +269,14 @@ class Simulator:
     def _handle(self, event: Event | Told, client: _Client) -> None:
         if isinstance(event, Requested):
             client.session.reply(event.token, self._obey(client, event.command))
-        elif isinstance(event, Told):
+        elif isinstance(event, Told) and not client.is_spare:
             self.world.obey(client.address, event.command)
         elif isinstance(event, (PeerLost, PeerLeft)):
             self.world.forget(client.address)
 
     def _obey(self, client: _Client, command: m.Command) -> m.Reply:
+        if client.is_spare and not isinstance(command, _ALWAYS_ALLOWED):
+            return m.Status(m.Code.BUSY)
         if isinstance(command, m.ListActions) and self.world.firmware.quirks.list_refused:
             return m.Status(m.Code.STORE_FAILED)
         reply = self.world.obey(client.address, command)

@@ -119,17 +119,23 @@ class A1Simulator:
         return self.ports
 
     async def _bind(self, level: Level, port: int, disturber: Disturber | None) -> UdpPort:
-        if disturber is None:
-            udp = await open_port(
-                self.host, port, lambda d, a: self._receive(d, a, udp.send, level)
-            )
-            return udp
-
         def send(answer: bytes, address: Address) -> None:
-            disturber.pass_on(answer, lambda arriving: udp.send(arriving, address))
+            if disturber is None:
+                udp.send(answer, address)
+            else:
+                disturber.pass_on(answer, lambda arriving: udp.send(arriving, address))
+
+        def disturb(datagram: bytes, address: Address) -> None:
+            assert disturber is not None
+            disturber.pass_on(datagram, lambda d: self._receive([(d, address)], send, level))
 
         def receive(datagram: bytes, address: Address) -> None:
-            disturber.pass_on(datagram, lambda d: self._receive(d, address, send, level))
+            arrived = [(datagram, address), *udp.read_waiting()]
+            if disturber is None:
+                self._receive(arrived, send, level)
+                return
+            for each in arrived:
+                disturb(*each)
 
         udp = await open_port(self.host, port, receive)
         return udp
@@ -201,19 +207,27 @@ class A1Simulator:
 
     # ---- clients --------------------------------------------------------------------------------
 
-    def _receive(self, datagram: bytes, address: Address, send: Send, level: Level) -> None:
+    def _receive(self, arrived: list[tuple[bytes, Address]], send: Send, level: Level) -> None:
+        """Take what has arrived, and obey the newest command of each client."""
         assert self._loop is not None
         now = self._loop.time()
         self._catch_up(now)
-        if self.dialect is Dialect.A1_3_2:
-            format_ = BY_SIZE.get(len(datagram))
-            level = Level.LOW if format_ and format_.kind is A1FrameKind.LOW_CMD else Level.HIGH
-        client = self._clients.get((address, level))
-        if client is None:
-            self._admit(datagram, _A1Client(self._session(level), send, address, level), now)
-            return
-        client.session.receive(datagram, now)
-        self._settle(client)
+        heard: dict[int, _A1Client] = {}
+        for datagram, address in arrived:
+            at = level
+            if self.dialect is Dialect.A1_3_2:
+                format_ = BY_SIZE.get(len(datagram))
+                at = Level.LOW if format_ and format_.kind is A1FrameKind.LOW_CMD else Level.HIGH
+            client = self._clients.get((address, at))
+            if client is None:
+                client = self._admit(datagram, _A1Client(self._session(at), send, address, at), now)
+            else:
+                client.session.receive(datagram, now)
+            if client is not None:
+                heard.pop(id(client), None)  # in the order of their newest commands
+                heard[id(client)] = client
+        for client in heard.values():
+            self._settle(client)
 
     def _session(self, level: Level) -> A1Session:
         return A1Session(
@@ -224,7 +238,7 @@ class A1Simulator:
             paced=self.world.is_go1 and level is Level.HIGH,
         )
 
-    def _admit(self, datagram: bytes, client: _A1Client, now: float) -> None:
+    def _admit(self, datagram: bytes, client: _A1Client, now: float) -> _A1Client | None:
         """Make a session for whoever sends a command; other bytes are only counted."""
         session = client.session
         session.receive(datagram, now)
@@ -234,13 +248,18 @@ class A1Simulator:
             self.refused += 1
         else:
             self._clients[client.address, client.level] = client
-            self._settle(client)
+            return client
+        return None
 
     def _settle(self, client: _A1Client) -> None:
         """Handle the events of a session, and send its outgoing datagrams."""
         session = client.session
-        for event in session.events():
+        events = session.events()
+        newest = max((n for n, e in enumerate(events) if isinstance(e, Commanded)), default=-1)
+        for number, event in enumerate(events):
             if isinstance(event, Commanded):
+                if number != newest:
+                    continue  # it has waited, and a newer one is there
                 self.world.obey(event.command)
                 if not session.paced:
                     session.report(self.world.state(client.level))
