@@ -204,6 +204,7 @@ async def _opened_a1(
     from rote.client.a1.client import open_client  # noqa: PLC0415
     from rote.robot.a1.robot import A1  # noqa: PLC0415 - not needed for a G1
 
+    check_timeout(timeout)
     if wire_of(url).scheme == "sim":
         url = await _embedded_a1(url, stack)
     client = await open_client(url, timeout=timeout, tap=tap)

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import datetime
 import json
+import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -229,6 +230,8 @@ class Stage:
 
         With `begun` the first section waits for nothing: somebody has said GO already.
         """
+        if not 0.0 < pace < math.inf:
+            raise BadRequestError(f"a pace of {pace} is not possible", "Choose 1 for full speed.")
         cast = read_cast(cast)
         checked, files = await self._checked(show, cast, files)
         checked.require()

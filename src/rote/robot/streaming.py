@@ -507,10 +507,14 @@ class TimedStart:
         self._at_s: asyncio.Future[float] = loop.create_future()
         self._given_up: asyncio.Future[None] = loop.create_future()
         if at_s is not None:
-            self._at_s.set_result(at_s)
+            self.at(at_s)
 
     def at(self, at_s: float) -> None:
-        """Say when, by the clock of the event loop."""
+        """Set when, by the clock of the event loop. Raises `BadRequestError` if not finite."""
+        if not math.isfinite(at_s):
+            raise BadRequestError(
+                f"a start at {at_s} is not possible", "Give a time of the event loop's clock."
+            )
         if not self._at_s.done():
             self._at_s.set_result(at_s)
 

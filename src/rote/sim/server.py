@@ -11,7 +11,7 @@ from rote.carrier import carrier_of
 from rote.carrier.impair import Disturber, Impairment
 from rote.carrier.memory import MemoryPort
 from rote.carrier.udp import UdpPort, open_port
-from rote.errors import DecodeError
+from rote.errors import BadRequestError, DecodeError
 from rote.session.events import Event, PeerLeft, PeerLost, Requested
 from rote.session.pose_stream import Told
 from rote.session.teaching import Role, TeachingSession, TeachingTiming
@@ -30,6 +30,7 @@ MAX_CATCH_UP_S = 0.05
 """If the process was blocked longer than this, the robot's time stood still meanwhile: commands
 that wait to be read are not silence, which begins at 0.1 s.
 """
+MAX_LOWSTATE_HZ = 1000.0
 MAX_CLIENTS = 16
 SPARE_CLIENTS = 4
 """How many more clients may watch and stop, but start nothing; a newer one replaces the oldest."""
@@ -151,6 +152,11 @@ class Simulator:
 
         From now on time passes in steps of its states.
         """
+        if lowstate_hz is not None and not 0.0 < lowstate_hz <= MAX_LOWSTATE_HZ:
+            raise BadRequestError(
+                f"states at {lowstate_hz} Hz are not possible",
+                f"Choose up to {MAX_LOWSTATE_HZ:g} Hz.",
+            )
         carrier_of("dds://")  # names the extra if cyclonedds is missing
         from rote.carrier.dds import DdsTarget  # noqa: PLC0415
         from rote.sim.dds import LOWSTATE_HZ, DdsDoor  # noqa: PLC0415

@@ -49,7 +49,7 @@ from rote.robot.a1.playing import LegPlaying
 from rote.robot.a1.safety import Safety
 from rote.robot.api_values import ModeReport, check_name, check_seconds
 from rote.robot.state_feed import arriving
-from rote.robot.streaming import Offload, TimedStart, TrackCheck, check_origin
+from rote.robot.streaming import Offload, TimedStart, TrackCheck, check_origin, check_rate
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
 from rote.robot.unfinished import Unfinished
@@ -542,7 +542,7 @@ class A1(CannotRobot):
         """
         goal = np.asarray(joints_rad, dtype=float)
         if goal.shape != (LEG_MOTORS,) or not np.isfinite(goal).all():
-            raise BadRequestError(f"a pose of an A1 is {LEG_MOTORS} angles in rad")
+            raise BadRequestError(f"a pose of an A1 is {LEG_MOTORS} finite angles in rad")
         for joint, angle in zip(A1_JOINTS, goal.tolist(), strict=True):
             low, high = self.safety.lower_rad[joint.index], self.safety.upper_rad[joint.index]
             if not low <= angle <= high:
@@ -623,6 +623,7 @@ class A1(CannotRobot):
         motion that others made needs `imported` on a real robot.
         """
         check_origin(track, self.url, imported=imported)
+        check_rate(rate_hz)
         if hands:
             raise unsupported("play hands", self._wire, "hands")
         self.check_streamable()

@@ -181,7 +181,7 @@ class Safety:
     def _found(
         self, state: State, age_s: float, asked: MotorCmds | None
     ) -> Iterator[ProtectionError]:
-        if self.limits.stale_s is not None and not age_s <= self.limits.stale_s:
+        if self.limits.stale_s is not None and not -math.inf < age_s <= self.limits.stale_s:
             yield ProtectionError(
                 "stale",
                 f"the newest state is {1000 * age_s:.0f} ms old, "
