@@ -64,7 +64,7 @@ _TEACH = (
 _A1 = ("tests/robot/test_robot_a1.py", "tests/robot/test_robot_a1_send.py")
 
 TESTS: dict[str, tuple[str, ...]] = {
-    "robot/a1/*": (*_A1, "tests/robot/test_robot_bot.py", "tests/robot/test_robot_loop.py"),
+    "robot/a1/*.py": (*_A1, "tests/robot/test_robot_bot.py", "tests/robot/test_robot_loop.py"),
     "robot/streaming.py": (*_STREAM, "tests/robot/test_robot_mapping.py", *_BEHAVIOUR),
     "robot/following.py": ("tests/robot/test_robot_following.py", "tests/test_faults.py"),
     "robot/teaching.py": (*_TEACH, *_BEHAVIOUR),
@@ -210,7 +210,7 @@ def sample(root: Path, size: int, seed: int, only: str = "") -> list[Mutant]:
         mutant
         for pattern, tests in TESTS.items()
         for path in sorted((root / "src" / "rote").glob(pattern))
-        if path.name != "__init__.py" and only in str(path)
+        if path.name != "__init__.py" and only in path.as_posix()
         for mutant in mutants_of(path.relative_to(root).as_posix(), path.read_bytes(), tests)
     ]
     return random.Random(seed).sample(every, min(size, len(every)))
