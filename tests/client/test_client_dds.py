@@ -3,6 +3,7 @@ body shows that no joint is faster than the soft limit, and that the arms come t
 """
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 
 import numpy as np
@@ -171,3 +172,53 @@ def test_a_robot_that_reports_slowly_is_streamed_to(quirk: str) -> None:
         assert (await robot.play_track(raised(), force=True)).completed
 
     tell(story, quirks=(quirk,))
+
+
+# ---- killed ------------------------------------------------------------------------------------
+
+STREAMS = """
+import asyncio, sys
+import numpy as np
+from rote import connect
+from rote.motion.track import Track
+
+async def run():
+    times_s = np.arange(2001) / 100.0
+    elbow = 1.0 - np.minimum(0.7 * times_s, 1.4)
+    names = ("left_elbow_joint", "right_elbow_joint")
+    track = Track(times_s=times_s, joints_rad=np.column_stack([elbow, elbow]), names=names)
+    async with connect(sys.argv[1], family="g1") as robot:
+        await robot.play_track(track, force=True)
+
+asyncio.run(run())
+"""
+
+
+def test_the_arms_of_a_killed_program_are_released_softly() -> None:
+    """In real time, with a program in a process of its own and SIGKILL."""
+
+    async def story() -> None:
+        async with rig("dds") as one:
+            body, commands = Body(one), Commands(one)
+            program = await asyncio.create_subprocess_exec(sys.executable, "-c", STREAMS, one.url)
+            async with asyncio.timeout(30.0):
+                while one.world.state().phase is not Phase.PLAYING:
+                    await asyncio.sleep(0.05)
+            await asyncio.sleep(2.5)  # the arms are up, and stay there
+            assert commands.weights[-1] == 1.0
+            body.forget()
+            commands.weights.clear()
+            program.kill()
+            await program.wait()
+            async with asyncio.timeout(10.0):
+                while commands.weights[-1:] != [0.0] or one.world.state().phase is not Phase.NONE:
+                    await asyncio.sleep(0.05)
+            weights = commands.weights
+            assert weights == sorted(weights, reverse=True)
+            assert len(weights) > 200, "softly"
+            assert body.peak_rad_s < SOFT_RAD_S
+            rest = np.array(one.world.build.rest_rad)
+            assert np.abs(one.world.body.setpoint_rad - rest).max() < 0.01
+            commands.close()
+
+    asyncio.run(story())

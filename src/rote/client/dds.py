@@ -5,6 +5,7 @@ state counts, and there are hundreds a second. Meanwhile they are not even taken
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -14,10 +15,12 @@ from rote.carrier.dds import DdsTarget, Outlet
 from rote.client.arm_streamer import ArmStreamer
 from rote.client.client_base import FromAnywhere
 from rote.client.dds_connection import SPORT_TOPIC, DdsWay
+from rote.client.dds_guardian import Guardian, can_guard
 from rote.client.services import ServicesClient
 from rote.client.tap import Tap
 from rote.client.wires import DDS
 from rote.errors import CautionError, LinkError, NoAnswerError, RefusedError
+from rote.host.loop import to_the_end
 from rote.messages import Code, Phase, RobotState
 from rote.model.family import Build, Hand, wearing
 from rote.model.registry import family_of
@@ -27,6 +30,8 @@ from rote.session.rpc import ChannelTiming
 from rote.wire import cdr, dds_hands, dds_lowlevel, rpc
 from rote.wire.lowstate import BMS_TOPIC, JointColumns
 from rote.wire.lowstate import SPORT_TOPIC as SLOW_SPORT_TOPIC
+
+_log = logging.getLogger("rote")
 
 VERSION_API = 1
 """The request by which every service reports the version of its interface."""
@@ -49,6 +54,7 @@ checked.
 class _Command(NamedTuple):
     """What is written at one moment of a stream."""
 
+    setpoint: ArmSetpoint
     arms: bytes
     hands: tuple[tuple[Outlet, bytes], ...] = ()
 
@@ -71,6 +77,7 @@ class DdsClient(ServicesClient):
         self._streamer = ArmStreamer(self._pack, self._write, self._note_stop)
         self._way = DdsWay(target, self._take, timing, before_close=self._streamer.faded, tap=tap)
         self._scripted: frozenset[str] = frozenset()
+        self._guardian: Guardian | None = None
         super().__init__(url, self._way, reconnect=reconnect, build=target.build)
         self.abilities = DDS
         self._reported_ms = self._told_ms = 0
@@ -106,6 +113,9 @@ class DdsClient(ServicesClient):
             await self._streamer.faded()
         finally:
             await super().close()
+            guardian, self._guardian = self._guardian, None
+            if guardian is not None:
+                await to_the_end(guardian.close())
 
     def _losing(self) -> None:
         self._streamer.fade()
@@ -270,8 +280,23 @@ class DdsClient(ServicesClient):
         now = self._loop.time()
         fingers_rad = self._hands.read(now, self._told_ms / 1000).joints_rad
         self._stopped, self.stop_reason = False, ""
+        self._guard(build, following)
         self._streamer.begin(body_rad + fingers_rad, build, following)
         return m.Status()
+
+    def _guard(self, build: Build, following: tuple[Hand, ...]) -> None:
+        """Have the arms released if this program is killed while it streams."""
+        if self._guardian is None and can_guard(self._loop):
+            try:
+                self._guardian = Guardian(self._way.target)
+            except OSError as error:
+                _log.warning(
+                    "nothing releases the arms if this program is killed while it streams: the "
+                    "process for that cannot be started: %s",
+                    error,
+                )
+        if self._guardian is not None:
+            self._guardian.begin(build, following, self.identity.machine)
 
     def _obeying(self, side: str) -> Hand:
         """Return the hand of a side that can be streamed to, or raise why it cannot."""
@@ -321,7 +346,7 @@ class DdsClient(ServicesClient):
             mode_machine=self.identity.machine,
         )
         if not following or lines is None:
-            return [_Command(data) for data in arms]
+            return [_Command(*each) for each in zip(setpoints, arms, strict=True)]
         outlets = [lines.commands_to(hand) for hand in following]
         commands = []
         for data, setpoint in zip(arms, setpoints, strict=True):
@@ -331,7 +356,7 @@ class DdsClient(ServicesClient):
                 first += len(hand.joints)
                 packed = dds_hands.encode_command(own, setpoint.weight, hand=hand)
                 hands.append((outlet, packed))
-            commands.append(_Command(data, tuple(hands)))
+            commands.append(_Command(setpoint, data, tuple(hands)))
         return commands
 
     def _write(self, command: _Command) -> None:
@@ -339,6 +364,8 @@ class DdsClient(ServicesClient):
         lines = self._way.lines
         if lines is None:
             return
+        if self._guardian is not None:
+            self._guardian.note(command.setpoint)
         try:
             lines.arms.write(command.arms)
         except LinkError:

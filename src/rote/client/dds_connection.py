@@ -133,7 +133,7 @@ class DdsWay:
         self._now = stall_clock(self._loop)
         self.session = DdsSession(timing=timing, now=self._now())
         self.lines: DdsTopics | None = None
-        self._target = target
+        self.target = target
         self._timing = timing
         self._take = take
         self._hands: dict[str, Hand] = {}
@@ -154,7 +154,7 @@ class DdsWay:
         self.session = DdsSession(timing=self._timing, first_id=first, now=now)
         if self._tap is not None:
             self._tap.stage("domain")
-        self.lines = DdsTopics(Bus(self._target), self._hear)
+        self.lines = DdsTopics(Bus(self.target), self._hear)
         if self._tap is not None:
             self._tap.stage("services")
         self.lines.listen_to(self._hands.values())
@@ -272,7 +272,7 @@ class DdsWay:
     def unopened(self, url: str, waited_s: float) -> RoteError:
         """Return the error for a robot that was not found, with what was found instead."""
         written, read = self.lines.bus.seen() if self.lines is not None else (set(), set())
-        where = f"{self._target.interface}, domain {self._target.domain}"
+        where = f"{self.target.interface}, domain {self.target.domain}"
         seen = f"no robot answered at {url} within {waited_s:.0f} s: "
         if dds_lowlevel.LOWSTATE_TOPIC in written:
             seen += f"one announces {dds_lowlevel.LOWSTATE_TOPIC}, and nothing of it arrives"
