@@ -105,6 +105,39 @@ const story = {
     await list(pupil);
     await pupil.getByTestId("person").filter({ hasText: "Bo" }).getByText("commands").waitFor();
   },
+  "a link that only watches asks before it takes a teacher's role away": async () => {
+    const page = await teacher.context().newPage();
+    await page.goto(task.watchUrl);
+    await page.getByRole("link", { name: "Keep the role teacher" }).click();
+    await page.getByTestId("people").waitFor();
+    await page.getByTestId("people").click();
+    await page.getByTestId("lock").waitFor(); // only a teacher has it
+    await page.close();
+  },
+  "a full server says so, STOP works all the same, and a teacher finds a place": async () => {
+    await watcher.evaluate(async () => {
+      const opened = Array.from({ length: 60 }, () => new WebSocket(`wss://${location.host}/api/live`));
+      await Promise.all(opened.map((socket) => new Promise((done) => (socket.onmessage = socket.onclose = done))));
+      globalThis.crowd = opened;
+    });
+    const late = await watcher.context().newPage();
+    late.on("pageerror", (error) => report.console.push(String(error.stack ?? error)));
+    await late.goto(task.watchUrl);
+    await late.locator("[data-testid=not-live][data-state=full]").waitFor();
+    await late.getByRole("heading", { name: "Full" }).waitFor();
+    await onScreen(late);
+    await photograph(late, "full");
+    await late.getByTestId("stop").click();
+    await late.getByTestId("stop-report").getByText("told to stop").waitFor();
+    const more = await teacher.context().newPage();
+    await more.goto(task.url);
+    await more.getByTestId("people").waitFor();
+    check((await more.getByTestId("not-live").count()) === 0, "a teacher finds no place");
+    await more.close();
+    await watcher.evaluate(() => globalThis.crowd.forEach((socket) => socket.close()));
+    await late.getByTestId("not-live").waitFor({ state: "detached" });
+    await late.close();
+  },
 };
 
 try {

@@ -307,7 +307,7 @@ const story = {
     await steps(1);
     check((await $("proposal").count()) === 0, "it is decided");
     check(Math.abs((await angle(joint)) - proposed) <= 1, `accepted, it passes there: ${proposed}, ${await angle(joint)}`);
-    const [made] = await page.evaluate(() => JSON.parse(localStorage.getItem("rote.drafts")).wave.steps);
+    const [made] = await page.evaluate(() => Object.values(JSON.parse(localStorage.getItem("rote.drafts"))).find(({ take }) => take === "wave").steps);
     check(made.op === "through" && made.time_s === 2, "as one step");
     await until(async () => (await $("dock").getAttribute("data-checked")) === "true", "it is checked anew");
     check((await endRows([made])) === (await endRows([])), "the ends stay, to the last digit");
@@ -372,7 +372,7 @@ const story = {
     await steps(1);
     await until(async () => (await number(foot, "aria-valuenow")) >= height + 4, "the foot is raised");
     const [edited] = await page.evaluate(async () => {
-      const draft = JSON.parse(localStorage.getItem("rote.drafts")).trot;
+      const draft = Object.values(JSON.parse(localStorage.getItem("rote.drafts"))).find(({ take }) => take === "trot");
       return draft.steps;
     });
     check(Object.keys(edited.pose).sort().join() === "FR_calf_joint,FR_hip_joint,FR_thigh_joint", "by the joints of its leg");

@@ -293,7 +293,7 @@ def test_a_class_sees_who_is_here_and_who_commands(tmp_path: Path) -> None:
             "chromium": shutil.which("chromium"),
             "pictures": str(tmp_path),
         }
-        _judge(_told(task, STORY_CLASS), tmp_path, 6)
+        _judge(_told(task, STORY_CLASS), tmp_path, 8)
 
 
 @pytest.fixture
