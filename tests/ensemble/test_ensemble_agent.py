@@ -420,6 +420,23 @@ def test_an_agent_that_was_suspended_in_a_section_stops_its_robot_and_reports_wh
     virtual.run(story())
 
 
+def test_a_suspended_agent_stops_its_robot_before_it_hears_from_the_conductor() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            playing = asyncio.ensure_future(
+                one.conductor.play(Section("one"), {"ann": score(LEFT, "one")})
+            )
+            await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
+            one.bus.drops = lambda key: key == one.conductor._keys.conductor
+            suspend(one, 0.4)
+            await one.until(lambda: one.rig.world.state().phase is Phase.RETURN, 0.2)
+            playing.cancel()
+            with suppress(asyncio.CancelledError):
+                await playing
+
+    virtual.run(story())
+
+
 def test_an_action_is_not_begun_by_an_agent_that_was_suspended_before_it() -> None:
     async def story() -> None:
         async with memory_stage() as one:
@@ -520,16 +537,22 @@ def make_deaf(one: MemoryStage) -> list[float]:
     return times_s
 
 
-@pytest.mark.parametrize("told", ["while it plays", "after a stop", "after the conductor is lost"])
+@pytest.mark.parametrize(
+    "told",
+    ["while it plays", "after a stop", "after a stop at rest", "after the conductor is lost"],
+)
 def test_an_agent_that_ends_tries_for_three_seconds_to_stop_a_deaf_robot(told: str) -> None:
     async def story() -> None:
         async with memory_stage() as one:
             playing = asyncio.ensure_future(
                 one.conductor.play(Section("one"), {"ann": score(LEFT, "one")})
             )
-            await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
+            if told == "after a stop at rest":
+                await playing
+            else:
+                await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
             tried_s = make_deaf(one)
-            if told == "after a stop":
+            if told.startswith("after a stop"):
                 assert (await one.conductor.stop("a test")).unconfirmed == ("ann",)
             elif told == "after the conductor is lost":
                 one.bus.drops = lambda key: key == one.conductor._keys.conductor

@@ -367,6 +367,15 @@ def test_a_run_that_was_refused_is_not_tried_again() -> None:
     assert talk.session.state(0.0).fault == "it is damaged"
 
 
+def test_a_run_that_ended_with_the_loss_of_the_conductor_does_not_begin_when_it_is_back() -> None:
+    talk = Talk()
+    run = talk.armed()
+    assert talk.session.tick(1.0) == []
+    assert talk.session.tick(1.1) == [DropRun("r", "the conductor is lost")]
+    assert talk.hear(run, now_s=2.0) == []
+    assert talk.session.run is None
+
+
 def test_only_the_run_that_is_being_armed_can_become_armed() -> None:
     talk = Talk()
     run = Run("r", "one", {"ann": "sha"})
