@@ -4,17 +4,22 @@ import io
 import json
 import re
 import struct
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import dpkt  # type: ignore[import-untyped]
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jsonschema_rs import validator_for
 
 import virtual
 from rote import messages as m
 from rote.cli import main
 from rote.errors import BadRequestError
-from rote.sim.store import Store
+from rote.sim.store import Store, StoredAction
 from rote.sim.world import World
 from rote.trial.leaving import Leaving, check_folder, leaving_of
 from rote.trial.page import page_of
@@ -175,3 +180,101 @@ def test_the_conversation_is_one_json_document_per_line(by_services: Leaving) ->
     assert len(lines) == by_services.messages
     assert {"rote", "robot"} == {line["from"] for line in lines}
     assert any(line.get("api") == "arm/7107" and line.get("code") == 0 for line in lines)
+
+
+# ---- names in every form of JSON ----------------------------------------------------------------
+
+_LETTERS = st.sampled_from(list('aB7"\\/\n\t\x1b\x7fé试🙂 _-\u2028'))
+_OWNERS = st.text(_LETTERS, min_size=1, max_size=8).filter(
+    lambda name: name.strip() == name and len(set(name)) > 1
+)
+
+
+def _write(value: Any, escaped: set[str], upper: bool, slashes: bool) -> str:
+    """JSON as any program may write it: characters as they are or as escapes."""
+
+    def code(unit: str) -> str:
+        return f"\\u{unit.upper() if upper else unit}"
+
+    def write(character: str) -> str:
+        if character in escaped:
+            units = character.encode("utf-16-be").hex()
+            return "".join(code(units[at : at + 4]) for at in range(0, len(units), 4))
+        if character == "/" and slashes:
+            return "\\/"
+        return json.dumps(character, ensure_ascii=False)[1:-1]
+
+    if isinstance(value, str):
+        return f'"{"".join(map(write, value))}"'
+    if isinstance(value, dict):
+        inner = (f'"{key}": {_write(each, escaped, upper, slashes)}' for key, each in value.items())
+        return f"{{{', '.join(inner)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(_write(each, escaped, upper, slashes) for each in value)}]"
+    return json.dumps(value)
+
+
+@st.composite
+def _written(draw: st.DrawFn, value: Any, letters: str = "") -> str:
+    escaped = draw(st.sets(st.sampled_from("é试🙂\x7f\u2028" + letters)))
+    return _write(value, escaped, draw(st.booleans()), draw(st.booleans()))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a document, also in JSON within its strings."""
+    if isinstance(value, str):
+        yield value
+        if value[:1] in ("{", "[", '"'):
+            with suppress(ValueError):
+                yield from _texts(json.loads(value))
+    elif isinstance(value, (list, dict)):
+        for each in value.items() if isinstance(value, dict) else value:
+            yield from _texts(each)
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _texts(each)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_an_owners_name_is_replaced_in_every_form_of_json(data: st.DataObject) -> None:
+    name = data.draw(_OWNERS)
+    listed = data.draw(_written([[], [{"name": name, "time": 1.0}]], 'aB7"\\/_'))
+    scrubber = TrialScrubber(b"k" * 32)
+    scrubber.learn_robot("webrtc://192.0.2.7", [listed])
+    text = data.draw(_written({"pre_name": name, "kept": "release_arm"}, 'aB7"\\/_'))
+    for _ in range(data.draw(st.integers(0, 3))):
+        text = data.draw(_written({"data": text}))
+    shown = json.loads(scrubber.text(text))  # raises if it is no JSON any more
+    found = list(_texts(shown))
+    assert name not in found
+    assert "release_arm" in found
+    if len(name.encode()) >= 4:
+        assert not any(name in each for each in found)
+    assert scrubber.tally.document()
+    document = scrubber.document({"note": name, "shapes": {name: [name]}})
+    assert name not in list(_texts(document))
+
+
+@pytest.mark.parametrize("name", ['Ann"a', "a\\b\\c", "Müller", "Bo", "x/y z", 'q"', "tab\tbed"])
+@pytest.mark.parametrize("wire", ["pipe", "udp"])
+def test_odd_names_of_owners_are_in_no_file(name: str, wire: str) -> None:
+    world = World(Store(":memory:"), firmware=firmware(SLOW))
+    world.store.save(
+        StoredAction(
+            name=name,
+            created_s=0,
+            duration_ms=500,
+            keyframes=(m.Keyframe(joint=15, time_ms=400, value_rad=0.1),),
+        )
+    )
+    left = leaving_of(virtual.run(tried(wire, world, TrialLevel.LOOK)))
+    assert left.replaced
+    for file in ("report.json", "conversation.jsonl"):
+        for line in (
+            left.files[file].decode().splitlines() if "l" in file[-1] else [left.files[file]]
+        ):
+            assert name not in list(_texts(json.loads(line))), file
+    entries = [json.loads(line) for line in left.files["conversation.jsonl"].splitlines()]
+    frames = [bytes.fromhex(each["hex"]) for each in entries if "hex" in each]
+    assert not any(name.encode() + b"\0" in frame for frame in frames)

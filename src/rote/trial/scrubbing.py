@@ -9,12 +9,14 @@ import json
 import re
 import secrets
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from rote.capture.scrub.identifiers import Identifiers, Tally
 from rote.capture.scrub.pseudonyms import Pseudonyms
 from rote.errors import DecodeError
+from rote.messages import ActionEntry, ActionList
+from rote.trial.g1_steps import NAMES
 from rote.trial.recorder import BUS, FRAMES, QUADRUPED, Said
 from rote.trial.scene import OWN
 from rote.wire import rpc, teaching
@@ -23,9 +25,60 @@ from rote.wire.a1 import formats as a1_formats
 from rote.wire.a1 import layout as a1_layout
 
 _SHORT = 4
+_UNNAMED = re.compile(r"\?\d+")
+"""What rote calls an action without a name."""
+_UNSAFE = re.compile(r"[^\w -]")
+"""What a replacement does not hold: it must fit into JSON as it is, however deep."""
+_DEPTH = 4
+"""JSON within strings of JSON: a message, its parameter, and a log of both."""
+_LETTERS = {"\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
 _SERIAL = re.compile(rb"(?<![A-Z0-9])(?=[A-Z]*[0-9])(?=[0-9]*[A-Z])[A-Z0-9]{12,32}(?![A-Z0-9])")
 _NAME = re.compile(rb'\\*"(?:action_name|pre_name|new_name|name)\\*"\s*:\s*\\*"([^"\\]+)\\*"')
 _LEARNED_NAME = re.compile(rb'(\\*"name\\*"\s*:\s*\\*")([^"\\]*)(\\*")')
+
+
+class OwnersName(NamedTuple):
+    """A name of one of the owner's actions: all forms in which it can be written, and another."""
+
+    pattern: re.Pattern[bytes]
+    other: bytes
+
+
+def _escaped_forms(name: str, *, whole: bool) -> re.Pattern[bytes]:
+    """Return a pattern of every form of a name in JSON, also within strings of JSON.
+
+    With `whole` it matches only what stands between quotes.
+    """
+    forms = []
+    for depth in range(_DEPTH, -1, -1):
+        form = b"".join(_escaped_character(each, depth) for each in name)
+        quote = rb"\\" * (2 ** max(depth - 1, 0) - 1) + b'"'
+        forms.append(rb"(?<=" + quote + b")" + form + rb"(?=" + quote + b")" if whole else form)
+    return re.compile(b"|".join(dict.fromkeys(forms)), re.IGNORECASE)
+
+
+def _escaped_character(character: str, depth: int) -> bytes:
+    """Return a pattern of a character that `depth` layers of JSON, or `repr`, have escaped."""
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    plain = character.encode(errors="surrogatepass")
+    forms = []
+    if character == "\\":
+        forms.append(rb"\\" * 2**depth)
+    elif character == '"':
+        forms.append(rb"\\" * (2**depth - 1) + plain)
+    elif character == "/":  # each layer may escape it or not
+        forms.append(rb"\\*/")
+    else:
+        forms.append(re.escape(plain))
+    for layer in range(depth):  # the backslash of an escape is doubled by each layer around it
+        slashes = rb"\\" * 2**layer
+        codes = [slashes + b"u" + units[at : at + 4].encode() for at in range(0, len(units), 4)]
+        forms.append(b"".join(codes))
+        if character in _LETTERS:
+            forms.append(slashes + _LETTERS[character].encode())
+        if ord(character) < 0x100:
+            forms.append(slashes + b"x%02x" % ord(character))
+    return b"(?:" + b"|".join(forms) + b")"
 
 
 class TrialScrubber:
@@ -33,9 +86,10 @@ class TrialScrubber:
 
     def __init__(self, key: bytes | None = None) -> None:
         self.tally = Tally()
-        self._identifiers = Identifiers(Pseudonyms(key or secrets.token_bytes(32)), self.tally)
-        self._safe: set[bytes] = set()
-        self._short: dict[bytes, bytes] = {}
+        self._pseudonyms = Pseudonyms(key or secrets.token_bytes(32))
+        self._identifiers = Identifiers(self._pseudonyms, self.tally)
+        self._safe: set[str] = set()
+        self._names: dict[str, OwnersName] = {}
 
     def learn_robot(self, url: str, lists: Iterable[str]) -> None:
         """Learn the robot's address, and which names are the owner's and which the factory's."""
@@ -47,27 +101,30 @@ class TrialScrubber:
                 told = rpc.decode_actions(text)
             except DecodeError:
                 continue
-            self._safe |= {preset.name.encode(errors="replace") for preset in told.presets}
+            self._safe |= {preset.name for preset in told.presets}
         for text in lists:
             try:
                 told = rpc.decode_actions(text)
             except DecodeError:
                 continue
             for action in told.taught:
-                self._add_name(action.name.encode(errors="replace"))
+                self._add_name(action.name)
 
     def learn_frames(self, names: Iterable[str]) -> None:
         """Learn the names of the owner's actions from the teaching frames."""
         for name in names:
-            self._add_name(name.encode(errors="replace"))
+            self._add_name(name)
 
-    def _add_name(self, name: bytes) -> None:
-        if name in self._safe or name.startswith((OWN.encode(), b"rote", b"?")):
+    def _add_name(self, name: str) -> None:
+        own = name.startswith(OWN) or name in NAMES.values()
+        if own or name in self._safe or name in self._names or _UNNAMED.fullmatch(name):
             return
-        if len(name) < _SHORT:
-            self._short[name] = b"x" * len(name)
-        else:
-            self._identifiers.add(name)
+        data = name.encode(errors="replace")
+        self._identifiers.add(data)
+        other = self._pseudonyms.name(data).decode(errors="replace")
+        whole = len(data) < _SHORT or data.isdigit()  # such a text also occurs in others
+        other = "x" * len(name) if whole else _UNSAFE.sub("_", other)
+        self._names[name] = OwnersName(_escaped_forms(name, whole=whole), other.encode())
 
     def learn(self, message: str | bytes) -> None:
         """Learn identifiers from one message."""
@@ -79,13 +136,40 @@ class TrialScrubber:
 
     def text(self, text: str) -> str:
         """Return a text without identifiers."""
-        data = text.encode(errors="surrogatepass")
-        for name, other in self._short.items():
-            pattern = re.compile(rb'((?:\\*"))' + re.escape(name) + rb'(\\*")')
-            data, count = pattern.subn(rb"\g<1>" + other + rb"\g<2>", data)
-            if count:
-                self.tally.add("name or secret", name)
+        data = self._without_names(text.encode(errors="surrogatepass"))
         return self._identifiers.replace(data).decode(errors="replace")
+
+    def _without_names(self, data: bytes, *, same_length: bool = False) -> bytes:
+        """Return JSON, or text with JSON in it, without the names of the owner's actions."""
+        # Longer names first: one may be a part of another.
+        for name in sorted(self._names, key=len, reverse=True):
+            pattern, other = self._names[name]
+
+            def replaced(found: re.Match[bytes], other: bytes = other) -> bytes:
+                size = len(found[0])
+                return other[:size].ljust(size, b"_") if same_length else other
+
+            data, count = pattern.subn(replaced, data)
+            if count:
+                self.tally.add("name or secret", name.encode(errors="replace"))
+        return data
+
+    def _without_listed(self, frame: teaching.Frame) -> bytes:
+        """Return the payload of a frame; that of a list without the owner's names."""
+        try:
+            reply = teaching.decode_reply(frame.command, frame.payload)
+        except DecodeError:
+            return frame.payload
+        if not isinstance(reply, ActionList):
+            return frame.payload
+        entries = []
+        for listed in reply.actions:
+            entry, owners = listed, self._names.get(listed.name)
+            if owners is not None:
+                self.tally.add("name or secret", entry.name.encode())
+                entry = ActionEntry(owners.other.decode(), entry.duration_ms)
+            entries.append(entry)
+        return teaching.encode_reply(ActionList(tuple(entries)))
 
     def bytes(self, data: bytes, protocol: str) -> bytes:
         """Return a message of bytes without identifiers; its checksum is right again."""
@@ -94,11 +178,12 @@ class TrialScrubber:
                 frame = teaching.decode(data)
             except DecodeError:
                 return b""
-            return teaching.encode(
-                frame._replace(payload=self._identifiers.replace(frame.payload, raw=True))
-            )
+            payload = self._identifiers.replace(self._without_listed(frame), raw=True)
+            return teaching.encode(frame._replace(payload=payload))
         if protocol == QUADRUPED:
             return _without_serial(data)
+        if protocol == BUS:  # a text is preceded by its length
+            data = self._without_names(data, same_length=True)
         return self._identifiers.replace(data, raw=protocol == BUS)
 
     def said(self, entry: Said, protocol: str) -> Said:
