@@ -186,13 +186,13 @@ class _WatchedA1Simulator(A1Simulator):
         self._stepped_at = self._reported_at = self._robot_loop.time()
         return ports
 
-    def _receive(self, datagram: bytes, address: Any, send: Any, level: Level) -> None:
+    def _receive(self, arrived: list[tuple[bytes, Any]], send: Any, level: Level) -> None:
         def send_on(answer: bytes, to: Any) -> None:
             if not (self._valve.cut or self._valve.states_lost):
                 send(answer, to)
 
         if not self._valve.cut:
-            super()._receive(datagram, address, send_on, level)
+            super()._receive(arrived, send_on, level)
 
 
 def _obey_at_once(door: DdsDoor) -> None:

@@ -278,7 +278,9 @@ def test_the_conductor_knows_which_agents_will_be_refused(
             said = str(opened.absence(("ann", "bob")))
             assert "bob: its certificate will be refused: it expired on 2" in said
             page = StageService(
-                PendantStage(opened, "hall", ("ann", "bob")), cast("Any", None), print
+                PendantStage(opened, "hall", ("ann", "bob")),
+                cast("Any", None),
+                lambda *_, **__: None,
             )
             faults = {each["name"]: each["fault"] for each in page.now()["robots"]}
             assert (faults["ann"], "it expired" in faults["bob"]) == ("", True)

@@ -124,7 +124,7 @@ def test_a_report_that_cannot_be_saved_is_said(tmp_path: Path, at: str) -> None:
             pendant = PendantStage(one.stage, "try", ("ann",))
             async with hub_with(tmp_path, "sway", stage=pendant) as hub:
                 notes: list[str] = []
-                hub.stage._notify = notes.append
+                hub.stage._notify = lambda message, *_, **__: notes.append(message)
                 report.unlink()
                 if at == "at once":
                     report.mkdir()

@@ -319,6 +319,21 @@ _LACKS = {
 """What a take lacks, by the value of its `Lack`."""
 
 
+def _describe_result(take: "Take", *, keeps: bool) -> tuple[str, str]:
+    """Return the verb and the rest of the sentence that reports a teaching."""
+    from rote.cli import output
+
+    track = take.track
+    result = f": {track.duration_s:.2f} s, recorded at {track.rate_hz:.0f} Hz. "
+    if not keeps:
+        return "Recorded", f"{result}The {output.limbs(take.build)} are braked again."
+    if not take.samples:
+        lasts = "" if take.robot_s is None else f": {take.robot_s:.1f} s"
+        result = f" on the robot{lasts}. "
+    verb = "Saved" if take.saved else "Taught"
+    return verb, f"{result}The arms hold again, and may return softly."
+
+
 def _report(screen: "Console", wish: _TeachOptions, take: "Take", *, keeps: bool) -> None:
     """Print the result of a teaching; a robot that `keeps` actions has it too."""
     from rote.cli import output
@@ -344,19 +359,8 @@ def _report(screen: "Console", wish: _TeachOptions, take: "Take", *, keeps: bool
             }
         )
         return
-    told = f": {track.duration_s:.2f} s, recorded at {track.rate_hz:.0f} Hz. "
-    if keeps and not take.samples:
-        lasts = "" if take.robot_s is None else f": {take.robot_s:.1f} s"
-        told = f" on the robot{lasts}. "
-    if keeps:
-        told += "The arms hold again, and may return softly."
-    else:
-        told += f"The {output.limbs(take.build)} are braked again."
-    if keeps:
-        verb = "Saved" if take.saved else "Taught"
-    else:
-        verb = "Recorded"
-    screen.print(output.styled((verb, "green"), " ", (wish.name, "bold"), told))
+    verb, result = _describe_result(take, keeps=keeps)
+    screen.print(output.styled((verb, "green"), " ", (wish.name, "bold"), result))
     if take.robot_note:
         screen.print(f"The robot says: {output.printable(take.robot_note)}.", style="yellow")
     for lack in (lack for lack in Lack if lack in take.lacks):
