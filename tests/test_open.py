@@ -18,6 +18,7 @@ from rote.robot.playing import Playing
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
+from rote.wire import teaching as frames
 from virtual import run
 
 URL = "sim://g1?store=:memory:"
@@ -199,14 +200,34 @@ def test_leaving_a_blocking_block_stops_a_playback() -> None:
     asyncio.run(with_robot(program))
 
 
+def lose_first_stop(robot: G1) -> None:
+    """Lose the next datagram by which this client asks for a stop."""
+    client = robot._port
+    assert isinstance(client, TeachingClient)
+    assert client._link is not None
+    send, lost = client._link.send, False
+
+    def lossy(datagram: bytes) -> None:
+        nonlocal lost
+        if not lost and frames.decode(datagram).command == frames.CommandId.PLAY_ACTION:
+            lost = True
+        else:
+            send(datagram)
+
+    client._link.send = lossy  # type: ignore[method-assign]
+
+
 def test_leaving_a_block_while_a_second_cancel_arrives_still_stops() -> None:
     async def program(world: World, url: str) -> None:
         async def block(left: asyncio.Event) -> None:
             async with rote.connect(url, family="g1") as robot:
                 if not (await robot.actions()).taught:
-                    await looping(robot)
-                else:
-                    await robot.start("drum", loop=True)
+                    async with robot.teach("drum"):
+                        await robot.move_by_hand("drum", 20)
+                        await asyncio.sleep(20)
+                await robot.start("drum")  # a loop would end with its client
+                await asyncio.sleep(4.0)
+                lose_first_stop(robot)
                 left.set()
                 await asyncio.sleep(3600)
 
