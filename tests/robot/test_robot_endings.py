@@ -15,6 +15,7 @@ from rote import messages as m
 from rote.carrier import Link, Receiver
 from rote.carrier.impair import Impairment
 from rote.client.teaching import TeachingClient
+from rote.connection import connect
 from rote.errors import (
     BadRequestError,
     CautionError,
@@ -26,6 +27,7 @@ from rote.errors import (
 )
 from rote.messages import Code, Phase
 from rote.motion.track import Track
+from rote.robot.api_values import Waiting, Waits
 from rote.robot.g1 import G1
 from rote.robot.lesson import MessageLesson, Pupil
 from rote.robot.streaming import TimedStart
@@ -412,5 +414,86 @@ def test_no_pose_is_sent_after_a_loss_nor_after_the_reconnect() -> None:
                 await asyncio.sleep(0.05)
             assert client.reconnects == 1
             assert not send(0), "after the reconnect"
+
+    virtual.run(story())
+
+
+# ---- waits --------------------------------------------------------------------------------------
+
+
+def test_without_phase_reports_a_motion_is_asked_for_when_the_joints_are_still() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        loop = asyncio.get_running_loop()
+        async with robot.teach("wave"):
+            await robot.move_by_hand("wave", 2.0)
+            await asyncio.sleep(2.0)
+        waits: list[Waiting | None] = []
+        robot.on_waiting(waits.append)
+        taught_at = loop.time()
+        await robot.start("wave")
+        assert 0.45 < loop.time() - taught_at < 1.5
+        assert [each.why for each in waits if each] == [Waits.RELEASE]
+
+    tell(story, "memory", "frames-page")
+
+
+def test_arms_that_another_client_uses_after_our_teaching_are_refused_within_the_release() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        loop = asyncio.get_running_loop()
+        store(one, 60.0)
+        async with robot.teach("wave") as take:
+            await asyncio.sleep(0.6)
+            take.discard()
+        async with one.bystander() as other:
+            while one.world.occupied:
+                await asyncio.sleep(0.05)
+            await other.start("stored")
+            asked_at = loop.time()
+            with pytest.raises(RefusedError) as caught:
+                await robot.play("stored")
+            assert caught.value.code == Code.BUSY
+            assert 3.0 < loop.time() - asked_at < 12.0
+
+    tell(story, polite=False)
+
+
+def test_a_failed_teaching_that_replaced_an_action_leaves_none_of_its_own() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        async with robot.teach("wave"):
+            await asyncio.sleep(0.6)
+        await asyncio.sleep(3.0)
+        with pytest.raises(KeyError):
+            async with robot.teach("wave", overwrite=True):
+                await asyncio.sleep(0.6)
+                raise KeyError
+        assert not one.world.store.entries()
+
+    tell(story)
+
+
+def test_a_robot_that_reports_nothing_of_its_arms_is_taught_for_as_long_as_wanted() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        async with robot.teach("wave") as take:
+            await asyncio.sleep(8.0)
+        assert take.saved
+
+    tell(story, "services", "no-arm-state")
+
+
+@pytest.mark.parametrize("wire", ["udp", "webrtc"])
+def test_a_robot_connected_without_reconnect_stays_lost(wire: str) -> None:
+    async def story() -> None:
+        cut = Impairment(cut_after_s=2.0, cut_for_s=3.5)
+        async with (
+            rig(wire, impairment=cut) as one,
+            connect(one.url, family="g1", reconnect=False) as robot,
+        ):
+            await asyncio.sleep(20.0)
+            assert robot._port.reconnects == 0  # type: ignore[attr-defined]
+            with pytest.raises(PeerLostError):
+                await robot.actions()
+            with pytest.raises(PeerLostError):
+                await robot.stop()
+            assert robot.stop_pending
 
     virtual.run(story())

@@ -1246,3 +1246,17 @@ def test_a_robot_knows_what_its_client_wants() -> None:
     assert not robot.wants("rt/y")
     hear(robot, Subscription("rt/x", wanted=False))
     assert not robot.wants("rt/x")
+
+
+@pytest.mark.parametrize(
+    ("call", "limit_s"),
+    [(rpc.start_teaching("wave"), 5.0), (rpc.STOP_TEACHING, 3.0), (rpc.play_taught("wave"), 5.0)],
+)
+def test_the_start_of_a_teaching_has_more_time_than_its_end(call: rpc.Call, limit_s: float) -> None:
+    session = ready_client(ChannelTiming(silence_s=60.0))
+    session.events()
+    session.request(call, START)
+    session.tick(START + limit_s - 0.01)
+    assert not session.events()
+    session.tick(START + limit_s + 0.01)
+    assert [type(event) for event in session.events()] == [Unanswered]
