@@ -77,10 +77,11 @@ def tell(story: Story, build: Build | None = None, mode: dict[str, object] | Non
 
 
 async def answered(asking: Awaitable[m.Reply], robot: Odd, **how: object) -> m.Reply:
-    """Return the reply to what is asked once the robot has answered its next request."""
+    """Return the reply to what is asked once the robot has answered the requests for it."""
     task = asyncio.ensure_future(asking)
     await asyncio.sleep(0.1)
-    robot.answer(robot.requests.pop(), **how)
+    while robot.requests:  # a stop is several
+        robot.answer(robot.requests.pop(), **how)
     return await task
 
 
