@@ -104,8 +104,12 @@ class Steady:
         self._safe = b""
         self._said = self._said_before = b""
         self._sent = b""
+        self._usual = (b"", b"")
+        """The newest two consecutive commands that were both sent: the pace."""
         self._is_behind = False
         """Whether the positions that were sent last are not those of the command yet."""
+        self._late_s = -math.inf
+        """When something was sent after the newest stall."""
         self._suspended_s = math.inf
         self._given_s = 0.0
         self._until_s = math.inf
@@ -118,7 +122,8 @@ class Steady:
     def say(self, datagram: bytes, hold_s: float, now: float) -> None:
         """Set a command for `hold_s` seconds; ignored while tripped."""
         if self._tripped_s is None:
-            self._said_before = self._said or datagram
+            if datagram != self._said:
+                self._said_before = self._said or datagram
             self._said, self._given_s, self._until_s = datagram, now, now + hold_s
 
     def safe(self, datagram: bytes) -> None:
@@ -148,7 +153,8 @@ class Steady:
         elif now >= self._until_s:
             self.stall = Stall(now - self._given_s, asleep_s)
             self.trip(now)
-        self._is_behind |= hung_s > 1.5 * self._period_s
+        if hung_s > 1.5 * self._period_s:
+            self._is_behind, self._late_s = True, now
         self._sent_s, self._sent_until_s = now, self._until_s
         self._suspended_s = suspended_s
         self._sent = self._safe if self._tripped_s is not None else self._step()
@@ -157,10 +163,13 @@ class Steady:
     def _step(self) -> bytes:
         """Return the command; after a stall, one whose positions are a step nearer to it."""
         if not self._is_behind:
+            if self._said_before == self._sent != self._said:
+                self._usual = (self._sent, self._said)
             return self._said
-        least_rad, most_rad = SOFT_RAD_S * self._period_s, MAX_RAD_S * self._period_s
-        step = layout.limit_step(self._sent, self._said, self._said_before, least_rad, most_rad)
-        self._is_behind = step != self._said
+        span_rad = (SOFT_RAD_S * self._period_s, MAX_RAD_S * self._period_s)
+        step = layout.limit_step(self._sent, self._said, self._said_before, self._usual, span_rad)
+        # Until a command is reached that was given after the stall: the first one may be the old.
+        self._is_behind = step != self._said or self._given_s < self._late_s
         return step
 
     def must_last(self, now: float) -> float:

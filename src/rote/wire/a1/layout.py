@@ -54,25 +54,33 @@ _SERVO, _NO_POSITION = 0x0A, struct.unpack("<f", struct.pack("<f", 2.146e9))[0]
 
 
 def limit_step(
-    sent: bytes, wanted: bytes, before: bytes, least_rad: float, most_rad: float
+    sent: bytes,
+    wanted: bytes,
+    before: bytes,
+    usual: tuple[bytes, bytes],
+    span_rad: tuple[float, float],
 ) -> bytes:
     """Return the LowCmd `wanted`, its positions no further from those in `sent` than one step.
 
-    A step is twice that from `before` to `wanted`, two consecutive commands, but at least
-    `least_rad` and at most `most_rad`. Motors without a position in either, and other frames, stay
-    as they are.
+    A step is twice that between the two `usual` commands, or that from `before` to `wanted` if it
+    is more, and within `span_rad`. Motors without a position in either, and other frames, stay as
+    they are.
     """
     start, row = _POSITIONS.get(len(wanted), (0, None))
     if row is None or not len(sent) == len(wanted) == len(before):
         return wanted
-    now, goal, earlier = (row.unpack_from(frame, start) for frame in (sent, wanted, before))
+    if any(len(frame) != len(wanted) for frame in usual):  # nothing moved yet
+        usual = (wanted, wanted)
+    frames = (sent, wanted, before, *usual)
+    now, goal, earlier, one, two = (row.unpack_from(frame, start) for frame in frames)
     body = bytearray(wanted[:-4])
     for place in range(0, len(goal), 2):
         q, q_to = now[place + 1], goal[place + 1]
         modes = (now[place], goal[place])
         if modes != (_SERVO, _SERVO) or _NO_POSITION in (q, q_to):
             continue
-        step = min(max(2.0 * abs(q_to - earlier[place + 1]), least_rad), most_rad)
+        pace = max(2.0 * abs(two[place + 1] - one[place + 1]), abs(q_to - earlier[place + 1]))
+        step = min(max(pace, span_rad[0]), span_rad[1])
         if abs(q_to - q) > step:
             limited = q + step if q_to > q else q - step
             struct.pack_into("<f", body, start + row.size // 12 * (place // 2) + 1, limited)
