@@ -408,3 +408,14 @@ def test_the_end_of_the_pendant_stops_the_robot_at_once(tmp_path: Path, how: str
             assert page.id
 
     run(story())
+
+
+def test_playing_on_a_simulated_robot_is_no_yes_for_a_real_one(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with hub_with(tmp_path) as hub:
+            track = waving(Origin("gmr", "dance.pkl", "", "", "4567"))
+            await hub.activities.play_track(track, "dance", force=True)
+            assert hub.activities.busy
+            assert not agreed(track.origin)
+
+    run(story())

@@ -292,6 +292,21 @@ def test_a_stop_that_failed_is_shared_with_nobody_who_asks_again() -> None:
     run(story())
 
 
+def test_a_stop_that_was_not_confirmed_is_shared_with_nobody_who_asks_again() -> None:
+    async def story() -> None:
+        sent: list[int] = []
+
+        async def stop() -> PendantStopResult:
+            sent.append(1)
+            return PendantStopResult("playing", "Not confirmed.", confirmed=len(sent) > 1)
+
+        stops = Stops(stop, lambda: None)
+        assert not (await stops.ask()).confirmed
+        assert (await stops.ask()).confirmed
+
+    run(story())
+
+
 def test_a_flood_of_stops_is_told_once(tmp_path: Path) -> None:
     async def story() -> None:
         async with one_browser(tmp_path) as (server, page):
