@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rig import rig
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
@@ -318,3 +319,47 @@ def test_an_edited_take_is_streamed_unless_it_is_not_safe(tmp_path: Path) -> Non
             assert unsafe["error"] == "unsafe-motion"
 
     run(story())
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_a_playback_that_is_cut_short_says_why(tmp_path: Path, *, loop: bool) -> None:
+    """Another client stops the robot in the middle of a stream."""
+
+    async def story() -> None:
+        async with rig("udp") as one, one_browser(tmp_path, one.url) as (_, page):
+            await _play_taken(page, loop=loop)
+            async with one.connect() as other:
+                await other.stop()
+            await page.status(lambda s: s["activity"]["kind"] == "idle")
+            events = (await page.get("/events"))["events"]
+            (ended,) = [each for each in events if each["kind"] == "ended"]
+            what = "The loop" if loop else "Playing 'wave'"
+            assert ended["message"] == (
+                f"{what} has ended early: the robot reports that it was stopped."
+            )
+            await page.notice(ended["message"])
+
+    run(story())
+
+
+def test_a_playback_that_is_stopped_here_is_not_called_cut_short(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with rig("udp") as one, one_browser(tmp_path, one.url) as (_, page):
+            await _play_taken(page, loop=False)
+            await page.post("/stop")
+            await page.status(lambda s: s["activity"]["kind"] == "idle")
+            events = (await page.get("/events"))["events"]
+            assert [each["message"] for each in events if each["kind"] == "ended"] == []
+
+    run(story())
+
+
+async def _play_taken(page: Browser, *, loop: bool) -> None:
+    """Teach a take and stream it; return in the middle of it."""
+    await page.post("/teach/start", name="wave")
+    await page.post("/teach/hand", script="wave", seconds=3)
+    await asyncio.sleep(3.2)
+    await page.post("/teach/finish", save=True)
+    await page.status(lambda s: s["activity"]["kind"] == "idle" and not s["return_in_s"])
+    await page.post("/play/take", take="wave", force=True, loop=loop)
+    await page.status(lambda s: s["activity"]["fraction"] > 0.3)

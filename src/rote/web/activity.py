@@ -445,17 +445,16 @@ class ActivityService:
     async def _watching(
         self, activity: PendantActivity, playing: Playing, begin: Callable[[], Playing] | None
     ) -> None:
-        """Wait for the end of a playback; with `begin`, play it again until somebody stops it."""
+        """Wait for the end of a playback; with `begin`, play it again until it is stopped."""
         try:
-            while (await playing.wait()).completed and begin is not None and not activity.stopped:
+            report = await playing.wait()
+            while report.completed and begin is not None and not activity.stopped:
                 activity.rounds_done += activity.rounds
                 activity.playing = playing = begin()
                 await playing.started()
-            if begin is not None and not activity.stopped:
-                self._notify(
-                    "The loop has ended: the robot was stopped elsewhere, or this computer sent "
-                    "its poses too late."
-                )
+                report = await playing.wait()
+            if not report.completed and not activity.stopped:
+                self._note_cut_short(activity, report.reason, loop=begin is not None)
         except (RoteError, TimeoutError) as error:
             if begin is not None and activity.stopped and isinstance(error, RefusedError):
                 return
@@ -463,6 +462,12 @@ class ActivityService:
             if isinstance(error, LinkError):
                 self._note_cut_off(activity)
             self._tell(activity)
+
+    def _note_cut_short(self, activity: PendantActivity, reason: str, *, loop: bool) -> None:
+        """Say why a playback ended before its end although nobody stopped it here."""
+        what = "The loop" if loop else f"Playing {activity.name!r}"
+        why = reason or "the robot does not say why"
+        self._notify(Text("{what} has ended early: {why}.", what=what, why=why), "ended")
 
     # ---- stopping -------------------------------------------------------------------------------
 
