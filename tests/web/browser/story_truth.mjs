@@ -183,6 +183,16 @@ const silentRobot = {
     await gone("soft", 30_000);
     await acknowledgeAll();
   },
+  "a playback that another program stops says why it ended": async () => {
+    await until(async () => (await kind()) === "idle" && (await $("hold").count()) === 0, "the arms are at rest", 40_000);
+    await api("play/take", { take: "swing", force: true });
+    await until(async () => (await $("activity").getAttribute("data-phase")) === "playing", "it plays", 30_000);
+    execFileSync(task.rote[0], [...task.rote.slice(1), "stop", "--robot", task.simUrl]);
+    await until(async () => /ended early/.test(await $("activity").textContent()), "the bar says why", 20_000);
+    await photograph("cut-short");
+    await go("Robot");
+    await $("events").locator("[data-kind=ended]").first().waitFor();
+  },
   "arms that another program made soft are shown, and can be made to hold": async () => {
     await until(async () => (await kind()) === "idle" && (await $("hold").count()) === 0, "the arms are at rest", 40_000);
     const other = spawn(task.rote[0], [...task.rote.slice(1), "teach", "theirs", "--seconds", "60", "--robot", task.simUrl], { stdio: "ignore" });

@@ -161,7 +161,7 @@ def test_stop_is_always_seen_and_the_page_tells_what_the_arms_will_do(
         # The server is frozen with SIGSTOP while a motion plays and while it teaches.
         pytest.param("silentServer", 5, id="silent-server"),
         # A simulated robot is frozen while it plays and while it is taught.
-        pytest.param("silentRobot", 5, id="silent-robot"),
+        pytest.param("silentRobot", 6, id="silent-robot"),
         pytest.param("fullDisk", 3, id="full-disk", marks=_needs("prlimit")),
     ],
 )
