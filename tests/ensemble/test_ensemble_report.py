@@ -117,6 +117,25 @@ def test_a_stop_that_was_not_confirmed_is_in_the_report_whoever_asked_for_it(
     assert "STOP was not confirmed by ann: use the remote!" in capsys.readouterr().out
 
 
+def test_a_report_waits_for_the_confirmations_of_a_stop(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+
+    async def story() -> None:
+        async with memory_stage() as one:
+            showing = begin(one, file)
+            await until_playing(one)
+            asking = asyncio.create_task(one.stage.stop("OSC"))
+            with pytest.raises(SectionError, match="OSC"):
+                await showing
+            answer = await asking
+            assert answer.confirmed_s is not None
+            found = read(file)
+            assert found["stopped_within_ms"] == pytest.approx(1000 * answer.confirmed_s, abs=0.1)
+            assert found["unconfirmed"] == []
+
+    virtual.run(story())
+
+
 def test_a_show_that_is_interrupted_stops_all_robots_and_its_report_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
