@@ -13,6 +13,7 @@ from rote.cli import main
 from rote.cli.show import _ShowRun
 from rote.ensemble.conductor import SectionError
 from rote.ensemble.stage import ShowFiles
+from rote.errors import BadRequestError
 from rote.messages import Phase
 from rote.motion.files.library import Library
 from rote.show.check import CheckedShow
@@ -26,11 +27,13 @@ def one_section() -> CheckedShow:
     return CheckedShow(show, {("one", "left"): score(LEFT, "one")}, ())
 
 
-def begin(one: MemoryStage, file: Path, *, as_json: bool = False) -> "asyncio.Task[int]":
+def begin(
+    one: MemoryStage, file: Path, *, as_json: bool = False, robot: str = "ann"
+) -> "asyncio.Task[int]":
     """Run a show of one section as `rote show run --automatic --overwrite` does."""
     how = _ShowRun(Path("a.json"), Path(), Path(), True, "", True, file, True, True, as_json)
     files = ShowFiles(file.parent, Library(file.parent))
-    cast = Cast({"left": "ann"})
+    cast = Cast({"left": robot})
     return asyncio.create_task(how.conduct(one.stage, one_section(), files, cast, 1.0, motion=True))
 
 
@@ -75,6 +78,25 @@ def test_a_report_is_that_of_this_run_from_its_beginning_on(
             assert [each["name"] for each in again["sections"]] == ["one"]
             assert await begin(one, file) == 0
             assert read(file)["run"] != found["run"]
+
+    virtual.run(story())
+
+
+def test_a_show_that_waits_for_a_robot_in_vain_has_a_report_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps({"sections": [], "run": "of last week"}))
+
+    async def story() -> None:
+        async with memory_stage() as one:
+            showing = begin(one, file, robot="bob")
+            await asyncio.sleep(10.0)
+            run = read(file)["run"]
+            assert (run != "of last week", read(file)["over"]) == (True, False)
+            with pytest.raises(SectionError, match="bob"):
+                await showing
+            found = read(file)
+            assert (found["run"], found["over"]) == (run, True)
+            assert "not everybody is here" in found["ended"]
 
     virtual.run(story())
 
@@ -220,7 +242,7 @@ def test_a_disk_that_fills_up_stops_no_show_and_is_said(
 def test_a_show_does_not_begin_where_its_report_cannot_be_written(tmp_path: Path) -> None:
     async def story() -> None:
         async with memory_stage() as one:
-            with full_disk(), pytest.raises(Exception, match="cannot be written"):
+            with full_disk(), pytest.raises(BadRequestError, match=r"report\.json cannot be"):
                 await begin(one, tmp_path / "report.json")
             assert one.rig.world.state().phase is Phase.NONE
 
