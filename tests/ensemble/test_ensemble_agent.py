@@ -370,9 +370,10 @@ def test_an_action_that_was_stopped_at_the_robot_is_not_reported_as_completed() 
             playing = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": acting}))
             await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
             await other.stop()
-            report = (await playing).reports["ann"]
-            assert report is not None
-            assert not report.completed
+            ended = await playing
+            assert ended.reports["ann"] is not None
+            assert not ended.reports["ann"].completed
+            assert "stopped" in ended.faults["ann"]
 
     virtual.run(story())
 

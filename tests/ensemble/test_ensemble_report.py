@@ -193,10 +193,13 @@ def test_a_robot_that_did_not_complete_a_section_is_named_with_the_reason(
             assert await showing == SectionError.exit_code
 
     virtual.run(story())
-    assert read(file)["sections"][0]["incomplete"] == ["ann"]
-    assert "ann: did not complete it" in capsys.readouterr().out
+    section = read(file)["sections"][0]
+    assert section["incomplete"] == ["ann"]
+    assert "stopped" in section["faults"]["ann"]
+    told = f"  ann: did not complete it: {section['faults']['ann']}\n"
+    assert told in capsys.readouterr().out
     assert main(["show", "report", str(file)]) == 0
-    assert "ann: did not complete it" in capsys.readouterr().out
+    assert told in capsys.readouterr().out
 
 
 def test_an_error_of_the_program_is_in_the_report(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from rote.wire.stage import (
     decode_stop,
 )
 
-REPORT = StartReport("run", 0.001, 0.004, 0.5, (("light at 1 s", 0.002), ("say", None)))
+CUES = (("light at 1 s", 0.002), ("say", None))
+REPORT = StartReport("run", 0.001, 0.004, 0.5, CUES, completed=False, reason="it was stopped")
 STATE = AgentState("ann", "epoch", 7, phase="ready", holds=("wave", "bow"), report=REPORT)
 
 

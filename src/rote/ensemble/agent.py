@@ -58,7 +58,7 @@ ACTION_LEAD_S = 0.5
 
 MAX_HEARD, MAX_FACTS, MAX_HELD, MAX_CUES = 8, 8, 32, 200
 """What is told with every state stays short: so many entries of a list at most."""
-MAX_TEXT, MAX_CUE_NAME = 120, 60
+MAX_TEXT, MAX_CUE_NAME, MAX_REASON = 120, 60, 400
 END_S = 3.0
 """So long an agent that ends tries to stop a robot that does not answer."""
 LOOK_S = 5.0
@@ -476,7 +476,8 @@ class Agent:
         acted = actions.result()
         report = motion.result() if part.playing is not None else acted
         completed = report.completed and acted.completed
-        return replace(report, cues=cues.result(), completed=completed)
+        reason = report.reason or acted.reason
+        return replace(report, cues=cues.result(), completed=completed, reason=reason)
 
     async def _stream(self, playing: Streaming, report: StartReport) -> StartReport:
         ended = await playing.wait()
@@ -486,6 +487,7 @@ class Agent:
             skew_s=None if late_ms is None else late_ms / 1000,
             resolution_s=1 / ended.rate_hz if ended.rate_hz else 0.0,
             completed=ended.completed,
+            reason=ended.reason[:MAX_REASON],
         )
 
     async def _act(self, score: Score, start_s: float, report: StartReport) -> StartReport:
@@ -502,8 +504,8 @@ class Agent:
                 if report.skew_s is None:
                     skew_s = moved_s - start_s - action.at_s
                     report = replace(report, skew_s=skew_s, resolution_s=every_s, lead_s=lead_s)
-            if not (await playing.wait()).completed:
-                return replace(report, completed=False)
+            if not (played := await playing.wait()).completed:
+                return replace(report, completed=False, reason=played.reason[:MAX_REASON])
         return report
 
     async def _cues(self, part: _AgentPart, start_s: float) -> tuple[tuple[str, float | None], ...]:

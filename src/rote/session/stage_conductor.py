@@ -417,13 +417,15 @@ class ConductorSession:
                 run.section,
                 {name: self._report(name, run.id) for name in run.scores},
                 tuple(sorted(self._ends)),
-                {
-                    name: self._agents[name].state.fault
-                    for name in run.scores
-                    if self._agents[name].state.fault_of == run.id
-                },
+                {name: why for name in run.scores if (why := self._why_incomplete(name, run.id))},
             )
         ]
+
+    def _why_incomplete(self, name: str, run: str) -> str:
+        state, report = self._agents[name].state, self._report(name, run)
+        if state.fault_of == run:
+            return state.fault
+        return "" if report is None else report.reason
 
     def _report(self, name: str, run: str) -> StartReport | None:
         report = self._agents[name].state.report

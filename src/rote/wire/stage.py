@@ -81,6 +81,8 @@ class StartReport:
     cues: tuple[tuple[str, float | None], ...] = ()
     """Each cue with how much later than planned it was; None if it failed."""
     completed: bool = True
+    reason: str = ""
+    """Why it was not completed; "" if it was, or that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +279,7 @@ def _report(said: "_StageReader") -> StartReport:
         said.number("lead_s") or 0.0,
         tuple(read),
         said.values.get("completed") is True,
+        said.text("reason", ""),
     )
 
 
