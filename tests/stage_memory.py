@@ -25,9 +25,12 @@ class TableBus:
         """How long an answer to a question for this key takes."""
         self.drops: Callable[[str], bool] = lambda _: False
         """Whether a message for this key is lost."""
+        self.urgent: set[str] = set()
+        """The keys whose messages overtake others on a real bus."""
 
     def announce(self, key: str, *, urgent: bool = False) -> None:
-        """All messages are equally quick here."""
+        if urgent:  # all messages are equally quick here
+            self.urgent.add(key)
 
     def publish(self, key: str, data: bytes) -> None:
         loop = asyncio.get_running_loop()

@@ -619,6 +619,7 @@ def test_a_stop_is_published_in_the_moment_it_is_asked_for() -> None:
             asked_s = loop.time()
             await one.conductor.stop("a test")
             assert heard_s[0] - asked_s < 0.001
+            assert one.bus.urgent == {one.conductor._keys.stop}
 
     virtual.run(story())
 

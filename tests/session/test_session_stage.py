@@ -396,6 +396,18 @@ def test_only_the_run_that_is_being_armed_can_become_armed() -> None:
     assert talk.session.state(0.0).phase == "idle"
 
 
+def test_a_robot_that_cannot_be_made_ready_refuses_the_run_with_the_reason() -> None:
+    talk = Talk()
+    run = Run("r", "one", {"ann": "sha"})
+    talk.hear(run)
+    talk.session.loaded("sha", 1.0)
+    talk.hear(replace(run, start_s=10.0))
+    talk.session.prepared("r", 0.0, "its arms are soft")
+    state = talk.session.state(0.0)
+    assert (state.phase, state.fault, state.fault_of) == ("idle", "its arms are soft", "r")
+    assert talk.hear(replace(run, start_s=10.0, committed=True)) == []
+
+
 @pytest.mark.parametrize(("late_s", "begins"), [(-0.5, True), (0.019, True), (0.021, False)])
 def test_who_hears_the_word_to_begin_too_late_does_not_begin(late_s: float, begins: bool) -> None:
     talk = Talk()

@@ -290,9 +290,12 @@ async def _joined(invitation: "Invitation", credentials: Any) -> Any:
     while True:
         try:
             return await StageBus.join(invitation.endpoint, credentials)
-        except LinkError:
-            refusal = await _find_refusal(invitation, credentials)
-            text = refusal or f"Waiting for the conductor at {invitation.endpoint} ..."
+        except LinkError as error:
+            text = await _find_refusal(invitation, credentials)
+            if not text:
+                text = f"Waiting for the conductor at {invitation.endpoint} ..."
+                if "Unable to connect" not in str(error):  # what Zenoh says if nothing listens
+                    text += f" ({error})"
             if text != told:
                 print(text, flush=True)
                 told = text
