@@ -102,10 +102,13 @@ async def _unwound_by_signals(work: Coroutine[Any, Any, int | None]) -> int | No
         task.cancel()
 
     loop = asyncio.get_running_loop()
-    ours = [one for one in end_signals() if signal.getsignal(one) is not signal.SIG_IGN]  # nohup
+    # Ctrl-C too: by default a second one would abandon a stop that is under way.
+    numbers = (signal.SIGINT, *end_signals())
+    ours = [one for one in numbers if signal.getsignal(one) is not signal.SIG_IGN]  # nohup
     undo = [on_signal(loop, number, partial(unwind, number)) for number in ours]
     try:
-        return await work
+        code = await work
+        return 128 + heard[0] if heard and code == 128 + signal.SIGINT else code
     except asyncio.CancelledError:
         if not heard:
             raise
@@ -318,11 +321,12 @@ def tell_to_keep_clear(build: "Build", as_json: bool) -> None:
 
 
 def tell_stopped(how_left: str, as_json: bool, **more: object) -> None:
-    """Tell the person who interrupted a command how the robot was left."""
-    if as_json:
-        print_json({"stopped": True, "state": how_left, **more})
-    else:
-        print(f"Stopped softly: {how_left}.", file=sys.stderr, flush=True)
+    """Tell the person who interrupted a command how the robot was left, if anybody still reads."""
+    with suppress(OSError):
+        if as_json:
+            print_json({"stopped": True, "state": how_left, **more})
+        else:
+            print(f"Stopped softly: {how_left}.", file=sys.stderr, flush=True)
 
 
 def print_json(document: object) -> None:

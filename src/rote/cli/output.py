@@ -194,7 +194,7 @@ async def enter_pressed() -> str:
     pressed: asyncio.Future[str] = loop.create_future()
 
     def read() -> None:
-        line = sys.stdin.readline()
+        line = _typed_line()
         if not pressed.done():
             pressed.set_result(line)
 
@@ -211,7 +211,7 @@ async def enter_pressed() -> str:
 
 
 def _read_line(loop: asyncio.AbstractEventLoop, pressed: "asyncio.Future[str]") -> None:
-    line = sys.stdin.readline()
+    line = _typed_line()
 
     def tell() -> None:
         if not pressed.done():
@@ -219,6 +219,14 @@ def _read_line(loop: asyncio.AbstractEventLoop, pressed: "asyncio.Future[str]") 
 
     with suppress(RuntimeError):  # the loop was closed meanwhile
         loop.call_soon_threadsafe(tell)
+
+
+def _typed_line() -> str:
+    """Return a line of standard input; empty at its end, also if its terminal is gone."""
+    try:
+        return sys.stdin.readline()
+    except (OSError, ValueError):
+        return ""
 
 
 def stdin_is_terminal() -> bool:

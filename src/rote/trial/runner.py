@@ -183,7 +183,10 @@ class _Running:
         except BaseException:  # a fault of rote: the limbs hold all the same
             await to_the_end(self._make_safe())
             raise
-        await to_the_end(self._finish())
+        finishing = asyncio.ensure_future(self._finish())
+        with suppress(asyncio.CancelledError):  # Ctrl-C again: there is a report all the same
+            await to_the_end(finishing)
+        finishing.result()
 
     async def _finish(self) -> None:
         scene, result = self._scene, self._result
