@@ -1,10 +1,15 @@
 """The command line over DDS, with the simulated robot in a process of its own."""
 
+import asyncio
 import json
+import threading
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("cyclonedds")
@@ -12,6 +17,10 @@ pytest.importorskip("cyclonedds")
 from interop.processes import Network, Speaker
 from rig import free_domain
 from rote.cli import main
+from rote.connection import connect
+from rote.messages import Phase
+from rote.motion import files
+from rote.motion.track import Track
 
 
 @pytest.fixture(scope="module")
@@ -142,3 +151,32 @@ def test_hands_that_cannot_be_are_refused_with_words(
 ) -> None:
     assert main([*arguments]) != 0
     assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_playback_that_another_client_stops_reports_why_and_its_exit_code_tells(
+    urls: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    times_s = np.arange(1001) / 100.0
+    bend = 1.0 - 0.4 * np.sin(np.pi * times_s / 10.0)
+    motion = Track(times_s=times_s, joints_rad=bend[:, None], names=("left_elbow_joint",))
+    files.save(replace(motion, variant="g1-29"), tmp_path / "bend.mcap")
+
+    async def stop_playback() -> None:
+        async with connect(urls["udp"], family="g1") as robot:
+            async for state in robot.states():
+                if state.phase is Phase.PLAYING:
+                    await robot.stop()
+                    return
+
+    for as_json in (True, False):
+        stopping = threading.Thread(target=lambda: asyncio.run(stop_playback()))
+        stopping.start()
+        options = ("--robot", urls["dds"], "--force", *(["--json"] if as_json else []))
+        code = main(["play", str(tmp_path / "bend.mcap"), *options])
+        stopping.join()
+        printed = capsys.readouterr().out
+        assert code == 1
+        assert "another client, or the robot itself, released the arms" in printed
+        if as_json:
+            assert json.loads(printed.splitlines()[-1])["completed"] is False
+        time.sleep(5.0)  # the arms come to rest

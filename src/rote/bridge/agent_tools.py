@@ -354,6 +354,7 @@ class AgentTools:
             self._moving.discard(robot)
         return {
             "completed": report.completed,
+            "reason": report.reason,
             "seconds": round(report.seconds, 3),
             "joints": seen.joints(),
         }

@@ -295,7 +295,7 @@ class RosBridge:
         """Wait for the end of a motion, and tell it."""
         try:
             report = await playing.wait()
-            done = "completed" if report.completed else "stopped before its end"
+            done = "completed" if report.completed else f"stopped before its end: {report.reason}"
             self._publish(RosResult("motion", report.completed, done))
         except (RoteError, TimeoutError) as error:
             self._publish(RosResult("motion", False, str(error)))

@@ -102,6 +102,8 @@ def streamed(out: Console, report: StreamReport, how_well: str) -> None:
     verb = "Played" if report.completed else "Stopped"
     rate = f"{report.rate_hz:.1f} poses a second"
     out.print(f"{verb} in {report.seconds:.1f} s, at {rate}, {how_well}")
+    if not report.completed:
+        out.print(styled(("It did not complete:", "yellow"), f" {report.reason}."))
 
 
 def printable(name: str) -> str:

@@ -374,14 +374,19 @@ async def _play(
             report = await playing
     if as_json:
         print_json(
-            {"name": name, "completed": report.completed, "seconds": round(report.seconds, 3)}
+            {
+                "name": name,
+                "completed": report.completed,
+                "seconds": round(report.seconds, 3),
+                "reason": report.reason,
+            }
         )
     elif report.completed:
         took = f" in {report.seconds:.1f} s."
         screen.print(output.styled(("Played", "green"), " ", (name, "bold"), took))
     else:
-        stopped = f"{name} was stopped before its end,"
-        screen.print(output.styled((stopped, "yellow"), " by a stop or by damping."))
+        stopped = f"{name} was stopped before its end:"
+        screen.print(output.styled((stopped, "yellow"), f" {report.reason}."))
     return 0 if report.completed else 1
 
 

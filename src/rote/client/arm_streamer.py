@@ -84,10 +84,13 @@ class ArmStreamer(Generic[Packed]):
         pack: Callable[[Sequence[ArmSetpoint], Build, tuple[Hand, ...]], Sequence[Packed]],
         write: Callable[[Packed], None],
         stopped: Callable[[str], None],
+        obeyed: Callable[[], bool] = lambda: True,
     ) -> None:
         """`pack` prepares setpoints and `write` sends one; both are called from any thread.
-        `stopped` is called with the reason if a stream is ended early.
+        `stopped` is called with the reason if a stream is ended early. While `obeyed` returns
+        False no robot receives what is written.
         """
+        self._obeyed = obeyed
         self._loop = asyncio.get_running_loop()
         self._clock = clock.stall_clock(self._loop)
         self._lock = threading.Lock()
@@ -278,7 +281,10 @@ class ArmStreamer(Generic[Packed]):
             anew = partial(self._release, stream, anew=True)
             self._fade_timer = self._loop.call_later(_LOOK_S, anew)
             return
-        following = next(packed, None)
+        obeyed = self._obeyed()
+        if not obeyed:  # the next robot that receives would jump: it is released when it reports
+            self._unseen = stream
+        following = next(packed, None) if obeyed else None
         if following is None:
             self._fade_timer = None
             self._end(stream)

@@ -138,7 +138,7 @@ class MotionWatch:
             still_s, moved_s = self._joints.still_s(now), now - self._begun_at
             if self._stopped_at is not None:
                 if min(still_s, now - self._stopped_at) >= STILL_S:
-                    self.completed = False
+                    self.completed, self.reason = False, "a stop was requested"
             elif still_s >= STILL_S and moved_s >= self._duration_s and not self._loops:
                 short = moved_s - still_s < _NEARLY_ALL * self._duration_s - LATE_S
                 self._complete(state, short_s=moved_s - still_s if short else None)

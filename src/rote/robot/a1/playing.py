@@ -88,6 +88,7 @@ class LegPlaying(Streaming):
             name=self.name,
             completed=completed,
             seconds=self._elapsed_s(),
+            reason="" if completed else "a stop was requested",
             rate_hz=stats.rate_hz,
             late_p99_ms=stats.deviation_p99_us / 1000,
             late_max_ms=stats.deviation_max_us / 1000,
