@@ -70,7 +70,7 @@ class PendantStopResult(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class UnconfirmedStop:
+class PendingStop:
     """A stop that was requested and that the robot has not confirmed yet."""
 
     since_s: float
@@ -141,7 +141,7 @@ class ActivityService:
         self._taught_at_s: float | None = None
         self.stops = 0
         """How many stops were asked for."""
-        self._unconfirmed: UnconfirmedStop | None = None
+        self._unconfirmed: PendingStop | None = None
         self._cut_off: CutOff | None = None
         self._holding: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -488,7 +488,7 @@ class ActivityService:
                 activity.halted = activity.halted or activity.playing.progress
         if was.stopped == "teaching" or self.return_in_s is not None:
             self._taught_at_s = self._loop.time()
-        stop = self._unconfirmed = self._unconfirmed or UnconfirmedStop(self._loop.time())
+        stop = self._unconfirmed = self._unconfirmed or PendingStop(self._loop.time())
         if robot is not None:
             sending = self._spawn(self._send_stop(robot, stop))
             await asyncio.wait({sending}, timeout=STOP_ANSWER_S)
@@ -507,7 +507,7 @@ class ActivityService:
         if self._unconfirmed is not None:
             await self._send_stop(robot, self._unconfirmed)
 
-    async def _send_stop(self, robot: Robot, stop: UnconfirmedStop) -> bool:
+    async def _send_stop(self, robot: Robot, stop: PendingStop) -> bool:
         """Send a stop once; return whether the robot has confirmed it."""
         try:
             await robot.stop()
@@ -521,7 +521,7 @@ class ActivityService:
                 self._notify("The robot has confirmed the STOP.", "stop-confirmed")
         return True
 
-    def _latch(self, stop: UnconfirmedStop, error: Exception | None = None) -> None:
+    def _latch(self, stop: PendingStop, error: Exception | None = None) -> None:
         """Note that a stop was not confirmed in time, and send it again until it is."""
         if not stop.message:
             error = error or self._connection.failure
@@ -531,7 +531,7 @@ class ActivityService:
         if stop.task is None:
             stop.task = self._spawn(self._stop_again(stop))
 
-    async def _stop_again(self, stop: UnconfirmedStop) -> None:
+    async def _stop_again(self, stop: PendingStop) -> None:
         while self._unconfirmed is stop:
             await asyncio.sleep(STOP_AGAIN_S)
             robot = self._connection.connected
@@ -539,7 +539,7 @@ class ActivityService:
                 await self._send_stop(robot, stop)
 
     @property
-    def unconfirmed_stop(self) -> UnconfirmedStop | None:
+    def unconfirmed_stop(self) -> PendingStop | None:
         """The stop that the robot should have confirmed by now; None if there is none."""
         stop = self._unconfirmed
         return stop if stop is not None and stop.message else None

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class UnsavedTake:
+class TakeInMemory:
     """A take that could not be written, and that is in memory only."""
 
     id: str
@@ -52,7 +52,7 @@ class TakeService:
         self._writing = asyncio.Lock()
         self.changes = 0
         """Grows whenever the library was changed here."""
-        self.unsaved: dict[str, UnsavedTake] = {}
+        self.unsaved: dict[str, TakeInMemory] = {}
         """Takes that could not be written, by their ids."""
         self._unsaved_count = 0
 
@@ -162,11 +162,11 @@ class TakeService:
     def keep_unsaved(self, track: Track, name: str, problem: str) -> str:
         """Keep a take in memory that could not be written; return its id."""
         self._unsaved_count += 1
-        take = UnsavedTake(f"u{self._unsaved_count}", name, track, problem)
+        take = TakeInMemory(f"u{self._unsaved_count}", name, track, problem)
         self.unsaved[take.id] = take
         return take.id
 
-    def unsaved_take(self, take_id: str) -> UnsavedTake:
+    def unsaved_take(self, take_id: str) -> TakeInMemory:
         """Return a take that is in memory only; raise `ProblemError` if there is none."""
         take = self.unsaved.get(take_id)
         if take is None:
