@@ -73,13 +73,15 @@ export function open(): void {
 
 /** How long to wait before a full server is asked again. */
 const FULL_MS = 5000;
+/** The socket for which the server had no place. */
+let refusedSocket: WebSocket | null = null;
 
 /** Give up a socket, and open another one soon. */
 function lose(lost: WebSocket, state: "closed" | "silent"): void {
   if (socket !== lost) return;
   socket = null;
   lost.close();
-  const isFull = link.peek() === "full";
+  const isFull = lost === refusedSocket;
   if (!isFull) notLive(state);
   setTimeout(open, isFull ? FULL_MS : RETRY_MS[Math.min(tries, RETRY_MS.length - 1)]);
   tries += 1;
@@ -152,6 +154,7 @@ function receive(message: Message): void {
     case "full":
       full.value = { message: message.message, remedy: message.remedy };
       link.value = "full";
+      refusedSocket = socket;
       break;
     case "events":
       events.value = message.events;
@@ -223,6 +226,8 @@ function cancelCountdown(): void {
 }
 
 let presses = 0;
+/** The newest press that was confirmed: one that failed before it is of no interest any more. */
+let confirmedPress = 0;
 
 /** Stop the robot, and show what that did. A stop that fails is shown until dismissed, and sent again. */
 export async function stop(): Promise<void> {
@@ -236,18 +241,20 @@ export async function stop(): Promise<void> {
   try {
     const answer = await requestStop();
     settleStop(answer);
-    if (mine !== presses) return; // the newest press is shown
-    if (answer.confirmed) stopReport.value = { message: wordsOf(answer), at: now() };
-    else failStop(wordsOf(answer));
+    if (!answer.confirmed) return failStop(mine, wordsOf(answer));
+    confirmedPress = Math.max(confirmedPress, mine);
+    if (mine === presses) stopReport.value = { message: wordsOf(answer), at: now() };
   } catch (error) {
-    if (mine !== presses) return;
-    stopOwed = true;
     const [first] = error instanceof AggregateError ? error.errors : [error];
-    failStop(first instanceof ApiError && first.kind !== "network" ? first.message : "");
+    const refused = first instanceof ApiError && first.kind !== "network";
+    // A server that says why has the stop, and goes on sending it.
+    stopOwed = !refused;
+    failStop(mine, refused ? first.message : "");
   }
 }
 
-function failStop(why: string): void {
+function failStop(press: number, why: string): void {
+  if (press < confirmedPress) return;
   stopReport.value = null;
   stopFailure.value = { why, confirmed: "" };
 }

@@ -93,9 +93,10 @@ const silentServer = {
   },
   "a STOP fails after 1.5 s, and says so until it is dismissed": async () => {
     const began = Date.now();
-    await $("stop").click();
-    await page.getByText("STOP did not get through").waitFor({ timeout: 5000 });
-    check(Date.now() - began < 2500, `it took ${Date.now() - began} ms`);
+    // Who presses again and again must hear of it just as soon.
+    for (; Date.now() - began < 5000 && (await $("stop-failed").count()) === 0; await pause(300)) await $("stop").click();
+    await page.getByText("STOP did not get through").waitFor({ timeout: 1000 });
+    check(Date.now() - began < 3000, `it took ${Date.now() - began} ms`);
     await $("stop-failed").getByText("Use the remote").waitFor();
     await photograph("stop-failed");
     await pause(8000);
