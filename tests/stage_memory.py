@@ -21,6 +21,7 @@ class TableBus:
     def __init__(self) -> None:
         self._listeners: list[tuple[str, Listener]] = []
         self._answerers: list[tuple[str, Answerer]] = []
+        self._watchers: list[Callable[[str, bool], None]] = []
         self.answers_after_s: dict[str, float] = {}
         """How long an answer to a question for this key takes."""
         self.drops: Callable[[str], bool] = lambda _: False
@@ -76,7 +77,12 @@ class TableBus:
         """Nobody asks here who is there."""
 
     def watch(self, key: str, listener: Callable[[str, bool], None]) -> None:
-        """Nobody is told here who is there."""
+        self._watchers.append(listener)
+
+    def end_session(self, token: str) -> None:
+        """Tell the watchers that the session behind a token has ended."""
+        for listener in self._watchers:
+            listener(token, False)
 
 
 @dataclass

@@ -643,6 +643,32 @@ def test_a_stop_of_another_program_is_published_by_the_conductor_in_that_moment(
     virtual.run(story())
 
 
+def test_the_end_of_an_agents_session_in_a_section_stops_all_in_that_moment() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            playing = asyncio.ensure_future(
+                one.conductor.play(Section("one"), {"ann": score(LEFT, "one")})
+            )
+            await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
+            loop, keys, stops = asyncio.get_running_loop(), one.conductor._keys, list[float]()
+
+            def note(_key: str, data: bytes) -> None:
+                if decode_conductor(data).stop is not None:
+                    stops.append(loop.time())
+
+            one.bus.subscribe(keys.conductor, note)
+            await asyncio.sleep(0.03)
+            gone_s = loop.time()
+            one.bus.end_session(keys.token("ann"))
+            with pytest.raises(SectionError, match="the loss of ann") as caught:
+                await playing
+            assert caught.value.lost == ("ann",)
+            await one.until(lambda: stops)
+            assert stops[0] - gone_s < 0.015
+
+    virtual.run(story())
+
+
 def test_bytes_that_are_no_stop_are_ignored_by_the_conductor() -> None:
     async def story() -> None:
         async with memory_stage() as one:
@@ -683,5 +709,21 @@ def test_a_robot_whose_clock_is_not_known_well_enough_is_not_gathered() -> None:
             one.agent.session.clock.forget()
             await asyncio.sleep(0.5)
             assert await one.conductor.gathered(("ann",), 0.5) == ("ann",)
+
+    virtual.run(story())
+
+
+@pytest.mark.parametrize("speed", [1.0, 0.5])
+def test_an_action_is_played_at_the_speed_of_its_score(speed: float) -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            one.rig.fill(1)
+            acting = Score("one", "left", None, (PlacedAction(1.0, "stored 0", speed),))
+            playing = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": acting}))
+            played_s = 0.0
+            while not playing.done():
+                played_s += 0.01 * (one.rig.world.state().phase is Phase.PLAYING)
+                await asyncio.sleep(0.01)
+            assert played_s == pytest.approx(0.5 / speed, abs=0.1)
 
     virtual.run(story())
