@@ -727,3 +727,25 @@ def test_an_action_is_played_at_the_speed_of_its_score(speed: float) -> None:
             assert played_s == pytest.approx(0.5 / speed, abs=0.1)
 
     virtual.run(story())
+
+
+def test_an_action_is_reported_and_learned_by_when_the_body_began_to_move() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            one.rig.fill(1)
+            acting = Score("one", "left", None, (PlacedAction(1.0, "stored 0"),))
+            loop = asyncio.get_running_loop()
+            for late_s in (-0.1, 0.0):  # the first time the lead is a guess, then it is known
+                playing = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": acting}))
+                await one.until(lambda: one.agent.session.phase is AgentPhase.RUNNING)
+                run = one.conductor.session.wanted.run
+                assert run is not None
+                assert run.start_s is not None
+                await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
+                moved_s = loop.time() - run.start_s - 1.0
+                report = (await playing).reports["ann"]
+                assert report is not None
+                assert report.skew_s == pytest.approx(moved_s, abs=0.03)
+                assert report.skew_s == pytest.approx(late_s, abs=0.03)
+
+    virtual.run(story())
