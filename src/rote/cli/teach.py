@@ -30,7 +30,7 @@ from rote.cli.options import (
     tell_stopped,
 )
 from rote.client.wires import EMBEDDED
-from rote.errors import BadRequestError, RoteError
+from rote.errors import BadRequestError, LinkError, RoteError
 from rote.messages import HAND_SCRIPTS
 from rote.motion.formats import endings
 
@@ -124,7 +124,6 @@ class _TeachOptions:
 
 async def _teach(wish: _TeachOptions) -> None:
     from rote.cli import output
-    from rote.motion.files import save
 
     _check(wish)
     takes.rescue()
@@ -149,7 +148,12 @@ async def _teach(wish: _TeachOptions) -> None:
         except asyncio.CancelledError:
             _tell_interrupted(wish, take, limbs)
             raise
-        except RoteError:
+        except RoteError as error:
+            if isinstance(error, LinkError):
+                held = "are braked" if limbs == "legs" else "hold"
+                error.headline = (
+                    f"the {limbs} may still be soft: the robot did NOT confirm that they {held}"
+                )
             if take is not None:
                 save_elsewhere(take)
             if take is not None and take.file is not None and not wish.as_json:
@@ -158,7 +162,7 @@ async def _teach(wish: _TeachOptions) -> None:
             raise
         keeps = "list" in robot.abilities
     if wish.out is not None and take.samples:
-        save(take.track, wish.out)
+        _save_out(take, wish.out, keeps=keeps)
     else:
         save_elsewhere(take)
     _report(screen, wish, take, keeps=keeps)
@@ -196,6 +200,20 @@ def save_elsewhere(take: "Take") -> None:
         )
         return
     print("rote: the take is LOST: no folder has room for it", file=sys.stderr, flush=True)
+
+
+def _save_out(take: "Take", out: Path, *, keeps: bool) -> None:
+    """Write the take for --out; if that fails, print where the motion is all the same."""
+    from rote.motion.files import save
+
+    try:
+        save(take.track, out)
+    except OSError:
+        save_elsewhere(take)
+        where = f"the action {take.name!r} is on the robot" if keeps else "it was taught"
+        kept = f", and its take is in {take.file}" if take.file is not None else ""
+        print(f"Only --out failed: {where}{kept}.", file=sys.stderr, flush=True)
+        raise
 
 
 def _tell_interrupted(wish: _TeachOptions, take: "Take | None", limbs: str) -> None:
@@ -260,7 +278,8 @@ async def _get_ready(screen: "Console", wish: _TeachOptions, build: "Build") -> 
         screen.print(_ARMS_READY, style="yellow")
     if wish.seconds is None:
         screen.print(f"Press Enter when you hold the {what}.")
-        await output.enter_pressed()
+        if not await output.enter_pressed():  # the end of the input: nobody holds them
+            raise BadRequestError("the input ended, so nothing got soft", "Press Enter to begin.")
         return
     for left in range(_COUNTDOWN_S, 0, -1):
         screen.print(f"{left}...")

@@ -163,8 +163,7 @@ class AgentService:
         if activity.task is None or playing is None or not playing.done:
             return {"completed": False, "reason": "it was stopped as it began"}
         report = await playing.wait()
-        reason = "" if report.completed else "it was stopped before its end"
-        return {"completed": report.completed, "reason": reason}
+        return {"completed": report.completed, "reason": report.reason}
 
     def document(self) -> dict[str, Any] | None:
         """Return the proposal that the page shows; None where there is none to decide."""
