@@ -853,17 +853,37 @@ def test_a_program_that_is_killed_leaves_the_robot_braked_for_a_second() -> None
     async def main() -> None:
         async with robot(start="hung") as (world, simulator):
             program = await asyncio.create_subprocess_exec(
-                sys.executable, "-c", PROGRAM, simulator.url(Level.LOW), stdout=subprocess.PIPE
+                *(sys.executable, "-c", PROGRAM, simulator.url(Level.LOW)),
+                stdout=subprocess.PIPE,
+                start_new_session=True,
             )
             assert program.stdout is not None
             assert await program.stdout.readline() == b"driving\n"
             while not world.told or is_damping(world.newest):
                 await asyncio.sleep(0.01)
-            program.kill()
+            os.killpg(program.pid, signal.SIGKILL)  # with all that belongs to it
             await program.wait()
             while simulator.clients:
                 await asyncio.sleep(0.05)
             assert world.damped_for_s() > 0.8
+
+    asyncio.run(main())
+
+
+def test_a_sending_process_leaves_it_to_the_program_when_it_ends() -> None:
+    """Ctrl-C, a closed terminal or a polite kill must not end it: the robot would not be braked."""
+
+    async def main() -> None:
+        async with robot(start="hung") as (_, simulator):
+            async with client_of(simulator, more="") as (client, troubles):
+                sender = client._sender
+                assert isinstance(sender, ProcessSender)
+                for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                    os.kill(sender._process.pid, number)
+                sent = client.counts.sent
+                while client.counts.sent < sent + 200:
+                    await asyncio.sleep(0.01)
+                    assert not any(isinstance(trouble, LinkError) for trouble in troubles)
 
     asyncio.run(main())
 

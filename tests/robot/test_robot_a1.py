@@ -44,7 +44,7 @@ from rote.session.a1 import Level
 from rote.sim.a1.hands import A1Hand
 from rote.sim.a1.simulator import A1Simulator
 from rote.wire.a1.codec import decode
-from rote.wire.a1.motors import LEG_MOTORS, MotorCmd, MotorCmds
+from rote.wire.a1.motors import LEG_MOTORS, MotorCmd, MotorCmds, MotorState, MotorStates
 from rote.wire.a1.values import Dialect, HighCmd, LowCmd, LowState, ScaledHighCmd
 
 STAND = [0.0, 0.8, -1.6] * 4
@@ -282,6 +282,8 @@ def test_a_protection_trips_while_a_function_drives() -> None:
 
             with pytest.raises(ProtectionError, match="temperature"):
                 await robot.control(step)
+            assert isinstance(robot.trouble, ProtectionError)
+            assert robot.trouble.protection == "temperature", "what tripped is told later, too"
             await asyncio.sleep(1.2)
             assert world.damped_for_s() > 1.0
 
@@ -350,6 +352,40 @@ def test_a_pose_that_is_none_is_refused(pose: list[float]) -> None:
         async with pair(Level.LOW) as (_, _, robot):
             with pytest.raises(BadRequestError):
                 await robot.move_to(pose)
+
+    virtual.run(main())
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, 0.02, 601.0, math.nan])
+def test_a_move_in_a_time_that_is_none_or_too_short_is_refused(seconds: float) -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            await asyncio.sleep(0.1)
+            before = len(world.told)
+            with pytest.raises(BadRequestError, match="a move"):
+                async with asyncio.timeout(2.0):
+                    await robot.move_to([0.3, 0.8, -1.6] * 4, seconds=seconds)
+            await asyncio.sleep(0.1)
+            assert all(is_damping(told) for _, told in world.told[before:])
+
+    virtual.run(main())
+
+
+def test_a_robot_that_was_armed_again_has_forgotten_what_tripped() -> None:
+    strong = MotorStates.of(MotorState(q_rad=q, dq_rad_s=20.0, tau_nm=30.0) for q in STAND)
+
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            await robot.move_to(STAND)
+            for _ in range(10):
+                with suppress(ProtectionError):
+                    robot.safety.check(LowState(motors=strong))
+            robot.damp()
+            robot.arm()
+            robot.set_motors(SERVO)
+            await asyncio.sleep(0.1)
+            assert robot.trouble is None
+            assert not is_damping(world.newest)
 
     virtual.run(main())
 
@@ -635,6 +671,12 @@ def test_a_motion_goes_on_where_it_was_when_its_driver_hung() -> None:
     assert before == pytest.approx([number * tick_s for number in range(100)])
     after = [clock.at(0.7 + number * tick_s) for number in range(100)]
     assert after == pytest.approx([(100 + number) * tick_s for number in range(100)])
+
+
+def test_a_motion_never_goes_back_though_its_drivers_clock_does() -> None:
+    clock = a1_motion.MotionClock()
+    seen = [clock.at(time_s) for time_s in (0.0, 0.002, 0.004, 0.003, 0.001, 0.006)]
+    assert seen == sorted(seen)
 
 
 def test_a_motion_that_was_late_a_little_catches_up_at_twice_its_pace() -> None:
@@ -1019,6 +1061,14 @@ def test_a_gap_a_pose_or_a_speed_beyond_the_limits_is_refused_and_nothing_else(
 def test_a_speed_or_a_length_out_of_range_is_refused() -> None:
     with pytest.raises(BadRequestError, match="speed"):
         a1_motion.check_track(swing(), Safety(), 5.0)
+    slow = swing(10.0, 10.0)
+    a1_motion.check_track(slow, Safety(), 0.06)
+    with pytest.raises(BadRequestError, match="a playback of 200"):
+        a1_motion.check_track(slow, Safety(), 0.05)
+    fast = broken(times_s=swing().times_s / 5)  # 6.3 rad/s
+    a1_motion.check_track(fast, Safety())
+    with pytest.raises(UnsafeMotionError, match="rad/s"):
+        a1_motion.check_track(fast, Safety(), 4.0)
     a1_motion.check_track(with_joint(0, 0.75), Safety(limits=A1SafetyLimits(margin_rad=None)))
 
 

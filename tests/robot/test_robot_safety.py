@@ -219,7 +219,9 @@ def test_a_walking_controller_that_tells_no_motors_is_watched_for_tilt() -> None
 @pytest.mark.parametrize(
     "limits",
     [{"power_level": 0}, {"power_level": 11}, {"margin_rad": -0.1}, {"torque_nm": math.nan},
-     {"stale_s": 0.0}, {"tilt_rad": 4.0}],
+     {"stale_s": 0.0}, {"tilt_rad": 4.0}, {"torque_nm": 128.0}, {"torque_nm": -1.0},
+     {"velocity_rad_s": 101.0}, {"velocity_rad_s": -1.0}, {"temperature_c": 128.0},
+     {"temperature_c": -1.0}, {"margin_rad": 0.5}, {"stale_s": 11.0}, {"tilt_rad": -0.1}],
 )  # fmt: skip
 def test_limits_that_are_none_are_refused(limits: dict[str, float]) -> None:
     with pytest.raises(BadRequestError, match=next(iter(limits))):

@@ -192,6 +192,17 @@ def test_a_client_goes_stale_and_recovers() -> None:
     assert phase(session) is A1SessionState.LIVE
 
 
+def test_a_client_that_is_closed_while_the_robot_is_silent_still_brakes_it() -> None:
+    session = met()
+    drive = LowCmd(motors=MotorCmds.servo(q_rad=[0.0, 0.8, -1.6] * 4, kp_nm_rad=20.0))
+    session.command(drive, START)
+    session.tick(START + 0.06)
+    assert phase(session) is A1SessionState.STALE
+    session.outgoing()
+    session.close()
+    assert session.outgoing() == [wire.encode(neutral(Level.LOW, NEW), NEW)]
+
+
 def test_a_silent_robot_is_lost_and_told_nothing_more() -> None:
     session = met()
     session.tick(START + 0.5)

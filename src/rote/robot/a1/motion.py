@@ -10,7 +10,7 @@ from rote.messages import Interpolation
 from rote.model.a1 import A1, KD_NM_S_RAD, KP_NM_RAD
 from rote.motion.check import check_gaps, check_joints
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
-from rote.motion.limits import left_by_rad
+from rote.motion.limits import MAX_PLAYED_RAD_S, left_by_rad
 from rote.motion.track import Array, Track
 from rote.robot.a1.safety import Safety
 from rote.robot.api_values import check_seconds
@@ -205,6 +205,16 @@ def from_here(track: Track, poses_rad: Array, now_rad: Sequence[float]) -> LegMo
     approach = moved(np.asarray(now_rad, dtype=float), poses_rad[0])
     poses = np.vstack([approach, poses_rad])
     return LegMotion(track.source or "a track", poses, len(approach))
+
+
+def check_move(from_rad: Array, to_rad: Array, seconds: float | None) -> None:
+    """Raise `BadRequestError` if a move in `seconds` would be faster than any motion is played."""
+    least_s = MINIMUM_JERK_PEAK * float(np.abs(to_rad - from_rad).max()) / MAX_PLAYED_RAD_S
+    if seconds is not None and seconds < least_s:
+        raise BadRequestError(
+            f"a move in {seconds:g} s would be faster than {MAX_PLAYED_RAD_S:g} rad/s",
+            f"Choose {least_s:.2f} s or more, or leave the seconds out.",
+        )
 
 
 def moved(from_rad: Array, to_rad: Array, seconds: float | None = None) -> Array:

@@ -552,6 +552,7 @@ class A1(CannotRobot):
         if seconds is not None:
             check_seconds(seconds, "a move")
         self._need(Level.LOW, "drive motors")
+        a1_motion.check_move(self._legs(), goal, seconds)
         poses = np.vstack([a1_motion.moved(self._legs(), goal, seconds), goal])
         motion = a1_motion.LegMotion("a move", poses, len(poses) - 1)
         within = a1_motion.MotionClock()
