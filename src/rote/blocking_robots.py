@@ -89,7 +89,9 @@ class BlockingTake(Blocking[Take]):
 
     @property
     def file_problem(self) -> RoteError | None:
-        """Why it is not on the disk."""
+        """Why it is not on the disk; set as soon as writing fails, while recording goes on in
+        memory.
+        """
         return self._target.file_problem
 
     @property

@@ -198,7 +198,7 @@ def test_an_invitation_that_the_conductor_would_refuse_says_why_before_it_is_use
     ):
         with pytest.raises(BadRequestError, match=why) as caught, wrong.credentials():
             pass
-        assert "rote stage invite" in caught.value.remedy
+        assert "again on the conductor's computer" in caught.value.remedy
 
 
 def test_a_clock_before_the_certificates_first_day_is_named() -> None:
@@ -258,7 +258,7 @@ def test_a_conductor_with_an_expired_certificate_does_not_open_its_stage(
 
     with pytest.raises(BadRequestError, match=r"refuse .* this conductor: it expired on") as caught:
         asyncio.run(story())
-    assert "rote stage new" in caught.value.remedy
+    assert "Make a new stage" in caught.value.remedy
 
 
 def test_the_conductor_knows_which_agents_will_be_refused(

@@ -36,8 +36,8 @@ class Invitation:
         if fault := self.fault():
             raise BadRequestError(
                 f"the certificate of {self.name} will be refused: {fault}",
-                f"On the conductor's computer: rote stage invite {self.name}. "
-                "Then carry the new invitation here.",
+                f"Invite {self.name} again on the conductor's computer, and carry the new "
+                "invitation here.",
             )
 
     def fault(self) -> str:
@@ -126,7 +126,7 @@ class StageFolder:
         if fault:
             raise BadRequestError(
                 f"every agent will refuse the certificate of this conductor: {fault}",
-                "Make a new stage with `rote stage new`, and invite the agents to it.",
+                "Make a new stage, and invite the agents to it.",
             )
 
     def invitation_faults(self) -> dict[str, str]:
