@@ -5,6 +5,7 @@ body shows that no joint is faster than the soft limit, and that the arms come t
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,10 +18,12 @@ from rote.carrier import dds_types
 from rote.carrier.dds import Bus
 from rote.carrier.impair import Impairment
 from rote.client.dds import DdsClient
-from rote.messages import Phase
+from rote.errors import RefusedError
+from rote.messages import BeginStream, Code, Phase
 from rote.model.g1 import G1_29
 from rote.motion.track import Track
 from rote.robot.g1 import G1
+from rote.session.arm_stream import ArmSetpoint
 from rote.sim.dds import DdsDoor, _Network
 from rote.wire import dds_lowlevel
 
@@ -63,13 +66,19 @@ class Commands:
 
     def __init__(self, one: Rig) -> None:
         self.weights: list[float] = []
+        self.apart_rad: list[float] = []
+        """How far a commanded joint is from where the body has it."""
+        self._world = one.world
         (door,) = one.simulator._doors
         assert isinstance(door, DdsDoor)
         self._bus = Bus(door.target)
         self._bus.reader(dds_lowlevel.ARM_SDK_TOPIC, dds_types.LOWCMD, self._take, depth=10_000)
 
     def _take(self, data: bytes) -> None:
-        self.weights.append(dds_lowlevel.decode_arm_command(data, G1_29).weight)
+        command = dds_lowlevel.decode_arm_command(data, G1_29)
+        there = self._world.body.joints_rad[list(G1_29.streamed_columns)]
+        self.weights.append(command.weight)
+        self.apart_rad.append(float(np.abs(there - command.joints_rad).max()))
 
     def close(self) -> None:
         self._bus.close()
@@ -87,12 +96,19 @@ def test_after_a_stall_no_joint_is_faster_than_the_soft_limit(
     stall_s: float, stop_client: Callable[[float], None]
 ) -> None:
     async def story(one: Rig, robot: G1, body: Body) -> None:
+        commands = Commands(one)
         playing = robot.play_track(raised(), force=True)
         await playing.started()
         await asyncio.sleep(4.0)
+        await asyncio.sleep(0.001)  # what was sent has arrived
         body.forget()
+        commands.apart_rad.clear()
+        commands.weights.clear()
         body.go_on(stall_s, stop_client)
         report = await playing
+        # The simulated robot would soften a jump, which a real one may not: look at the command.
+        assert commands.weights[0] == 0.0 or commands.apart_rad[0] < 0.15
+        commands.close()
         await asyncio.sleep(6.0)
         assert body.peak_rad_s < SOFT_RAD_S
         assert report.completed is (stall_s < 0.3)
@@ -222,3 +238,53 @@ def test_the_arms_of_a_killed_program_are_released_softly() -> None:
             commands.close()
 
     asyncio.run(story())
+
+
+# ---- stopped, and refused ------------------------------------------------------------------------
+
+
+def test_a_stop_ends_a_stream_without_asking_a_service() -> None:
+    async def story(one: Rig, robot: G1, body: Body) -> None:
+        commands = Commands(one)
+        playing = robot.play_track(raised(), force=True)
+        await playing.started()
+        await asyncio.sleep(3.0)
+        asked = client_of(robot).session
+        before = next(asked._tokens)
+        await robot.stop()
+        assert next(asked._tokens) == before + 1, "no request was sent"
+        await asyncio.sleep(0.1)
+        assert 0.0 < commands.weights[-1] < 1.0
+        assert (await playing).reason == "this program requested a stop"
+        commands.close()
+
+    tell(story)
+
+
+@pytest.mark.parametrize("busy", ["arms", "stream"])
+def test_nothing_is_streamed_to_busy_arms(busy: str) -> None:
+    async def story(one: Rig, robot: G1, body: Body) -> None:
+        client = client_of(robot)
+        if busy == "arms":
+            client._note_arms(replace(client._arms, id=-1))  # it records
+        else:
+            await client.ask(BeginStream())
+        with pytest.raises(RefusedError) as refused:
+            await client.ask(BeginStream())
+        assert refused.value.code == Code.BUSY
+
+    tell(story)
+
+
+def test_commands_carry_the_machine_that_the_robot_reports() -> None:
+    async def story(one: Rig, robot: G1, body: Body) -> None:
+        client = client_of(robot)
+        pose = ArmSetpoint((0.0,) * len(G1_29.streamed), 0.0)
+        (command,) = client._pack([pose], G1_29, ())
+        expected = dds_lowlevel.encode_arm_command(
+            pose.joints_rad, 0.0, build=G1_29, mode_machine=client.identity.machine
+        )
+        assert client.identity.machine > 0
+        assert command.arms == expected
+
+    tell(story)

@@ -19,6 +19,8 @@ from rote.errors import BadRequestError, UnsafeMotionError, WarnedMotionError
 from rote.findings import Finding, FindingKind, Severity
 from rote.messages import RobotState, StreamPose
 from rote.model.a1 import A1
+from rote.model.dex3 import DEX3
+from rote.model.family import wearing
 from rote.model.g1 import G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
 from rote.motion.check_report import CheckReport
 from rote.motion.track import Array, Track
@@ -32,6 +34,7 @@ from rote.robot.streaming import (
     prepare,
     taught_joints,
     taught_of,
+    with_hands,
 )
 
 TAUGHT = [G1_JOINTS[index] for index in TAUGHT_JOINTS]
@@ -598,3 +601,49 @@ def tracemalloc_peak(work: Callable[[], None]) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+# ---- contact -----------------------------------------------------------------------------------
+
+THROUGH_THE_CHEST = {
+    "right_shoulder_pitch_joint": 0.0,
+    "right_shoulder_yaw_joint": 1.5,
+    "right_elbow_joint": -0.3,
+}
+
+
+def test_a_track_that_touches_the_body_is_refused_before_anything_moves() -> None:
+    names = tuple(THROUGH_THE_CHEST)
+    rows = np.repeat([list(THROUGH_THE_CHEST.values())], 101, axis=0)
+    motion = track(rows, names)
+
+    async def story() -> None:
+        async with rig("memory") as one, one.connect() as robot:
+            with pytest.raises(UnsafeMotionError, match=r"touch|contact|overlap|meet"):
+                await robot.play_track(motion)
+            assert not any("playing" in notice.message for notice in one.world.notices)
+
+    virtual.run(story())
+
+
+def test_contact_is_looked_for_from_where_the_robot_stands() -> None:
+    waist = track(np.zeros((101, 1)), ("waist_yaw_joint",))
+    motion = prepare(waist, G1_29, 250.0, 1.0)
+    joints_rad = list(G1_REST_RAD)
+    for name, value in THROUGH_THE_CHEST.items():
+        joints_rad[G1_29.names.index(name)] = value
+    asyncio.run(motion.check_contact(STILL))
+    with pytest.raises(UnsafeMotionError):
+        asyncio.run(motion.check_contact(replace(STILL, joints_rad=tuple(joints_rad))))
+
+
+def test_the_way_to_the_first_pose_is_as_long_as_the_fingers_need() -> None:
+    worn = wearing(G1_29, DEX3)
+    finger = DEX3[0].joints[0]
+    far_rad = 0.9 * finger.upper_rad
+    rows = np.repeat([[*REST_RAD, far_rad]], 101, axis=0)
+    motion = track(rows, (*NAMES, finger.name))
+    prepared = with_hands(prepare(motion, worn, 250.0, 1.0), motion, 1.0)
+    fingers = sum(len(hand.joints) for hand in DEX3)
+    state = replace(STILL, joints_rad=G1_REST_RAD + (0.0,) * fingers)
+    assert prepared.approach_s(state) > 2.0 * far_rad / SOFT_RAD_S

@@ -182,3 +182,54 @@ def test_fingers_that_are_held_up_do_not_end_a_stream() -> None:
     where = [0.2] * 29 + [0.0] * 14
     for moment in range(20):
         assert not stream.astray(tuple(where), 0.1 * moment)
+
+
+# ---- the way out ------------------------------------------------------------------------------
+
+
+def rest_and(far: float) -> tuple[float, ...]:
+    return tuple(np.array(G1_REST_RAD)[list(TAUGHT_JOINTS)] + far)
+
+
+def test_the_weight_falls_by_minimum_jerk() -> None:
+    stream = ArmStream(G1_REST_RAD, G1_29)
+    stream.follow(StreamPose(0, 0.8, rest_and(0.5)), 0.0)
+    weights = np.array([setpoint.weight for setpoint in stream.fade()])
+    share = np.arange(1, len(weights) + 1) / len(weights)
+    assert weights == pytest.approx(0.8 * (1 - 10 * share**3 + 15 * share**4 - 6 * share**5))
+
+
+def test_a_release_is_as_long_as_the_weighted_way_at_the_soft_speed_needs() -> None:
+    seconds = []
+    for weight in (1.0, 0.5):
+        stream = ArmStream(G1_REST_RAD, G1_29)
+        stream.follow(StreamPose(0, weight, rest_and(1.2)), 0.0)
+        seconds.append(len(stream.fade()) / FADE_HZ)
+    assert seconds == pytest.approx([1.875 * 1.2, 1.875 * 0.6], abs=2 / FADE_HZ)
+
+
+@pytest.mark.parametrize(("apart_s", "coasts"), [(0.0, False), (0.02, True), (0.4, False)])
+def test_arms_coast_only_if_the_last_poses_tell_how_fast_they_are(
+    apart_s: float, coasts: bool
+) -> None:
+    stream = ArmStream(G1_REST_RAD, G1_29)
+    stream.follow(StreamPose(0, 1.0, rest_and(0.1)), 0.0)
+    last = stream.follow(StreamPose(1, 1.0, rest_and(0.12)), apart_s)
+    moved = np.array(stream.fade()[-1].joints_rad) - np.array(last.joints_rad)
+    assert bool(np.abs(moved).max() > 0.001) is coasts
+
+
+def test_arms_that_were_moved_meanwhile_are_released_from_where_they_are() -> None:
+    stream = ArmStream(G1_REST_RAD, G1_29)
+    stream.follow(StreamPose(0, 0.3, rest_and(1.2)), 0.0)
+    stream.restart_from(HERE)
+    first, *_ = stream.fade()
+    assert first.weight == pytest.approx(1.0, abs=0.01)
+    assert first.joints_rad == tuple(HERE[motor] for motor in UPPER_BODY)
+
+
+def test_arms_whose_position_is_not_known_are_released_at_once() -> None:
+    stream = ArmStream(G1_REST_RAD, G1_29)
+    stream.follow(StreamPose(0, 1.0, rest_and(1.2)), 0.0)
+    stream.restart_from(None)
+    assert {setpoint.weight for setpoint in stream.fade()} == {0.0}
