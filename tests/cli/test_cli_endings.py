@@ -145,7 +145,6 @@ def test_a_closed_or_full_output_changes_neither_the_stop_nor_the_exit_code(
 @pytest.mark.parametrize(
     ("command", "first"),
     [
-        ("play", "rote: the robot did NOT confirm the stop; use the remote (L2+B): "),
         ("teach", "rote: the arms may still be soft: the robot did NOT confirm that they hold: "),
         ("trial", "The arms may still be soft: hold them. The robot did NOT confirm the stop"),
     ],
@@ -166,6 +165,43 @@ def test_a_robot_that_does_not_confirm_is_not_said_to_be_safe(
             hall.sim.send_signal(signal.SIGCONT)
             with suppress(Exception):
                 await robot.stop()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_play_sends_a_lost_stop_again_whether_or_not_somebody_reads(
+    is_read: bool, hall: Hall
+) -> None:
+    async def story() -> None:
+        async with connect(hall.url) as robot:
+            process = hall.start("play")
+            await until(robot, is_busy)
+            hall.sim.send_signal(signal.SIGSTOP)
+            assert process.stderr is not None
+            if not is_read:
+                process.stderr.close()
+            process.send_signal(INT)
+            if is_read:
+                lines = iter(process.stderr.readline, "")
+                again = await asyncio.to_thread(
+                    lambda: any("The robot did NOT confirm the stop; use" in one for one in lines)
+                )
+                assert again
+            else:
+                await asyncio.sleep(6.0)
+            assert process.poll() is None
+            hall.sim.send_signal(signal.SIGCONT)
+            if is_read:
+                code, said = await ended(process)
+                assert "Stopped softly" in said
+            else:
+                code = await asyncio.to_thread(process.wait, 40)
+                assert process.stdout is not None
+                process.stdout.close()
+            assert code == 128 + INT
+        async with connect(hall.url) as robot:
+            await until(robot, is_safe, 5.0)
 
     asyncio.run(story())
 

@@ -262,12 +262,13 @@ async def _stop_until_confirmed(robot: "Robot") -> None:
         error.headline = failed_stop(error, robot.build.family, sent=True)
         if not isinstance(error, LinkError) or not robot.stop_pending:
             raise
-        print(
-            f"{error.headline[0].upper()}{error.headline[1:]}: {error}. The stop is sent again "
-            "until the robot confirms it; Ctrl-C gives up.",
-            file=sys.stderr,
-            flush=True,
-        )
+        with suppress(OSError):  # the stop is sent again even if nobody reads this
+            print(
+                f"{error.headline[0].upper()}{error.headline[1:]}: {error}. The stop is sent again "
+                "until the robot confirms it; Ctrl-C gives up.",
+                file=sys.stderr,
+                flush=True,
+            )
         try:
             await _repeat_stop(robot)
         except asyncio.CancelledError:
