@@ -304,7 +304,7 @@ class FaultRobot:
             await self._simulator.close()
             self._simulator = None
 
-    async def restart(self, after_s: float = 1.0) -> None:
+    async def restart(self, after_s: float = 3.0) -> None:
         """End the robot without a word, and start it again: its body stands at rest."""
         self.valve.cut = True
         await self.close()

@@ -9,7 +9,6 @@ soak` runs all cells.
 
 import asyncio
 import itertools
-import re
 import signal
 import sys
 from pathlib import Path
@@ -73,25 +72,11 @@ def sampled() -> set[Cell]:
 
 
 SAMPLE = sampled()
-OPEN: dict[str, str] = {
-    r"dds-(streaming|following|returning)-(stalled|suspended)_(0.3|1|30)_s": (
-        "a DDS stream goes on from its last pose after a stall"
-    ),
-    r"dds-(streaming|following|returning)-robot_restarted": (
-        "a DDS stream is sent on while the robot is silent"
-    ),
-    r"dds-streaming-(SIGKILL|SIGSTOP_1_s)": "a DDS stream has no guardian process",
-    r"page-(udp|dds)-teaching-cut_and_restored": "the page does not show soft arms after a loss",
-    r"page-.*-STOP": "the page forgets a STOP that did not reach the robot",
-}
-"""Cells that fail, by a pattern of their names, and what is missing."""
 
 
-def marks_of(name: str, *, often: bool) -> list[pytest.MarkDecorator]:
-    """Return the marks of a case: whether only `make soak` runs it, and what it waits for."""
-    marks = [] if often else [pytest.mark.soak]
-    reason = next((why for pattern, why in OPEN.items() if re.fullmatch(pattern, name)), "")
-    return [*marks, pytest.mark.xfail(reason=reason, strict=False)] if reason else marks
+def marks_of(*, often: bool) -> list[pytest.MarkDecorator]:
+    """Return the marks of a case: `make soak` runs it, and `make test` often does, too."""
+    return [] if often else [pytest.mark.soak]
 
 
 def test_every_cell_is_run_or_has_one_reason_why_it_cannot_occur() -> None:
@@ -103,10 +88,7 @@ def test_every_cell_is_run_or_has_one_reason_why_it_cannot_occur() -> None:
 
 @pytest.mark.parametrize(
     "cell",
-    [
-        pytest.param(cell, id=cell.id, marks=marks_of(cell.id, often=cell in SAMPLE))
-        for cell in CELLS
-    ],
+    [pytest.param(cell, id=cell.id, marks=marks_of(often=cell in SAMPLE)) for cell in CELLS],
 )
 def test_the_body_is_safe_and_the_client_tells_the_truth(cell: Cell, tmp_path: Path) -> None:
     virtual.run(run_cell(cell, tmp_path))
@@ -170,7 +152,7 @@ EVERY_TIME = 3
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, id=case.id, marks=marks_of(case.id, often=place < EVERY_TIME))
+        pytest.param(case, id=case.id, marks=marks_of(often=place < EVERY_TIME))
         for place, case in enumerate(SIGNALLED)
     ],
 )
@@ -252,7 +234,7 @@ PAGE_FAULTS = (
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, id=case.id, marks=marks_of(case.id, often=place < EVERY_TIME))
+        pytest.param(case, id=case.id, marks=marks_of(often=place < EVERY_TIME))
         for place, case in enumerate(PAGE_FAULTS)
     ],
 )
