@@ -13,6 +13,7 @@ from rote.carrier.impair import Impairment
 from rote.errors import LinkError, NoAnswerError, PeerLostError, RefusedError
 from rote.messages import Phase
 from rote.robot.g1 import G1
+from rote.wire import rpc
 from rote.wire.rpc import ArmApi
 from test_services_wire import lose_answers
 
@@ -231,6 +232,31 @@ def test_a_motion_that_is_accepted_after_a_failed_stop_supersedes_it() -> None:
                 await robot.stop()
             pipe.robot._send = send
             await robot.start("long")
+            assert not robot.stop_pending
+
+    virtual.run(story())
+
+
+def test_a_stop_while_a_reconnected_robot_is_greeted_is_sent_at_once() -> None:
+    async def story() -> None:
+        async with rig("services") as one, one.connect() as robot:
+            store_long(one)
+            await robot.start("long")
+            connection = robot._port.connection  # type: ignore[attr-defined]
+            request, greeting = connection.request, asyncio.Event()
+
+            async def slow_request(call: rpc.Call, **options: bool) -> rpc.RpcResponse:
+                if call == rpc.GET_FSM:
+                    greeting.set()
+                    await asyncio.sleep(1.0)
+                return await request(call, **options)
+
+            connection.request = slow_request
+            one._pipes[0].cut()
+            await greeting.wait()
+            assert one.world.state().phase is Phase.PLAYING
+            await robot.stop()
+            assert one.world.stopped_early
             assert not robot.stop_pending
 
     virtual.run(story())

@@ -33,7 +33,7 @@ from rote.errors import (
 from rote.messages import Phase, RobotState
 from rote.model.family import Build
 from rote.session.recognition import Identity
-from rote.session.rpc import RpcSession
+from rote.session.rpc import ChannelState, RpcSession
 from rote.session.teaching import ClockWatch
 from rote.text import Act, Text
 from rote.wire import channel, rpc
@@ -364,7 +364,11 @@ class ServicesClient:
         tell_all(self._audio_listeners, audio, self._loop)
 
     async def _stop(self, _: m.StopMotion) -> m.Reply:
-        return await self.connection.confirm_stop(self._stop_all(self.call))
+        # A reconnected robot takes a stop before it counts as ready; the pending stop that opens a
+        # session may have been sent already.
+        is_open = self.session.state is ChannelState.READY
+        ask = self.connection.request if is_open else self.call
+        return await self.connection.confirm_stop(self._stop_all(ask))
 
     async def _stop_all(self, ask: _Ask) -> m.Reply:
         """Stop everything. All requests are sent at once: none waits for the answer to another."""
