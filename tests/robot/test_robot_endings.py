@@ -9,6 +9,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
+import rote
 import virtual
 from rig import Pipe, Rig, rig
 from rote import messages as m
@@ -163,6 +164,34 @@ def test_closing_a_robot_ends_the_teaching_before_the_connection(wire: str) -> N
         assert "the teacher is gone: the arms hold" not in notes
 
     tell(story, wire)
+
+
+@pytest.mark.parametrize("closed_first", [True, False])
+def test_closing_a_robot_waits_for_a_teaching_that_ends_in_another_task(
+    closed_first: bool,
+) -> None:
+    """As when `asyncio.run` ends all tasks at once."""
+
+    async def story() -> None:
+        async with rig("dds") as one:
+            robot = await rote.open(one.url)
+
+            async def teach() -> None:
+                async with robot.teach("wave"):
+                    await asyncio.sleep(60.0)
+
+            teaching = asyncio.create_task(teach())
+            await asyncio.sleep(1.5)
+            assert one.world.body.soft
+            guard = next(each for each in asyncio.all_tasks() if each.get_name()[:5] == "close")
+            tasks = (guard, teaching) if closed_first else (teaching, guard)
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+            assert not one.world.body.soft
+            assert teaching.cancelled()
+
+    virtual.run(story())
 
 
 @pytest.mark.parametrize("turns", range(8))

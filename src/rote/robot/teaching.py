@@ -101,7 +101,9 @@ class Teaching:
     async def _end(self, error: BaseException | None) -> None:
         """Make the joints hold, then save or raise why not."""
         self._ending = True
-        self._unfinished.remove(self)
+        held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # If the connection is closed meanwhile, in another task, it waits for this.
+        self._unfinished.add(self, partial(asyncio.wait, {held}))
         take, interruption = self._take, error
         try:
             keep = error is None and not take.discarded
@@ -114,6 +116,8 @@ class Teaching:
         except asyncio.CancelledError as cancelled:
             interruption = cancelled
         finally:
+            self._unfinished.remove(self)
+            held.set_result(None)
             self._lesson.leave()
             for undo in self._undo:
                 undo()
