@@ -10,6 +10,7 @@ import virtual
 from rig import Pipe, Rig, rig
 from rote import messages as m
 from rote.carrier.impair import Impairment
+from rote.client.services import ServicesClient
 from rote.errors import LinkError, NoAnswerError, PeerLostError, RefusedError
 from rote.messages import Phase
 from rote.robot.g1 import G1
@@ -242,7 +243,9 @@ def test_a_stop_while_a_reconnected_robot_is_greeted_is_sent_at_once() -> None:
         async with rig("services") as one, one.connect() as robot:
             store_long(one)
             await robot.start("long")
-            connection = robot._port.connection  # type: ignore[attr-defined]
+            client = robot._port
+            assert isinstance(client, ServicesClient)
+            connection = client.connection
             request, greeting = connection.request, asyncio.Event()
 
             async def slow_request(call: rpc.Call, **options: bool) -> rpc.RpcResponse:
@@ -251,7 +254,7 @@ def test_a_stop_while_a_reconnected_robot_is_greeted_is_sent_at_once() -> None:
                     await asyncio.sleep(1.0)
                 return await request(call, **options)
 
-            connection.request = slow_request
+            connection.request = slow_request  # type: ignore[method-assign]
             one._pipes[0].cut()
             await greeting.wait()
             assert one.world.state().phase is Phase.PLAYING

@@ -286,6 +286,10 @@ class DdsClient(ServicesClient):
 
     def _guard(self, build: Build, following: tuple[Hand, ...]) -> None:
         """Have the arms released if this program is killed while it streams."""
+        if self._guardian is not None and not self._guardian.is_running:
+            _log.warning("the process that guards streams has ended; another one is started")
+            self._guardian.abandon()
+            self._guardian = None
         if self._guardian is None and can_guard(self._loop):
             try:
                 self._guardian = Guardian(self._way.target)

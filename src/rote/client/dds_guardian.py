@@ -1,15 +1,16 @@
 """A process that releases the arms softly if the program that streams to them is killed.
 
 A killed program cannot lower the weight of its stream, and a robot may hold the arms at the last
-weight for ever. The program writes each setpoint to memory that it shares with the process; the
-process only waits for the end of a pipe, which the system closes with the program, and so costs
-nothing meanwhile. The last setpoint of every stream that ends properly has weight 0: then there is
-nothing to release.
+weight for ever. The program writes each setpoint to memory that it shares with the process. The
+process waits for the end of a pipe, which the system closes with the program. Programs that were
+forked from it keep the pipe open, so the process also checks whether it still has the same parent.
+The last setpoint of every stream that ends properly has weight 0: then there is nothing to release.
 """
 
 import asyncio
 import json
 import mmap
+import os
 import signal
 import struct
 import subprocess
@@ -24,6 +25,7 @@ from rote.carrier import dds_types as types
 from rote.carrier.dds import Bus, DdsTarget
 from rote.errors import LinkError
 from rote.host import clock
+from rote.host.loop import in_thread
 from rote.model.family import Build, Hand, wearing
 from rote.model.registry import family_of, find_build
 from rote.session.arm_stream import FADE_HZ, ArmSetpoint, ArmStream
@@ -34,6 +36,8 @@ _OLD_S = 0.1
 _FIND_S, _STATE_S = 3.0, 1.0
 """Timeouts for finding the robot, and for a state of it."""
 _ENDS_WITHIN_S = 3.0
+_PARENT_S = 0.1
+"""Time between two checks whether the program still runs."""
 _NUMBERS = 64
 _SLOT = struct.Struct(f"<{_NUMBERS}d")
 _FIRST = 8
@@ -91,10 +95,13 @@ class Guardian:
     def __init__(self, target: DdsTarget) -> None:
         """Start the process; raises `OSError` if that is not possible."""
         with tempfile.TemporaryFile() as file:
-            file.truncate(_FIRST + 2 * _SLOT.size)
+            # A file with holes would kill this program on a full disk as soon as it is written to.
+            file.write(bytes(_FIRST + 2 * _SLOT.size))
+            file.flush()
             self._setpoints = _SharedSetpoints(file.fileno())
             where = (target.interface, str(target.domain), str(int(target.multicast)))
-            command = [sys.executable, "-m", __name__, *where, str(file.fileno())]
+            ours = (str(file.fileno()), str(os.getpid()))
+            command = [sys.executable, "-m", __name__, *where, *ours]
             self._process = subprocess.Popen(  # noqa: S603 - ourselves
                 command,
                 pass_fds=(file.fileno(),),
@@ -103,6 +110,11 @@ class Guardian:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
 
     def begin(self, build: Build, hands: tuple[Hand, ...], machine: int) -> None:
         """Guard a new stream to a build and these hands of it."""
@@ -122,16 +134,23 @@ class Guardian:
         """Note what was sent; from any thread, but one after the other."""
         self._setpoints.write(setpoint)
 
+    def abandon(self) -> None:
+        """Free what was shared with a process that has ended by itself."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        self._setpoints.close()
+
     async def close(self) -> None:
         """End the process, which releases what is left to release."""
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()
         try:
-            await asyncio.to_thread(self._process.wait, _ENDS_WITHIN_S)
+            await in_thread(self._process.wait, _ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            await asyncio.to_thread(self._process.wait)
+            await in_thread(self._process.wait)
         self._setpoints.close()
 
 
@@ -220,11 +239,27 @@ class _Released:
                 outlet.write(dds_hands.encode_command(own, setpoint.weight, hand=hand))
 
 
-async def _guard(target: DdsTarget, setpoints: _SharedSetpoints, pipe: IO[bytes]) -> None:
+async def _next_line(lines: asyncio.StreamReader, parent: int) -> bytes:
+    """Return the next line from the program; empty once the program has ended."""
+    while True:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PARENT_S):
+                return await lines.readline()
+        if os.getppid() != parent:
+            return b""
+
+
+async def _guard(
+    target: DdsTarget, setpoints: _SharedSetpoints, pipe: IO[bytes], parent: int
+) -> None:
     """Wait for the end of the program, and release what it has left."""
     bus = Bus(target)
     released: _Released | None = None
-    while line := await asyncio.to_thread(pipe.readline):
+    lines = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(lines), pipe
+    )
+    while line := await _next_line(lines, parent):
         released = _Released(bus, json.loads(line))
     older, newer = setpoints.read()
     if released is not None and newer.weight > 0.0:
@@ -234,14 +269,14 @@ async def _guard(target: DdsTarget, setpoints: _SharedSetpoints, pipe: IO[bytes]
 
 def main(arguments: list[str]) -> None:
     """Run the process: `arguments` are the interface, the domain, whether samples are sent by
-    multicast, and an open file of setpoints.
+    multicast, an open file of setpoints, and the id of the program's process.
     """
     # The parent decides when it ends: Ctrl-C at a terminal is not for it.
     for number in (signal.SIGINT, *system.end_signals()):
         signal.signal(number, signal.SIG_IGN)
-    interface, domain, multicast, file = arguments
+    interface, domain, multicast, file, parent = arguments
     target = DdsTarget(interface, int(domain), multicast=multicast == "1")
-    asyncio.run(_guard(target, _SharedSetpoints(int(file)), sys.stdin.buffer))
+    asyncio.run(_guard(target, _SharedSetpoints(int(file)), sys.stdin.buffer, int(parent)))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,10 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
@@ -43,6 +47,18 @@ async def to_the_end(work: Awaitable[object]) -> None:
     task.result()
     if cancelled is not None:
         raise cancelled
+
+
+async def in_thread(work: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
+    """Run `work` in another thread; while the interpreter shuts down, when no thread can be
+    started, in this one.
+    """
+    try:
+        return await asyncio.to_thread(work, *args, **options)
+    except RuntimeError as error:
+        if "shutdown" not in str(error):
+            raise
+    return work(*args, **options)
 
 
 def _is_open(number: int) -> bool:

@@ -1,6 +1,5 @@
 """A take on this computer's disk while it is recorded; a thread writes it, because disks block."""
 
-import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -8,6 +7,7 @@ from queue import SimpleQueue
 from typing import Protocol
 
 from rote.errors import RoteError
+from rote.host.loop import in_thread
 from rote.motion.record import Sample
 from rote.motion.track import Mark
 
@@ -52,7 +52,7 @@ class Keeper:
         await self._written()
         if self.problem is None:
             try:
-                return await asyncio.to_thread(self._writer.finish, marks=marks)
+                return await in_thread(self._writer.finish, marks=marks)
             except RoteError as error:
                 self.problem = error
         await self.leave()
@@ -61,16 +61,16 @@ class Keeper:
     async def leave(self) -> None:
         """Close the file as it is: what it has can be recovered."""
         await self._written()
-        await asyncio.to_thread(self._writer.__exit__, RoteError, self.problem, None)
+        await in_thread(self._writer.__exit__, RoteError, self.problem, None)
 
     async def discard(self) -> None:
         """Delete what was written."""
         await self._written()
-        await asyncio.to_thread(self._writer.discard)
+        await in_thread(self._writer.discard)
 
     async def _written(self) -> None:
         self._samples.put(None)
-        await asyncio.to_thread(self._thread.join)
+        await in_thread(self._thread.join)
 
     def _write(self) -> None:
         while (sample := self._samples.get()) is not None:

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from rote.errors import LinkError, RefusedError, RoteError
-from rote.host.loop import to_the_end
+from rote.host.loop import in_thread, to_the_end
 from rote.robot.take import Take
 from rote.robot.take_recording import Keeper
 from rote.robot.unfinished import Unfinished
@@ -162,7 +162,7 @@ class Teaching:
         """Write the whole take again: its right times are known only now, or writing has failed."""
         assert self._library is not None
         try:
-            entry = await asyncio.to_thread(self._library.save, self._take.track, self._take.name)
+            entry = await in_thread(self._library.save, self._take.track, self._take.name)
         except RoteError as error:
             self._take.file_problem = error
             await keeper.leave()
