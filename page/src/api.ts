@@ -47,6 +47,9 @@ export class ApiError extends Error {
 /** Who we are to the server; told by its first message. */
 export const identity = { client: "" };
 
+/** The time of the newest beat, by the server's clock: it refuses to begin a motion for a page that is behind. */
+export const lastBeat = { time_s: "" };
+
 async function problem(response: Response): Promise<ApiError> {
   try {
     const body = (await response.json()) as Partial<Problem>;
@@ -58,10 +61,14 @@ async function problem(response: Response): Promise<ApiError> {
   }
 }
 
+function ownHeaders(): Record<string, string> {
+  return { "X-Rote-Client": identity.client, "X-Rote-Beat": lastBeat.time_s };
+}
+
 async function ask<Answer>(path: string, how: RequestInit = {}): Promise<Answer> {
   let response: Response;
   try {
-    response = await fetch(`/api/${path}`, { ...how, headers: { "X-Rote-Client": identity.client, ...how.headers } });
+    response = await fetch(`/api/${path}`, { ...how, headers: { ...ownHeaders(), ...how.headers } });
   } catch {
     throw new ApiError("network", TEXTS.errors.network, TEXTS.errors.networkRemedy);
   }

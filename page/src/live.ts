@@ -1,6 +1,6 @@
 /** The socket to the server: states in, stop and signs of life out; opened again when lost. */
 
-import { ApiError, api, identity } from "./api";
+import { ApiError, api, identity, lastBeat } from "./api";
 import { Liveness } from "./liveness";
 import {
   countdown,
@@ -119,12 +119,16 @@ function receive(message: Message): void {
   switch (message.type) {
     case "hello":
       identity.client = message.client;
+      lastBeat.time_s = "";
       me.value = { number: message.number, role: message.role };
       sayName(message.name);
       remember("sessionStorage", "client", message.client);
       tries = 0;
       goLive();
       void begin();
+      break;
+    case "beat":
+      lastBeat.time_s = String(message.time_s);
       break;
     case "state":
       // Not every robot tells where its joints are.

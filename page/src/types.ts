@@ -48,7 +48,7 @@ export type UnsavedTake = api.UnsavedTake;
 export type Vector = [number, number, number];
 
 export type Message =
-  | { type: "beat" }
+  | { type: "beat"; time_s: number }
   | { type: "hello"; client: string; number: number; name: string | null; role: Person["role"]; version: string }
   | { type: "full"; role: Person["role"]; message: string; remedy: string }
   | { type: "people"; people: Person[] }

@@ -383,10 +383,10 @@ def test_a_sign_of_life_never_displaces_a_message() -> None:
         outbox = Outbox()
         outbox.say("first")
         for _ in range(200):
-            outbox.beat()
+            outbox.beat(1.0)
         assert await outbox.next() == "first"
-        outbox.beat()
-        assert await outbox.next() == '{"type":"beat"}'
+        outbox.beat(2.0)
+        assert await outbox.next() == '{"type":"beat","time_s":2.000}'
 
     run(story())
 

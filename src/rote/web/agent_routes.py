@@ -25,7 +25,9 @@ async def ticket_now(request: Request, ticket: str) -> Response:
 @router.post("/begin", response_model=s.TicketNow)
 async def begin(request: Request, body: s.BeginProposed) -> Response:
     """Begin what a person has approved, once: the same motion, speed, robot and build."""
-    agents = hub_of(request).agents
+    hub = hub_of(request)
+    hub.freshness.check()
+    agents = hub.agents
     wanted = s.ProposeMotion(**body.model_dump(exclude={"ticket"}))
     await agents.begin(body.ticket, wanted)
     return answer(_ticket(agents.ticket(body.ticket)))

@@ -36,6 +36,8 @@ Open the WebSocket `/api/live` first: it says `{"type":"hello","client":ID}`, th
 state 30 times a second and the status whenever it changes. Send `{"type":"alive"}` every second,
 and the id as `X-Rote-Client` with each request that moves the robot or changes something. The id is
 a secret: nobody else is told it. One client commands; everybody may watch, and everybody may stop.
+With the `time_s` of the newest `{"type":"beat"}` as `X-Rote-Beat`, a request that was delayed for
+more than 2 s begins no motion.
 """
 _NOT_BUILT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>rote</title>
 <h1>There is no page</h1>

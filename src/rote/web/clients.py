@@ -51,10 +51,10 @@ class Outbox:
         self._state = state
         self._filled.set()
 
-    def beat(self) -> None:
+    def beat(self, time_s: float) -> None:
         """Queue a sign of life, unless something else is about to be sent."""
         if not self._words:
-            self.say('{"type":"beat"}')
+            self.say(f'{{"type":"beat","time_s":{time_s:.3f}}}')
 
     async def next(self) -> str:
         """Wait for the next text to send."""

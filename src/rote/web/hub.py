@@ -25,6 +25,7 @@ from rote.web.clients import Client, Clients, Outbox
 from rote.web.connection_keeper import LOOK, ConnectionKeeper, check_url, network_host
 from rote.web.edit_service import EditService
 from rote.web.events import Event, EventLog
+from rote.web.freshness import Freshness
 from rote.web.problems import busy, finding_document, texts_of, to_json
 from rote.web.roles import LOCAL, Access
 from rote.web.schemas import EventKind, PlayTake, StoreTake
@@ -79,6 +80,7 @@ class Hub:
         self._start = start
         self._loop = asyncio.get_running_loop()
         self.clients = Clients(self._loop.time)
+        self.freshness = Freshness(self._loop)
         self.events = EventLog(self._send_event)
         self.takes = TakeService(start.library)
         self.edits = EditService(self.takes)
@@ -198,6 +200,7 @@ class Hub:
         found = (await self.actions()).find(name)
         length_s = 0.0 if found is None else found.duration_s
         if self._stops.asked == stops:
+            self.freshness.check()
             self.connection.check_same(robot)
             await self.activities.play(name, speed=speed, loop=loop, taught_s=length_s)
 
@@ -208,6 +211,7 @@ class Hub:
         playable = await self.edits.playable(wanted, robot.build)
         if self._stops.asked != stops:
             return
+        self.freshness.check()
         self.connection.check_same(robot)
         await self.activities.play_track(
             playable.checked.track,
@@ -354,6 +358,7 @@ class Hub:
         """Send states and statuses, and check on the client in command."""
         due, beat = self._loop.time(), 0
         while True:
+            self.freshness.pulse()
             looks = beat % _LOOK_EVERY == 0
             if looks:
                 self._check_commander()
@@ -373,7 +378,7 @@ class Hub:
     def _send_beat(self) -> None:
         for client in self.clients:
             if client.outbox is not None:
-                client.outbox.beat()
+                client.outbox.beat(self.freshness.now_s)
 
     def _check_commander(self) -> None:
         """Let command pass where it should; stop what moves for somebody who is gone."""

@@ -32,6 +32,8 @@ Caller = Annotated[
 BuildName = Annotated[
     str | None, Query(max_length=60, description="A build of /api/robots; else the robot's own.")
 ]
+BEAT_HEADER = "X-Rote-Beat"
+"""The `time_s` of the newest beat that the page has received; a page sends it with each request."""
 _ABILITIES = {None: LOOK, "look": EXAMINE, "teach": "teach"}
 """The ability to connect for, by the page's word for it."""
 router = APIRouter(prefix="/api", responses={"4XX": {"model": s.Problem}})
@@ -52,6 +54,15 @@ def commanding(request: Request, caller: str | None) -> Hub:
     """Return the hub if the caller has the command; otherwise raise `ProblemError`."""
     hub = hub_of(request)
     hub.clients.need(caller, access_of(request.scope))
+    return hub
+
+
+def moving(request: Request, caller: str | None) -> Hub:
+    """Return the hub if the caller has the command and has asked just now: for requests that begin
+    a motion, or make limbs soft.
+    """
+    hub = commanding(request, caller)
+    hub.freshness.check(request.headers.get(BEAT_HEADER))
     return hub
 
 
@@ -147,7 +158,7 @@ async def preflight(request: Request) -> Response:
 @router.post("/mode", response_model=s.PendantStatus, tags=["robot"])
 async def mode(request: Request, body: s.ModeTo, caller: Caller = None) -> Response:
     """Make the robot stand or lie down; or damp its joints, of one that stands only with `yes`."""
-    hub = commanding(request, caller)
+    hub = moving(request, caller)
     robot = hub.connection.robot
     if hub.activities.busy and body.target != "damp":
         raise busy("the robot is busy")
@@ -273,7 +284,7 @@ async def links(request: Request) -> Response:
 @router.post("/teach/start", response_model=s.PendantStatus, tags=["teach"])
 async def teach_start(request: Request, body: s.TeachStart, caller: Caller = None) -> Response:
     """Make the arms, or legs, soft and record."""
-    hub = commanding(request, caller)
+    hub = moving(request, caller)
     await hub.activities.teach(body.name, overwrite=body.overwrite)
     return answer(hub.status(caller))
 
@@ -290,7 +301,7 @@ async def teach_finish(request: Request, body: s.TeachFinish, caller: Caller = N
 @router.post("/teach/hand", response_model=s.Done, tags=["teach"])
 async def teach_hand(request: Request, body: s.ByHand, caller: Caller = None) -> Response:
     """Let a scripted hand move a simulated robot's soft arms."""
-    hub = commanding(request, caller)
+    hub = moving(request, caller)
     await hub.activities.move_by_hand(body.script, body.seconds)
     return answer({"done": True})
 
@@ -349,7 +360,7 @@ async def delete_action(request: Request, body: s.Delete, caller: Caller = None)
 @router.post("/play", response_model=s.PendantStatus, tags=["play"])
 async def play(request: Request, body: s.Play, caller: Caller = None) -> Response:
     """Play a taught action."""
-    hub = commanding(request, caller)
+    hub = moving(request, caller)
     await hub.play(body.name, speed=body.speed, loop=body.loop)
     return answer(hub.status(caller))
 
@@ -357,7 +368,7 @@ async def play(request: Request, body: s.Play, caller: Caller = None) -> Respons
 @router.post("/play/take", response_model=s.PendantStatus, tags=["play"])
 async def play_take(request: Request, body: s.PlayTake, caller: Caller = None) -> Response:
     """Stream an edited take to the robot, on wires that can; an unsafe one is refused."""
-    hub = commanding(request, caller)
+    hub = moving(request, caller)
     await hub.play_take(body)
     return answer(hub.status(caller))
 
@@ -365,7 +376,7 @@ async def play_take(request: Request, body: s.PlayTake, caller: Caller = None) -
 @router.post("/perform", response_model=s.PendantStatus, tags=["play"])
 async def perform(request: Request, body: s.Perform, caller: Caller = None) -> Response:
     """Perform a factory action."""
-    hub = commanding(request, caller)
+    hub = moving(request, caller)
     await hub.perform(body.preset)
     return answer(hub.status(caller))
 

@@ -7,7 +7,7 @@ from fastapi.responses import FileResponse
 
 from rote.web import schemas
 from rote.web import show_schemas as s
-from rote.web.robot_routes import Caller, answer, commanding, hub_of
+from rote.web.robot_routes import Caller, answer, commanding, hub_of, moving
 from rote.web.take_routes import ready, while_here
 
 router = APIRouter(prefix="/api", responses={"4XX": {"model": schemas.Problem}}, tags=["shows"])
@@ -103,7 +103,7 @@ async def stage(request: Request) -> Response:
 @router.post("/stage/go", response_model=s.StageNow, tags=["stage"])
 async def go(request: Request, body: s.StageGo, caller: Caller = None) -> Response:
     """GO: begin a show, or its next section. It is checked first, and errors refuse it."""
-    hub = commanding(request, caller)
+    hub = moving(request, caller)
     await hub.stage.go(body)
     return answer(hub.stage.now())
 
