@@ -241,6 +241,12 @@ class BlockingRobot(Closable[Robot]):
         """Return what a person should know before the robot moves, the worst first."""
         return self._run(self._target.preflight)
 
+    def take_findings(self) -> list[Finding]:
+        """Return what makes a take on this computer poorer than the robot's own recording; nothing
+        is sent to the robot. Preflight has it, too.
+        """
+        return self._run(self._target.take_findings)
+
     def describe(self) -> dict[str, Any]:
         """Return what the robot reports beside its state: modes, versions, and the like."""
         return self._run(self._target.describe)

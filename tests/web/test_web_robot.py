@@ -421,3 +421,26 @@ def test_the_page_knows_the_fingers_of_a_robot_that_wears_hands(tmp_path: Path) 
         store.close()
 
     run(story())
+
+
+@pytest.mark.parametrize(
+    ("quirk", "words"),
+    [
+        ("20-slots", "does not report 9 of its joints: "),
+        ("lowstate-1hz", "reports its joints less than 10 times per second"),
+        ("no-dq", ""),
+    ],
+)
+def test_the_status_mentions_what_makes_a_take_poor(quirk: str, words: str, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with (
+            rig("webrtc", quirks=(quirk,)) as robot,
+            one_browser(tmp_path, robot.url) as told,
+        ):
+            page = told[1]
+            await asyncio.sleep(4.0)
+            status = await page.get("/status")
+            found = [each["message"] for each in status["findings"] if each["kind"] == "state"]
+            assert [words in each for each in found] == ([True] if words else [])
+
+    run(story())

@@ -926,6 +926,12 @@ class MessageRobot:
             is_slow=await self._reports_slowly(),
         )
 
+    async def take_findings(self) -> list[Finding]:
+        """Return what makes a take on this computer poorer than the robot's own recording; nothing
+        is sent to the robot. Preflight has it, too.
+        """
+        return preflight.take_findings(self._port.missing, is_slow=await self._reports_slowly())
+
     async def _reports_slowly(self) -> bool:
         """Whether the joints are reported, but less than `MIN_RATE_HZ` times per second."""
         reports = 0

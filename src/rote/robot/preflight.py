@@ -53,7 +53,7 @@ def findings(
         *_store(actions),
     ]
     found += _told(state)
-    found += _poor_takes(missing, is_slow)
+    found += take_findings(missing, is_slow=is_slow)
     if controller == "":
         found.append(
             Finding(
@@ -90,7 +90,7 @@ def _told(state: RobotState) -> list[Finding]:
     return found
 
 
-def _poor_takes(missing: Sequence[str], is_slow: bool) -> list[Finding]:
+def take_findings(missing: Sequence[str], *, is_slow: bool) -> list[Finding]:
     """Return what makes a take on this computer poorer than the robot's own recording."""
     found = []
     if missing:

@@ -81,6 +81,11 @@ class Robot(Protocol):
     async def preflight(self) -> list[Finding]:
         """Return what a person should know before the robot moves, the worst first."""
 
+    async def take_findings(self) -> list[Finding]:
+        """Return what makes a take on this computer poorer than the robot's own recording; nothing
+        is sent to the robot. Preflight has it, too.
+        """
+
     async def describe(self) -> dict[str, Any]:
         """Return what the robot reports beside its state: modes, versions, and the like."""
 

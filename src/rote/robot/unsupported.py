@@ -9,6 +9,7 @@ from typing import NoReturn
 from rote import messages as m
 from rote.client.wires import unsupported
 from rote.errors import UnsupportedError
+from rote.findings import Finding
 from rote.messages import Interpolation, Keyframe, Sound
 from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
@@ -34,6 +35,10 @@ class CannotRobot:
     def stop_pending(self) -> bool:
         """Always False: this robot confirms no stop."""
         return False
+
+    async def take_findings(self) -> list[Finding]:
+        """Return nothing: the take is the only recording of this robot."""
+        return []
 
     async def actions(self) -> Actions:
         """Raise `UnsupportedError`: this robot stores no actions."""

@@ -11,7 +11,7 @@ from typing import Any
 from rote.client.wires import EMBEDDED, wires_with
 from rote.ensemble.conductor import StopAnswer
 from rote.errors import LinkError, RefusedError, RoteError, UnsupportedError
-from rote.findings import Finding
+from rote.findings import Finding, worst_first
 from rote.messages import Code, Phase, RobotState, explain
 from rote.motion.files.agreed_origins import agreed
 from rote.motion.files.library import Library
@@ -98,6 +98,7 @@ class Hub:
         """Grows whenever another list of actions was read, or is to be."""
         self._controller: str | None = None
         self._findings: list[Finding] = []
+        """The preflight of a robot that stores no actions; else what several states show."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stops = Stops(self.activities.stop, lambda: self.activities.activity)
         self._told: tuple[object, ...] = ()
@@ -459,17 +460,22 @@ class Hub:
     async def _look_after(self) -> None:
         """Run the preflight of a robot that stores no actions; that sends nothing to it.
 
-        For other robots it follows from their states and their list of actions.
+        For other robots it follows from their states and their list of actions, except for what
+        only several states show.
         """
         while True:
             await asyncio.sleep(_FINDINGS_S)
             robot = self.connection.connected
-            if robot is not None and "list" not in robot.abilities:
-                with suppress(RoteError, TimeoutError):
-                    self._findings = await robot.preflight()
+            if robot is None:
+                continue
+            inspect = robot.take_findings if "list" in robot.abilities else robot.preflight
+            with suppress(RoteError, TimeoutError):
+                found = await inspect()
+                if robot is self.connection.connected:
+                    self._findings = found
 
     def findings(self) -> list[Finding]:
-        """Return what a person should know before the robot moves; nothing is asked of it."""
+        """Return what a person should know before the robot moves; nothing is sent to it."""
         robot = self.connection.connected
         return [] if robot is None else self._found(robot, robot.state)
 
@@ -477,7 +483,8 @@ class Hub:
         if "list" not in robot.abilities:
             return self._findings
         known = Actions((), ()) if self._actions is None else self._actions
-        return preflight.findings(state, known, robot.build, self._controller)
+        found = preflight.findings(state, known, robot.build, self._controller)
+        return worst_first([*found, *self._findings])
 
     # ---- how things are -------------------------------------------------------------------------
 
