@@ -16,7 +16,7 @@ from rote.session.a1 import A1Reported, A1Session, A1Timing, Jumped, Learned, Le
 from rote.session.events import PeerLost
 from rote.session.teaching import Role
 from rote.sim.a1.faults import parse_a1_fault
-from rote.sim.a1.simulator import MAX_CLIENTS, A1Simulator
+from rote.sim.a1.simulator import MAX_CLIENTS, SPARE_CLIENTS, A1Simulator
 from rote.sim.a1.world import A1World
 from rote.wire.a1 import codec as wire
 from rote.wire.a1 import values as a1_values
@@ -284,17 +284,27 @@ def test_over_a_bad_network_the_robot_still_gets_there() -> None:
     run(work())
 
 
-def test_too_many_clients_are_turned_away() -> None:
+def test_clients_above_the_limit_may_watch_and_stop_but_drive_nothing() -> None:
     async def work() -> None:
-        async with A1Simulator(A1World()) as robot:
+        world = LoggedWorld()
+        async with A1Simulator(world) as robot:
             command = wire.encode(HighCmd(), robot.dialect)
+            states: list[bytes] = []
             links = []
-            for _ in range(MAX_CLIENTS + 2):
-                link = await open_link(f"udp://127.0.0.1:{robot.ports.high}", lambda _: None)
+            for _ in range(MAX_CLIENTS + SPARE_CLIENTS + 2):  # the newest replace the oldest spare
+                link = await open_link(f"udp://127.0.0.1:{robot.ports.high}", states.append)
                 link.send(command)
                 links.append(link)
             await asyncio.sleep(0.05)
-            assert (robot.clients, robot.refused) == (MAX_CLIENTS, 2)
+            assert robot.clients == MAX_CLIENTS + SPARE_CLIENTS
+            assert robot.refused == SPARE_CLIENTS + 2
+            world.told.clear()
+            states.clear()
+            for each in (walking(robot.dialect), HighCmd(), HighCmd(mode=7)):
+                links[-1].send(wire.encode(each, robot.dialect))
+                await asyncio.sleep(0.05)
+            assert [each.mode for _, each in world.told if isinstance(each, HighCmd)] == [0, 7]
+            assert len(states) == 3
             for link in links:
                 link.close()
             await asyncio.sleep(2.0)

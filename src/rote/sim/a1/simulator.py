@@ -22,9 +22,11 @@ from rote.session.events import PeerLost
 from rote.session.teaching import Role
 from rote.sim.a1.body import STEP_S
 from rote.sim.a1.faults import spoiled
+from rote.sim.a1.walker import DAMP, IDLE
 from rote.sim.a1.world import A1World
 from rote.wire.a1.formats import BY_SIZE
-from rote.wire.a1.values import A1FrameKind, Dialect
+from rote.wire.a1.motors import BRAKE, LEG_MOTORS
+from rote.wire.a1.values import A1FrameKind, Command, Dialect, LowCmd
 
 HIGH_PORT, LOW_PORT = 8082, 8007
 """Where robots listen."""
@@ -32,6 +34,8 @@ IDLE_TICK_S = 0.02
 MAX_CATCH_UP_S = 0.25
 """If the process was blocked longer than this, the robot's time stood still meanwhile."""
 MAX_CLIENTS = 16
+SPARE_CLIENTS = 4
+"""How many more clients may watch and stop, but drive nothing; a newer one replaces the oldest."""
 HIGH_WATCHDOG_S = 0.5
 """A walking robot without a command for this long stands. A guess."""
 GO1_HIGH_HZ = 50.0
@@ -53,6 +57,7 @@ class _A1Client:
     send: Send
     address: Address
     level: Level
+    is_spare: bool = False
 
 
 class A1Simulator:
@@ -72,7 +77,7 @@ class A1Simulator:
         self.host = host
         self.dialect = world.dialect
         self.refused = 0
-        """How many clients were rejected because too many were connected."""
+        """How many clients may only watch and stop, because too many were connected."""
         self._wanted = Ports(high_port, low_port)
         self._impairment = impairment
         low = timing or A1Timing()
@@ -244,12 +249,15 @@ class A1Simulator:
         session.receive(datagram, now)
         if not session.heard:
             self._strangers.update(session.dropped)
-        elif len(self._clients) >= MAX_CLIENTS:
+            return None
+        spare = [key for key, each in self._clients.items() if each.is_spare]
+        if len(self._clients) - len(spare) >= MAX_CLIENTS:
             self.refused += 1
-        else:
-            self._clients[client.address, client.level] = client
-            return client
-        return None
+            client.is_spare = True
+            if len(spare) >= SPARE_CLIENTS:
+                del self._clients[spare[0]]
+        self._clients[client.address, client.level] = client
+        return client
 
     def _settle(self, client: _A1Client) -> None:
         """Handle the events of a session, and send its outgoing datagrams."""
@@ -260,7 +268,8 @@ class A1Simulator:
             if isinstance(event, Commanded):
                 if number != newest:
                     continue  # it has waited, and a newer one is there
-                self.world.obey(event.command)
+                if not client.is_spare or _is_stop(event.command):
+                    self.world.obey(event.command)
                 if not session.paced:
                     session.report(self.world.state(client.level))
             elif isinstance(event, WentStale) and self._is_alone(client):
@@ -286,3 +295,10 @@ class A1Simulator:
         del self._clients[client.address, client.level]
         if self._is_alone(client):
             self.world.forget(client.level)
+
+
+def _is_stop(command: Command) -> bool:
+    """Whether a command asks for nothing, or for damping."""
+    if isinstance(command, LowCmd):
+        return bool((command.motors.mode[:LEG_MOTORS] == BRAKE).all())
+    return command.mode in (IDLE, DAMP)
