@@ -366,8 +366,8 @@ class ProtectionError(RoteError):
     def __init__(self, protection: str, reason: str, remedy: str = "") -> None:
         super().__init__(protection, reason, remedy)
         self.protection = protection
-        """Which one: position, power, velocity, torque, temperature, tilt, stale, clock, control or
-        command.
+        """Which one: position, power, velocity, torque, temperature, tilt, stale, clock, control,
+        command or remote.
         """
         self.reason = reason
         self._remedy = remedy

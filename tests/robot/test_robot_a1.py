@@ -45,7 +45,15 @@ from rote.sim.a1.hands import A1Hand
 from rote.sim.a1.simulator import A1Simulator
 from rote.wire.a1.codec import decode
 from rote.wire.a1.motors import LEG_MOTORS, MotorCmd, MotorCmds, MotorState, MotorStates
-from rote.wire.a1.values import Dialect, HighCmd, LowCmd, LowState, ScaledHighCmd
+from rote.wire.a1.values import (
+    SOFT_STOP,
+    Dialect,
+    HighCmd,
+    LowCmd,
+    LowState,
+    Remote,
+    ScaledHighCmd,
+)
 
 STAND = [0.0, 0.8, -1.6] * 4
 SERVO = MotorCmds.servo(q_rad=STAND, dq_rad_s=0.0, kp_nm_rad=20.0, kd_nm_s_rad=1.0)
@@ -319,6 +327,69 @@ def test_a_held_pose_is_watched_too() -> None:
             assert is_damping(world.newest)
 
     virtual.run(main())
+
+
+async def press_l2_and_b(world: LoggedWorld) -> None:
+    world.remote = Remote(SOFT_STOP)
+    await asyncio.sleep(0.3)
+    world.remote = Remote()
+
+
+@pytest.mark.parametrize("drive", ["playing", "holding"])
+def test_legs_do_not_go_on_after_l2_and_b_were_pressed_and_released(drive: str) -> None:
+    async def story() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            playing = robot.play_track(swing(4.0))
+            if drive == "playing":
+                await asyncio.sleep(2.0)
+            else:
+                await playing.wait()
+            await press_l2_and_b(world)
+            assert str(robot.trouble) == (
+                "the remote protection tripped: L2+B is pressed on the remote, so the legs give way"
+            )
+            with suppress(ProtectionError):
+                await playing.wait()
+            told = len(world.told)
+            await asyncio.sleep(0.5)
+            assert all(is_damping(command) for _, command in world.told[told:])
+            with pytest.raises(ProtectionError, match="remote"):
+                robot.set_motors(SERVO)
+            robot.arm()
+            robot.set_motors(SERVO)
+
+    virtual.run(story())
+
+
+def test_a_robot_does_not_walk_on_after_l2_and_b_were_pressed_and_released() -> None:
+    async def story() -> None:
+        async with pair() as (world, _, robot):
+            robot.walk(0.3)
+            await asyncio.sleep(0.5)
+            await press_l2_and_b(world)
+            told = len(world.told)
+            await asyncio.sleep(0.5)
+            assert all(is_damping(command) for _, command in world.told[told:])
+            with pytest.raises(ProtectionError, match="remote"):
+                robot.walk(0.3)
+
+    virtual.run(story())
+
+
+def test_l2_and_b_end_a_teaching() -> None:
+    async def story() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            with pytest.raises(ProtectionError, match="remote"):
+                async with robot.teach("wave"):
+                    await asyncio.sleep(0.3)
+                    world.remote = Remote(SOFT_STOP)
+                    await asyncio.sleep(5.0)
+            world.remote = Remote()
+            told = len(world.told) + 1  # one may have been sent before the trip
+            await asyncio.sleep(0.3)
+            assert all(is_damping(command) for _, command in world.told[told:])
+
+    virtual.run(story())
 
 
 def test_stop_ends_a_control_and_only_one_may_drive() -> None:

@@ -756,11 +756,14 @@ class A1(CannotRobot):
             raise _silent(self._port.now() - self._port.heard_s) from None
 
     def _see(self, state: State) -> None:
-        # What a control function drives is checked in its own loop, and soft legs are not checked.
-        if not self._is_driven or self._control is not None:
+        # What a control function drives is checked in its own loop. Soft legs may be anywhere.
+        if self._control is not None:
             return
         try:
-            self.safety.check(state, asked=self._asked)
+            if self._is_driven:
+                self.safety.check(state, asked=self._asked)
+            elif self._is_soft:
+                self.safety.check_remote(state)
         except ProtectionError as error:
             self._port.trip()
             self._be_troubled(error)

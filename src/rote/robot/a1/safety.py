@@ -25,7 +25,7 @@ from rote.wire.a1.motors import (
     MotorCmds,
     MotorStates,
 )
-from rote.wire.a1.values import HighState, LowState
+from rote.wire.a1.values import SOFT_STOP, HighState, LowState, Remote
 
 State: TypeAlias = LowState | HighState
 Row: TypeAlias = "np.ndarray[Any, np.dtype[np.floating[Any]]]"
@@ -175,8 +175,23 @@ class Safety:
         what the motors are asked for: a joint that nothing drives may hang at its stop, and is
         watched again from when it has come inside.
         """
+        self.check_remote(state)
         for error in self._found(state, age_s, asked):
             raise error
+
+    @staticmethod
+    def check_remote(state: State) -> None:
+        """Raise `ProtectionError` if L2 and B are pressed on the remote.
+
+        The robot ignores all commands meanwhile. The drive has to end too, or the legs would go on
+        as soon as the buttons are released.
+        """
+        if Remote.unpack(state.remote).buttons & SOFT_STOP == SOFT_STOP:
+            raise ProtectionError(
+                "remote",
+                "L2+B is pressed on the remote, so the legs give way",
+                "Look at the robot, release the buttons, then arm it to go on.",
+            )
 
     def _found(
         self, state: State, age_s: float, asked: MotorCmds | None

@@ -29,9 +29,9 @@ from rote.wire.a1 import codec as wire
 from rote.wire.a1 import values as a1_values
 from rote.wire.a1.motors import POSITION_OFF_RAD, SERVO, VELOCITY_OFF_RAD_S, MotorState, MotorStates
 from rote.wire.a1.values import (
+    SOFT_STOP,
     AnyHeader,
     BmsState,
-    Button,
     Cartesian,
     Dialect,
     Go1Header,
@@ -52,7 +52,6 @@ OVERHEATED = 0x08
 """The mode that an overheated motor reports, by a public report."""
 _HEAT_CODE = 4
 STARTS = ("stand", "lie", "damp", "hung")
-SOFT_STOP = Button.L2 | Button.B
 
 
 class A1World:

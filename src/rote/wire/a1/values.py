@@ -143,6 +143,10 @@ class Button(IntFlag):
     LEFT = 1 << 15
 
 
+SOFT_STOP = Button.L2 | Button.B
+"""The buttons that, pressed together, let the legs give way."""
+
+
 class Remote(NamedTuple):
     """The forty bytes of the wireless remote, decoded."""
 
