@@ -60,3 +60,16 @@ def test_what_is_no_report_is_refused_in_words(
     file.write_text(json.dumps(said))
     assert main(["show", "report", str(file)]) != 0
     assert "is no report of a show" in capsys.readouterr().err
+
+
+def test_text_in_a_report_neither_controls_the_terminal_nor_poses_as_another_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    section = SectionReport("one\nSTOP was confirmed by all within 3 ms.", {})
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps(ShowReport([section], ended="\x1b]0;title\x07").as_json()))
+    assert main(["show", "report", str(file)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "one\\nSTOP was confirmed by all within 3 ms.: nobody moved",
+        "\\u001b]0;title\\u0007",
+    ]

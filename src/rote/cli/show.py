@@ -326,6 +326,11 @@ class _Keys:
         self._tell("Enter is GO. s and Enter is STOP for everybody.")
         while True:
             typed = await output.enter_pressed()
+            if not typed:  # Ctrl-D, or the terminal is gone: neither is GO
+                if not output.stdin_is_terminal():
+                    self._tell("The keyboard is gone: use `rote show stop` to stop.")
+                    return
+                continue
             if typed.strip().lower() in {"s", "stop"}:
                 await self._opened.stop("the conductor's keyboard")
             elif not typed.strip():
@@ -384,7 +389,7 @@ def report(
         print_json(said)
         return
     for line in lines:
-        print(line)
+        print(one_line(line))
 
 
 def _report_lines(said: dict[str, Any]) -> Iterator[str]:
