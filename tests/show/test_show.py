@@ -1,6 +1,8 @@
 """A show as a file: read, refused in words, compiled and checked before anybody moves."""
 
+import errno
 import json
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -310,6 +312,16 @@ def test_a_score_survives_its_journey() -> None:
     np.testing.assert_array_equal(read.motion.track.joints_rad, score.motion.track.joints_rad)
     assert replace(read, motion=None) == replace(score, motion=None) or read.cues == score.cues
     assert sounds == {"bell.wav": "ab" * 32}
+
+
+def test_a_score_needs_no_room_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    made = show(clip(at_s=1.0))
+    read, _ = unpack(pack(compile_role(made, made.sections[0], "ann", take)))
+    assert read.motion is not None
 
 
 @given(st.binary(max_size=200))

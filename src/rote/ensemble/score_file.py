@@ -3,15 +3,12 @@
 import hashlib
 import json
 import re
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from rote.errors import BadRequestError
-from rote.motion.files.npz_file import load_npz, save_npz
-from rote.motion.track import Track
+from rote.motion.files.npz_file import npz_bytes, track_from_npz
 from rote.show.score import PlacedAction, PlacedTrack, Score
 from rote.show.show import Cue, CueKind
 
@@ -38,7 +35,7 @@ def pack(score: Score, sounds: Mapping[str, str] | None = None) -> bytes:
     }
     data = json.dumps(head, separators=(",", ":")).encode() + b"\n"
     if score.motion is not None:
-        data += _track_bytes(score.motion.track)
+        data += npz_bytes(score.motion.track)
     if len(data) > MAX_BYTES:
         raise BadRequestError(
             f"the score of {score.role!r} in {score.section!r} has {len(data) / 2**20:.0f} MB; "
@@ -62,7 +59,7 @@ def unpack(data: bytes) -> tuple[Score, dict[str, str]]:
         said = json.loads(head)
         if said["rote_score"] != 1:
             raise ValueError("another version")
-        motion = PlacedTrack(float(said["at_s"]), _track(rest)) if rest else None
+        motion = PlacedTrack(float(said["at_s"]), track_from_npz(rest)) if rest else None
         score = Score(
             str(said["section"]),
             str(said["role"]),
@@ -100,17 +97,3 @@ def _cue(said: Mapping[str, Any]) -> Cue:
         str(said["to"]),
         tuple(said["args"]),
     )
-
-
-def _track_bytes(track: Track) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="rote-") as folder:
-        path = Path(folder) / "motion.npz"
-        save_npz(track, path)
-        return path.read_bytes()
-
-
-def _track(data: bytes) -> Track:
-    with tempfile.TemporaryDirectory(prefix="rote-") as folder:
-        path = Path(folder) / "motion.npz"
-        path.write_bytes(data)
-        return load_npz(path)

@@ -60,21 +60,38 @@ def save_npz(track: Track, path: Path, tags: tuple[str, ...] = ()) -> None:
     root = () if track.root is None else (track.root.position_m, track.root.quaternion_wxyz)
     numbers = (track.times_s, track.joints_rad, *root)
     disk.check_size(path, sum(each.nbytes for each in numbers) + _NAMES_BYTES)
-    document = json.dumps(to_document(metadata_of(track, tags)), ensure_ascii=False)
+    arrays = _arrays_of(track, tags)
     with disk.whole(path) as file:
-        arrays: dict[str, Any] = {
-            "times_s": track.times_s,
-            "joints_rad": track.joints_rad,
-            "names": np.array(track.names, dtype=np.str_),
-            "document": np.frombuffer(document.encode("utf-8"), dtype=np.uint8),
-            **dict(zip(_ROOT, root, strict=False)),
-        }
         np.savez_compressed(file, **arrays)
+
+
+def npz_bytes(track: Track) -> bytes:
+    """Return `track` as the content of an NPZ file, without a disk."""
+    data = io.BytesIO()
+    np.savez_compressed(data, **_arrays_of(track))
+    return data.getvalue()
+
+
+def _arrays_of(track: Track, tags: tuple[str, ...] = ()) -> dict[str, Any]:
+    document = json.dumps(to_document(metadata_of(track, tags)), ensure_ascii=False)
+    root = () if track.root is None else (track.root.position_m, track.root.quaternion_wxyz)
+    return {
+        "times_s": track.times_s,
+        "joints_rad": track.joints_rad,
+        "names": np.array(track.names, dtype=np.str_),
+        "document": np.frombuffer(document.encode("utf-8"), dtype=np.uint8),
+        **dict(zip(_ROOT, root, strict=False)),
+    }
 
 
 def load_npz(path: Path) -> Track:
     """Read a track; a `BadRequestError` names the row that cannot be used."""
     return _read(path)[1]
+
+
+def track_from_npz(data: bytes) -> Track:
+    """Read a track from the content of an NPZ file, with the same errors."""
+    return _unpack(data, FilePlace("motion.npz", "row"))[1]
 
 
 def summary(path: Path) -> Summary:
@@ -84,9 +101,12 @@ def summary(path: Path) -> Summary:
 
 
 def _read(path: Path) -> tuple[TakeMetadata, Track]:
-    place = place_in(path)
+    return _unpack(disk.contents(path), place_in(path))
+
+
+def _unpack(data: bytes, place: FilePlace) -> tuple[TakeMetadata, Track]:
     try:
-        with zipfile.ZipFile(io.BytesIO(disk.contents(path))) as archive:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return _track(NpzArrays(archive, place, _NUMBERS, _TEXTS), place)
     except BadRequestError:
         raise
