@@ -90,14 +90,22 @@ def raised(seconds: float = 4.0) -> Track:
 class Overheard:
     """All commands to the arms, as anybody in the domain can hear them."""
 
-    def __init__(self) -> None:
+    def __init__(self, world: World | None = None) -> None:
+        """With a `world`, a release may begin again where its arms are."""
         self.commands: list[dds_lowlevel.ArmCommand] = []
+        self._world = world
+        self._apart: list[float] = []
+        """How far each command is from the arms."""
         self._bus = Bus(DdsTarget("lo", free_domain()))
         self._bus.reader(dds_lowlevel.ARM_SDK_TOPIC, dds_types.LOWCMD, self._take, depth=10_000)
 
     def _take(self, data: bytes) -> None:
         assert data[-4:] != bytes(4)  # decoding checks the CRC that is there
-        self.commands.append(dds_lowlevel.decode_arm_command(data, G1_29))
+        command = dds_lowlevel.decode_arm_command(data, G1_29)
+        self.commands.append(command)
+        if self._world is not None:
+            arms_rad = self._world.body.joints_rad[list(G1_29.streamed_columns)]
+            self._apart.append(float(np.abs(arms_rad - np.array(command.joints_rad)).max()))
 
     @property
     def weights(self) -> list[float]:
@@ -107,9 +115,13 @@ class Overheard:
         """No jump in weight or place, and nothing left hanging in the air."""
         places = np.array([command.joints_rad for command in self.commands])
         obeyed = np.array(self.weights)[1:, None]  # a new stream begins anywhere, without weight
-        assert np.abs(obeyed * np.diff(places, axis=0)).max() < 0.03
         weights = [0.0, *self.weights]
-        assert np.abs(np.diff(weights)).max() < 0.03
+        steps, rises = np.abs(obeyed * np.diff(places, axis=0)), np.abs(np.diff(weights))
+        again = np.array([apart < 0.03 for apart in self._apart] or [False] * len(rises))
+        again &= np.array(weights[:-1]) == 0.0
+        assert (rises[again] >= 0.03).sum() <= 1
+        assert steps[~again[1:]].max() < 0.03
+        assert rises[~again].max() < 0.03
         assert weights[-1] == 0.0
         assert all(command.stiff for command in self.commands)
 
@@ -713,7 +725,7 @@ def test_a_stream_ends_softly_however_it_is_ended(how: str) -> None:
 
 def test_a_robot_that_falls_silent_is_let_go_of_softly_and_found_again_to_be_streamed_to() -> None:
     async def story(one: Rig, robot: G1) -> None:
-        overheard = Overheard()
+        overheard = Overheard(one.world)
         with pytest.raises(PeerLostError):
             await robot.play_track(raised(20.0))
         await asyncio.sleep(5.0)
