@@ -95,6 +95,38 @@ def test_a_playback_is_not_stopped_by_a_cut_alone(wire: str) -> None:
 
 
 @pytest.mark.parametrize("wire", REAL)
+def test_a_playback_that_went_on_during_a_cut_is_stopped_when_the_block_is_left(wire: str) -> None:
+    async def story() -> None:
+        cut = Impairment(cut_after_s=CUT_S, cut_for_s=CUT_FOR_S)
+        async with rig(wire, impairment=cut) as one:
+            cut_at = clock() + CUT_S
+            async with one.connect(timeout=2.0) as robot:
+                store_long(one)
+                with pytest.raises(PeerLostError):
+                    await robot.play("long")
+                await sleep_until(cut_at + CUT_FOR_S + BACK_S[wire] + 1.0)
+                assert one.world.state().phase is Phase.PLAYING
+            assert one.world.stopped_early
+
+    virtual.run(story())
+
+
+def test_a_lost_playback_is_not_stopped_again_after_a_confirmed_stop() -> None:
+    async def story() -> None:
+        async with rig("services") as one, one.connect() as robot:
+            store_long(one)
+            playing = await robot.start("long")
+            one._pipes[0].cut()
+            with pytest.raises(PeerLostError):
+                await playing
+            await asyncio.sleep(2.0)
+            await robot.stop()
+            assert not robot._unfinished._ends
+
+    virtual.run(story())
+
+
+@pytest.mark.parametrize("wire", REAL)
 def test_a_teaching_cut_off_from_its_robot_ends_when_the_link_is_back(wire: str) -> None:
     async def story() -> None:
         async with cut_link(wire) as (one, robot, cut_at):

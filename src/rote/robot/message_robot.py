@@ -716,6 +716,7 @@ class MessageRobot:
         tell_all(taught, False, self._loop)
         try:
             await self._ask(m.StopMotion())
+            self._unfinished.settle()
         finally:
             tell_all(taught, True, self._loop)
 
@@ -1083,6 +1084,7 @@ class MessageRobot:
                 raise
             else:
                 self._teaching = False  # a motion ends it, or was refused
+                self._unfinished.settle()
                 self._supersede_stop(stops)
                 return
 

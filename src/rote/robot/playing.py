@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import suppress
 from typing import Any, Self
 
-from rote.errors import NoAnswerError, RoteError, TimeLimitError
+from rote.errors import NoAnswerError, PeerLostError, RoteError, TimeLimitError
 from rote.host.loop import to_the_end
 from rote.messages import RobotState
 from rote.robot.api_values import PlayReport, Port, Progress
@@ -61,10 +61,24 @@ class Playing:
     def noted_in(self, unfinished: Unfinished) -> Self:
         """Be in `unfinished` until the playback is over, and return this playback. Called by the
         robot.
+
+        If the robot was lost, the playback may go on: then it stays there.
         """
+
+        def over(task: asyncio.Task[PlayReport]) -> None:
+            if self._goes_on_alone and not task.cancelled() and _is_loss(task.exception()):
+                unfinished.lose(self)
+            else:
+                unfinished.remove(self)
+
         unfinished.add(self, self._stop)
-        self._task.add_done_callback(lambda _: unfinished.remove(self))
+        self._task.add_done_callback(over)
         return self
+
+    @property
+    def _goes_on_alone(self) -> bool:
+        """Whether the robot plays on without this computer."""
+        return self._accepted.done()
 
     @property
     def done(self) -> bool:
@@ -105,6 +119,10 @@ class Playing:
             if (progress := self.progress) is not None and not self._task.done():
                 yield progress
         self._task.result()
+
+
+def _is_loss(error: BaseException | None) -> bool:
+    return isinstance(error, PeerLostError)
 
 
 class ActionPlaying(Playing):

@@ -811,6 +811,10 @@ class PoseStreaming(ActionPlaying, Streaming):
         self._ticker, self.left_out = ticker, left_out
         super().__init__(port, name, begin, stop, stopped=stopped)
 
+    @property
+    def _goes_on_alone(self) -> bool:
+        return False  # without poses the robot returns by itself
+
     async def _run(self) -> StreamReport:
         try:
             played = await super()._run()

@@ -10,6 +10,7 @@ class Unfinished:
 
     def __init__(self) -> None:
         self._ends: dict[object, Callable[[], Awaitable[object]]] = {}
+        self._lost: set[object] = set()
 
     def add(self, what: object, end: Callable[[], Awaitable[object]]) -> None:
         """Remember that `what` has begun, and that `end` ends it."""
@@ -18,6 +19,15 @@ class Unfinished:
     def remove(self, what: object) -> None:
         """Forget what is over. Safe to repeat."""
         self._ends.pop(what, None)
+
+    def lose(self, what: object) -> None:
+        """Note that the robot was lost while `what` went on, so that nothing reports its end."""
+        self._lost.add(what)
+
+    def settle(self) -> None:
+        """Forget what was lost: the robot has confirmed a stop, or begun another motion."""
+        while self._lost:
+            self.remove(self._lost.pop())
 
     async def end(self) -> None:
         """End everything: joints that are being taught hold, a playback stops softly.
