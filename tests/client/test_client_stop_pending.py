@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 import virtual
+from fault_cells import lifted
+from fault_rig import fault_robot
 from rig import Pipe, Rig, rig
 from rote import messages as m
 from rote.carrier.impair import Impairment
@@ -292,6 +294,40 @@ def test_a_stop_while_a_reconnected_robot_is_greeted_is_sent_at_once() -> None:
             assert one.world.state().phase is Phase.PLAYING
             await robot.stop()
             assert one.world.stopped_early
+            assert not robot.stop_pending
+
+    virtual.run(story())
+
+
+@pytest.mark.parametrize("silent_s", [0.05, 0.5, 1.5])
+def test_a_stop_of_a_stream_into_a_cut_link_is_not_called_a_success(silent_s: float) -> None:
+    async def story() -> None:
+        async with fault_robot("dds") as one, one.connect() as robot:
+            playing = robot.play_track(lifted())
+            await playing.started()
+            await asyncio.sleep(3.0)
+            one.valve.cut = True
+            await asyncio.sleep(silent_s)
+            with pytest.raises(LinkError):
+                await robot.stop()
+            assert robot.stop_pending
+            one.valve.cut = False
+            await asyncio.sleep(BACK_S["dds"] + 6.0)
+            assert not robot.stop_pending
+            assert one.body == "still"
+
+    virtual.run(story())
+
+
+def test_a_stop_of_a_stream_is_confirmed_as_soon_as_the_robot_is_heard() -> None:
+    async def story() -> None:
+        async with fault_robot("dds") as one, one.connect() as robot:
+            playing = robot.play_track(lifted())
+            await playing.started()
+            await asyncio.sleep(3.0)
+            asked_at = clock()
+            await robot.stop()
+            assert clock() - asked_at < 0.1
             assert not robot.stop_pending
 
     virtual.run(story())

@@ -253,8 +253,24 @@ class DdsClient(ServicesClient):
         if isinstance(command, m.StopMotion) and self._streamer.phase is not None:
             self._streamer.stop("a stop was requested")
             if self.connection.failure is None:
-                return m.Status()
+                return await self.connection.confirm_stop(self._confirm_release())
         return await super().ask(command)
+
+    async def _confirm_release(self) -> m.Reply:
+        """Wait until the robot is heard, or raise `LinkError` once it counts as lost.
+
+        Setpoints have no answer, and a silent robot may not receive the release either.
+        """
+        session, now = self.session, self.connection.now
+        requested_at = now()
+        while self.session is session and self.connection.failure is None:
+            if self._way.session.silent_s(now()) < now() - requested_at:
+                return m.Status()
+            await asyncio.sleep(_LOOK_S)
+        raise self.connection.failure or NoAnswerError(
+            "the stop was sent, and the robot was lost before it was heard again",
+            "Look at the robot; if it moves, use its remote: L2+B.",
+        )
 
     def _begin_stream(self, command: m.BeginStream) -> m.Reply:
         lines, state, build = self._way.lines, self.latest, self.build
