@@ -331,3 +331,46 @@ def test_a_stop_of_a_stream_is_confirmed_as_soon_as_the_robot_is_heard() -> None
             assert not robot.stop_pending
 
     virtual.run(story())
+
+
+@pytest.mark.parametrize("later", ["stop", "motion"])
+def test_a_stop_that_fails_after_a_later_request_succeeded_is_not_sent_again(later: str) -> None:
+    """Else a reconnect would stop a motion that was started after a confirmed stop."""
+
+    async def story() -> None:
+        async with rig("services") as one, one.connect() as robot:
+            store_long(one)
+            pipe = one._pipes[0]
+            send = pipe.send
+            lose_requests(pipe, ArmApi.STOP_TAUGHT)
+            first = asyncio.create_task(robot.stop())
+            await asyncio.sleep(0.1)
+            assert robot.stop_pending
+            pipe.send = send  # type: ignore[method-assign]
+            if later == "stop":
+                await robot.stop()
+            else:
+                await robot.start("long")
+            first.cancel()
+            await asyncio.wait({first})
+            assert not robot.stop_pending
+
+    virtual.run(story())
+
+
+def test_an_earlier_stop_that_is_confirmed_does_not_settle_a_later_one() -> None:
+    async def story() -> None:
+        async with rig("services") as one, one.connect() as robot:
+            pipe = one._pipes[0]
+            first = asyncio.create_task(robot.stop())
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            lose_requests(pipe, ArmApi.STOP_TAUGHT)
+            second = asyncio.create_task(robot.stop())
+            await first
+            assert robot.stop_pending
+            with pytest.raises(NoAnswerError):
+                await second
+            assert robot.stop_pending
+
+    virtual.run(story())

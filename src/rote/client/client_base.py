@@ -67,10 +67,9 @@ class Shell(Generic[_Answer]):
         self.wire = url.partition(":")[0]
         self.reconnects = 0
         """How often it has reconnected."""
-        self.stop_pending = False
-        """Whether a stop was requested, or is owed to soft arms, and the robot has not confirmed
-        it. It is the first request after a reconnect.
-        """
+        self._stop_pending = False
+        self._stops_requested = self._stops_settled = 0
+        """The number of the newest stop, and of the newest that needs no confirmation any more."""
         self._stop_requested = asyncio.Event()
         self._reconnect = reconnect
         self._closed = False
@@ -101,24 +100,47 @@ class Shell(Generic[_Answer]):
 
     # ---- a stop is never forgotten --------------------------------------------------------------
 
+    @property
+    def stop_pending(self) -> bool:
+        """Whether a stop was requested, or is owed to soft arms, and the robot has not confirmed
+        it. It is the first request after a reconnect.
+        """
+        return self._stop_pending
+
+    @stop_pending.setter
+    def stop_pending(self, pending: bool) -> None:
+        self._stop_pending = pending
+        if not pending:
+            self._stops_settled = self._stops_requested
+
     def owe_stop(self) -> None:
         """Note that the robot must be stopped; a lost one as soon as it is back."""
         self.stop_pending = True
         self._stop_requested.set()
 
     async def confirm_stop(self, stop: Awaitable[_T]) -> _T:
-        """Return the answer to a stop, which is pending until the robot confirms or refuses it."""
+        """Return the answer to a stop, which is pending until the robot confirms or refuses it, or
+        a stop that was requested later.
+        """
+        self._stops_requested += 1
+        number = self._stops_requested
         self.owe_stop()
         try:
             answer = await stop
         except RefusedError:
-            self.stop_pending = False
+            self._settle_stop(number)
             raise
         except BaseException:
-            self.owe_stop()  # another stop may have been confirmed meanwhile, but not this one
+            if number > self._stops_settled:
+                self.owe_stop()
             raise
-        self.stop_pending = False
+        self._settle_stop(number)
         return answer
+
+    def _settle_stop(self, number: int) -> None:
+        self._stops_settled = max(self._stops_settled, number)
+        if self._stops_settled == self._stops_requested:
+            self._stop_pending = False
 
     # ---- the way back to a lost robot -----------------------------------------------------------
 
