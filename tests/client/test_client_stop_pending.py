@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -372,5 +373,26 @@ def test_an_earlier_stop_that_is_confirmed_does_not_settle_a_later_one() -> None
             with pytest.raises(NoAnswerError):
                 await second
             assert robot.stop_pending
+
+    virtual.run(story())
+
+
+@pytest.mark.parametrize("wire", ["udp", "services"])
+def test_a_lost_stop_is_not_repeated_after_a_later_one_was_confirmed(wire: str) -> None:
+    async def story() -> None:
+        async with rig(wire) as one, one.connect() as robot:
+            store_long(one)
+            link: Any = getattr(robot._port, "_link", None) or one._pipes[0]
+            send = link.send
+            link.send = lambda _: None
+            first = asyncio.create_task(robot.stop())
+            await asyncio.sleep(0.02)
+            link.send = send
+            await robot.stop()
+            playing = await robot.start("long")
+            await asyncio.sleep(8.0)
+            assert not playing.done
+            assert one.world.state().phase is Phase.PLAYING
+            await first
 
     virtual.run(story())

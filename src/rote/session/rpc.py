@@ -491,6 +491,17 @@ class RpcSession:
         del self._pending[response.id]
         self._chunks.forget(pending.request)
         self._events.append(RequestAnswered(response.id, response))
+        if response.code == 0:
+            self._answer_older_stops(pending.request, response)
+
+    def _answer_older_stops(self, answered: rpc.RpcRequest, response: rpc.RpcResponse) -> None:
+        # Repeated after this answer, they would stop what is started from now on.
+        if all(answered != stop.request(answered.id) for stop in _STOPS):
+            return
+        for token, pending in list(self._pending.items()):
+            if token < answered.id and pending.request == replace(answered, id=token):
+                del self._pending[token]
+                self._events.append(RequestAnswered(token, replace(response, id=token)))
 
     # ---- ROBOT ----------------------------------------------------------------------------------
 

@@ -399,6 +399,16 @@ class TeachingSession:
                 self._keep_teaching_at = float("inf")
             self._stream.answer(token, reply)
             self._events.append(Replied(token, reply))
+            stopped = isinstance(pending.message, m.StopMotion)
+            if stopped and isinstance(reply, m.Status) and reply.code == m.Code.OK:
+                self._answer_older_stops(token, reply)
+
+    def _answer_older_stops(self, answered: int, reply: m.Reply) -> None:
+        # Repeated after this answer, they would stop what is started from now on.
+        for token, pending in list(self._pending.items()):
+            if isinstance(pending.message, m.StopMotion) and is_older(token, answered):
+                del self._pending[token]
+                self._events.append(Replied(token, reply))
 
     def _advance(self, reply: m.Reply, now: float) -> None:
         self._own.clear()
