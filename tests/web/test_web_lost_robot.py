@@ -12,6 +12,7 @@ from rote import messages as m
 from rote.carrier.impair import Impairment
 from rote.errors import RefusedError
 from rote.messages import Phase
+from rote.robot.message_robot import MessageRobot
 from rote.web.activity import STOP_ANSWER_S
 from virtual import run
 from web.pendant import Browser, one_browser
@@ -269,5 +270,57 @@ def test_a_browser_that_goes_while_its_robot_is_lost_has_it_stopped(tmp_path: Pa
             assert one.world.phase is not Phase.PLAYING
             for task in watcher._tasks:
                 task.cancel()
+
+    run(story())
+
+
+def test_a_stop_by_request_is_among_the_events(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (server, page):
+            watcher = await server.browser()
+            await page.post("/perform", preset=27)
+            await page.status(lambda s: s["activity"]["phase"] == "playing")
+            await page.post("/stop")
+            await watcher.notice("Stopped")
+            assert kinds(watcher) == ["stop"]
+
+    run(story())
+
+
+def test_a_stop_that_fails_in_an_unforeseen_way_is_sent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        async with cuttable(tmp_path, "udp") as (one, page, _):
+            await page.post("/play", name="long")
+            await page.status(lambda s: s["activity"]["phase"] == "playing")
+            stop, sent = MessageRobot.stop, list[MessageRobot]()
+
+            async def fail_twice(robot: MessageRobot) -> None:
+                sent.append(robot)
+                if len(sent) < 3:
+                    raise OSError(105, "No buffer space available")
+                await stop(robot)
+
+            monkeypatch.setattr(MessageRobot, "stop", fail_twice)
+            refused = await page.refused("/stop", 502)
+            assert refused["error"] == "stop-unconfirmed"
+            await page.status(lambda s: s["unconfirmed_stop"] is None, 5)
+            assert phase(one) is not Phase.PLAYING
+
+    run(story())
+
+
+def test_a_stop_that_a_disconnect_overtakes_is_reported(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with cuttable(tmp_path, "udp") as (_, page, link):
+            link.cut()
+            stopping = asyncio.create_task(page.refused("/stop", 502))
+            await asyncio.sleep(STOP_ANSWER_S / 4)
+            await page.post("/disconnect")
+            assert "never confirmed the STOP" in (await stopping)["message"]
+            assert kinds(page) == ["stop-unconfirmed"]
+            link.restore()
+            await asyncio.sleep(5.0)  # the stop that is still being sent ends
 
     run(story())

@@ -1,6 +1,7 @@
 """What the robot is doing for the pendant: one activity at a time, and a stop that never waits."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,6 +38,8 @@ _UNCONFIRMED = (
     "STOP was NOT confirmed by the robot{why}. It is sent again until the robot confirms it. "
     "Use the robot's own remote (L2+B)."
 )
+
+_log = logging.getLogger("rote")
 
 T = TypeVar("T")
 Kind = Literal["idle", "teaching", "playing", "performing"]
@@ -511,7 +514,9 @@ class ActivityService:
         """Send a stop once; return whether the robot has confirmed it."""
         try:
             await robot.stop()
-        except (RoteError, TimeoutError) as error:
+        except Exception as error:  # whatever it is, the robot has not confirmed the stop
+            if not isinstance(error, RoteError | TimeoutError):
+                _log.exception("a stop failed in an unforeseen way")
             if self._unconfirmed is stop:
                 self._latch(stop, error)
             return False
@@ -546,12 +551,11 @@ class ActivityService:
 
     def forget_robot(self) -> None:
         """Forget what concerns the robot so far: another one is connected, or none."""
-        if self.unconfirmed_stop is not None:
-            self._notify(
-                f"The robot at {self._connection.url} never confirmed the STOP: look at it.",
-                "stop-unconfirmed",
-                safety=True,
-            )
+        stop = self._unconfirmed
+        if stop is not None:
+            never = f"The robot at {self._connection.url} never confirmed the STOP: look at it."
+            stop.message = stop.message or never
+            self._notify(never, "stop-unconfirmed", safety=True)
         self._unconfirmed = self._cut_off = None
         self._was_soft = self._was_moving = False
 

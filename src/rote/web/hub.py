@@ -293,18 +293,22 @@ class Hub:
             self._stopping[answer] = now
         self._spawn(self._stop_and_tell(why, answer, self.stop))
 
+    async def stop_and_tell(self) -> PendantStopResult:
+        """Stop, notify all pages, and return what that did."""
+        return await self._stop_and_tell("", None, self.stop)
+
     async def _stop_and_tell(
         self, why: str, answer: Outbox | None, stop: Callable[[], Awaitable[PendantStopResult]]
-    ) -> None:
+    ) -> PendantStopResult:
         did = await stop()
         if answer is not None:
             self._stopping.pop(answer, None)
             answer.say(_message("stopped", did._asdict()))
         message = Text("{why} {did}", why=why, did=did.message) if why else did.message
-        if not did.confirmed:
-            return  # an event of its own says so
-        if self._stops.news(message):
+        # A stop that is not confirmed has an event of its own.
+        if did.confirmed and self._stops.news(message):
             self.notify(message, "stop")
+        return did
 
     @property
     def moves(self) -> bool:

@@ -231,7 +231,7 @@ async def stop(request: Request, body: s.Nothing | None = None) -> Response:
     200 means that the robot has confirmed it. 502 means that it has not; it is sent again until it
     has.
     """
-    did = await hub_of(request).stop()
+    did = await hub_of(request).stop_and_tell()
     if not did.confirmed:
         raise ProblemError(502, "stop-unconfirmed", did.message, "Use the robot's own remote.")
     return answer(did._asdict())
