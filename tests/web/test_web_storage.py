@@ -1,13 +1,16 @@
 """Takes that cannot be written: nothing is lost, and the page is told at once."""
 
 import asyncio
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from motion.motion_tracks import full_disk
+from rote.errors import StoreError
 from rote.motion import files
 from rote.motion.files.library import Library
+from rote.web.take_service import TakeService
 from virtual import run
 from web.pendant import MEMORY, Browser, Document, one_browser, teach
 from web.test_web_library import sway
@@ -160,3 +163,31 @@ def test_deleting_the_newest_version_leaves_the_one_before(tmp_path: Path) -> No
     library.delete_newest("sway")
     assert not library.has("sway")
     assert len(library.trash()) == 2
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="there is no folder in memory")
+@pytest.mark.parametrize("fails", ["the folder", "the file"])
+def test_an_unsaved_take_can_be_downloaded_though_the_temporary_folder_is_full(
+    fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (_, page):
+            taught = await taught_on_a_full_disk(page, "wave")
+            if fails == "the folder":
+                monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+            else:
+                write = TakeService.export_unsaved
+
+                async def full(takes: TakeService, take_id: str, path: Path) -> None:
+                    if path.is_relative_to(tempfile.gettempdir()):
+                        raise StoreError(f"{path} cannot be written: no space left", "Make room.")
+                    await write(takes, take_id, path)
+
+                monkeypatch.setattr(TakeService, "export_unsaved", full)
+            file = await page.ask("GET", f"/takes/unsaved/{taught['unsaved']}/file?format=csv")
+            assert file.status_code == 200, file.text
+            assert len(file.text.splitlines()) > taught["samples"]
+
+    before = set(Path("/dev/shm").glob("rote-*"))
+    run(story())
+    assert set(Path("/dev/shm").glob("rote-*")) <= before

@@ -1,6 +1,7 @@
 """The API's requests about the takes on this computer: list, edit, copy to and from files."""
 
 import asyncio
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Coroutine
@@ -12,6 +13,7 @@ from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import FileResponse
 from starlette.background import BackgroundTask
 
+from rote.errors import RoteError
 from rote.motion.formats import FORMATS, NATIVE
 from rote.web import schemas as s
 from rote.web.edit_service import table
@@ -26,6 +28,9 @@ else:
     FormatName = Literal[tuple(found.name for found in FORMATS.values())]
 
 T = TypeVar("T")
+
+_MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - a new private folder is made in it
+"""A folder in memory; it exists on Linux only."""
 
 
 def ready(document: bytes) -> Response:
@@ -191,16 +196,33 @@ async def _download(
     write: Callable[[Path], Coroutine[Any, Any, None]],
 ) -> Response:
     found = FORMATS[f".{wanted}"]
-    folder = Path(tempfile.mkdtemp(prefix="rote-"))
-    remove = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
-    path = folder / f"take{found.ending}"
     try:
+        path = await _write_temporary(request, found.ending, write)
+    except (OSError, RoteError):
+        if not os.access(_MEMORY_FOLDER, os.W_OK):
+            raise
+        # A take is downloaded above all if the disk is full; the temporary folder may be on it.
+        path = await _write_temporary(request, found.ending, write, _MEMORY_FOLDER)
+    remove = BackgroundTask(shutil.rmtree, path.parent, ignore_errors=True)
+    headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(name)}{found.ending}"}
+    return FileResponse(path, media_type=found.media_type, headers=headers, background=remove)
+
+
+async def _write_temporary(
+    request: Request,
+    ending: str,
+    write: Callable[[Path], Coroutine[Any, Any, None]],
+    parent: Path | None = None,
+) -> Path:
+    """Write a file in a new folder in `parent`, by default the system's temporary folder."""
+    folder = Path(tempfile.mkdtemp(prefix="rote-", dir=parent))
+    try:
+        path = folder / f"take{ending}"
         await while_here(request, write(path))
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(name)}{found.ending}"}
-    return FileResponse(path, media_type=found.media_type, headers=headers, background=remove)
+    return path
 
 
 @router.get("/formats", response_model=s.Formats)
