@@ -88,3 +88,18 @@ def test_there_are_not_too_many_and_what_is_not_acknowledged_goes_last() -> None
     assert first not in list(log)
     with pytest.raises(ProblemError):
         log.acknowledge(first.id)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{bad", b"[]", b'{"more":1}', b"stop=1", b"\xff", b"[" * 9999]
+)
+def test_no_mistake_in_its_body_prevents_a_stop(body: bytes, tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (_, page):
+            for kind in ("application/json", "text/plain"):
+                response = await page.ask(
+                    "POST", "/stop", content=body, headers={"Content-Type": kind}
+                )
+                assert response.status_code == 200, response.text
+
+    run(story())

@@ -225,8 +225,10 @@ def _command(hub: Hub, caller: str | None) -> dict[str, Any]:
 
 
 @router.post("/stop", response_model=s.StopReport, tags=["command"])
-async def stop(request: Request, body: s.Nothing | None = None) -> Response:
+async def stop(request: Request) -> Response:
     """Stop softly. Anybody may do it at any time. It is a software stop, not an emergency stop.
+
+    It needs no body, and none is read: no mistake in one may prevent a stop.
 
     200 means that the robot has confirmed it. 502 means that it has not; it is sent again until it
     has.
