@@ -324,3 +324,25 @@ def test_a_stop_that_a_disconnect_overtakes_is_reported(tmp_path: Path) -> None:
             await asyncio.sleep(5.0)  # the stop that is still being sent ends
 
     run(story())
+
+
+def test_nothing_begins_while_a_stop_is_not_confirmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        async with cuttable(tmp_path, "udp") as (one, page, _):
+
+            async def refuse(_: MessageRobot) -> None:
+                raise RefusedError(m.Code.BUSY, "busy", "")
+
+            with monkeypatch.context() as patch:
+                patch.setattr(MessageRobot, "stop", refuse)
+                await page.refused("/stop", 502)
+                for path in ("/play", "/teach/start"):
+                    refused = await page.refused(path, 409, name="long")
+                    assert refused["error"] == "stop-pending"
+            assert phase(one) is Phase.NONE
+            await page.status(lambda s: s["unconfirmed_stop"] is None, 5)
+            await page.post("/play", name="long")
+
+    run(story())

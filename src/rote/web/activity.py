@@ -685,6 +685,14 @@ class ActivityService:
     def _claim(self, kind: Kind, name: str) -> PendantActivity:
         if self.activity is not None:
             raise busy(f"the robot is busy: {self.activity.kind} {self.activity.name!r}")
+        if self.unconfirmed_stop is not None:
+            # The stop is sent again until it is confirmed: it would end what begins now.
+            raise ProblemError(
+                409,
+                "stop-pending",
+                "the robot has not confirmed the last STOP",
+                "Look at the robot, and wait until it has; disconnecting gives the STOP up.",
+            )
         self._taught_at_s = self._cut_off = None
         self.activity = PendantActivity(kind, name, self._loop.time())
         return self.activity
