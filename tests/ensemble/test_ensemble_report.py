@@ -1,7 +1,9 @@
 """What the report of a show says, however the show ends; in virtual time."""
 
 import asyncio
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,12 @@ import virtual
 from ensemble.test_ensemble_agent import LEFT, full_disk, score
 from rote.cli import main
 from rote.cli.show import _ShowRun
-from rote.ensemble.conductor import SectionError
+from rote.ensemble.conductor import SectionError, StopAnswer
 from rote.ensemble.stage import ShowFiles
 from rote.errors import BadRequestError
 from rote.messages import Phase
 from rote.motion.files.library import Library
+from rote.session.stage_conductor import ConductorEvent, SectionEnded
 from rote.show.check import CheckedShow
 from rote.show.show import Cast, Clip, Section, Show, ShowRole
 from stage_memory import MemoryStage, memory_stage
@@ -219,7 +222,57 @@ def test_an_error_of_the_program_is_in_the_report(tmp_path: Path) -> None:
     found = read(file)
     assert found["over"]
     assert "RuntimeError('out of order')" in found["ended"]
-    assert found["stopped_by"] == "the conductor's keyboard"
+    assert found["stopped_by"] == "an error of the conductor"
+
+
+class ClosedOutput(io.StringIO):
+    """A pipe whose reader is gone."""
+
+    def write(self, text: str, /) -> int:
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_a_closed_output_neither_stops_a_show_nor_changes_its_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_json: bool, is_stopped: bool
+) -> None:
+    file = tmp_path / "report.json"
+
+    async def story() -> None:
+        async with memory_stage() as one, one.rig.bystander() as other:
+            monkeypatch.setattr(sys, "stdout", ClosedOutput())
+            showing = begin(one, file, as_json=as_json)
+            await until_playing(one)
+            if is_stopped:
+                await other.stop()
+            assert await showing == (SectionError.exit_code if is_stopped else 0)
+
+    virtual.run(story())
+    found = read(file)
+    assert (found["over"], found["ended"], found["stopped_by"]) == (True, "", "")
+
+
+def test_a_stop_at_the_very_end_that_is_not_confirmed_is_in_the_exit_code(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+
+    async def story() -> None:
+        async with memory_stage() as one:
+            stop, asked = one.agent._robot.stop, list["asyncio.Task[StopAnswer]"]()
+
+            def look(event: ConductorEvent) -> None:
+                if isinstance(event, SectionEnded):
+                    break_stop(one)
+                    asked.append(asyncio.create_task(one.stage.stop("OSC")))
+
+            one.conductor.on_event(look)
+            assert await begin(one, file) == SectionError.exit_code
+            assert (await asked[0]).unconfirmed == ("ann",)
+            one.agent._robot.stop = stop  # type: ignore[method-assign]
+            await one.until(lambda: one.conductor.session.confirmed_s is not None)
+
+    virtual.run(story())
+    assert read(file)["unconfirmed"] == ["ann"]
 
 
 def test_a_disk_that_fills_up_stops_no_show_and_is_said(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -202,6 +203,8 @@ class _ShowRun:
 
         Whatever ends it, all robots are stopped and the report says so.
         """
+        import asyncio
+
         from rote.ensemble.conductor import SectionError
         from rote.ensemble.report import ShowRecorder
 
@@ -215,8 +218,11 @@ class _ShowRun:
                     )
                 except SectionError:
                     raise
-                except BaseException:
+                except (asyncio.CancelledError, KeyboardInterrupt):
                     await opened.stop("the conductor's keyboard")
+                    raise
+                except BaseException:
+                    await opened.stop("an error of the conductor")
                     raise
         except SectionError:
             if not self._as_json:
@@ -224,7 +230,8 @@ class _ShowRun:
         finally:
             self._print_stop(report)
         if self._as_json:
-            print_json(report.as_json())
+            with suppress(BrokenPipeError):  # the exit code still has to say how it ended
+                print_json(report.as_json())
         return 0 if report.complete and not recorder.fault else SectionError.exit_code
 
     async def _play_sections(
@@ -278,7 +285,12 @@ class _ShowRun:
             self._tell(f"OSC is heard at {where[0]}:{where[1]}")
 
     def _tell(self, text: str) -> None:
-        self._out.print(text)
+        self._print(text)
+
+    def _print(self, line: str, style: str | None = None) -> None:
+        """Print a line, if the output can still be written: a show does not depend on it."""
+        with suppress(OSError):
+            self._out.print(line, style=style)
 
     def _print_section(self, section: "SectionReport") -> None:
         skews_s = section.skews_s
@@ -286,14 +298,14 @@ class _ShowRun:
         late = f"; late: {', '.join(section.late)}" if section.late else ""
         lost = f"; lost: {', '.join(section.lost)}" if section.lost else ""
         count = len(section.robots)
-        self._out.print(f"{section.name}: played by {count} robots{apart}{late}{lost}")
+        self._print(f"{section.name}: played by {count} robots{apart}{late}{lost}")
         for name in section.incomplete:
             if name not in section.lost:
-                self._out.print(_incomplete_line(name, section.faults), style="bold red")
+                self._print(_incomplete_line(name, section.faults), style="bold red")
 
     def _print_stop(self, report: "ShowReport") -> None:
         if line := _stop_line(report.as_json()):
-            self._out.print(line, style="bold red" if report.unconfirmed else None)
+            self._print(line, style="bold red" if report.unconfirmed else None)
 
     async def _save(self, report: dict[str, Any]) -> None:
         import asyncio

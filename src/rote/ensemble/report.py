@@ -138,8 +138,9 @@ class ShowReport:
 
     @property
     def complete(self) -> bool:
-        """Whether every robot played every section to its end."""
-        return self.over and not self.ended and not any(each.incomplete for each in self.sections)
+        """Whether every robot played every section to its end, and confirmed a stop after it."""
+        is_cut_short = self.ended or any(each.incomplete for each in self.sections)
+        return self.over and not is_cut_short and not self.unconfirmed
 
     def end_early(self, error: BaseException) -> None:
         """Note the error with which the show ended."""
