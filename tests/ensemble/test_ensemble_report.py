@@ -253,6 +253,30 @@ def test_a_closed_output_neither_stops_a_show_nor_changes_its_exit_code(
     assert (found["over"], found["ended"], found["stopped_by"]) == (True, "", "")
 
 
+def test_a_conductor_that_was_held_up_does_not_report_its_agents_as_lost(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+
+    async def story() -> None:
+        async with memory_stage() as one:
+            conductor, showing = one.conductor, begin(one, file)
+            await until_playing(one)
+            for task in conductor._tasks:
+                task.cancel()  # as if its process were stopped
+            await asyncio.sleep(3.0)
+            assert one.agent.session.run is None
+            states = one.bus.collect(conductor._keys.state("*"))
+            conductor._tasks = [
+                asyncio.create_task(conductor._hear(states)),
+                asyncio.create_task(conductor._publish()),
+            ]
+            with pytest.raises(SectionError, match=r"the conductor was held up for 3\.\d s"):
+                await showing
+
+    virtual.run(story())
+    found = read(file)
+    assert (found["over"], found["lost"], found["stopped_by"]) == (True, [], "")
+
+
 def test_a_stop_at_the_very_end_that_is_not_confirmed_is_in_the_exit_code(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
 

@@ -14,6 +14,7 @@ from rote.ensemble.score_file import name_of, pack
 from rote.errors import BadRequestError, DecodeError, RoteError
 from rote.host.clock import Suspensions
 from rote.host.loop import clock_of
+from rote.session.stage_agent import CONDUCTOR_LOST_S
 from rote.session.stage_conductor import (
     CONFIRM_S,
     ConductorEvent,
@@ -87,6 +88,8 @@ class Conductor:
         self._clock = clock_of(self._loop)
         self.session = ConductorSession(uuid.uuid4().hex, lambda: uuid.uuid4().hex)
         self._suspensions = Suspensions()
+        self._looked_s = self._clock()
+        """When one of our loops ran last."""
         self._blobs: dict[str, bytes] = {}
         self._lock = threading.Lock()
         self._readers: defaultdict[str, AgentReader] = defaultdict(AgentReader)
@@ -254,8 +257,19 @@ class Conductor:
         with self._lock:
             return self._blobs.get(key.rpartition("/")[2])
 
+    def _notice_stall(self) -> None:
+        """End the section if this process was held up for so long that the agents have stopped.
+
+        What they sent meanwhile was not received, so none of them counts as lost.
+        """
+        stalled_s, self._looked_s = self._clock() - self._looked_s, self._clock()
+        if stalled_s > CONDUCTOR_LOST_S:
+            self._note(self.session.stall(stalled_s, self._looked_s))
+            self._publish_now()
+
     async def _hear(self, states: Callable[[], dict[str, bytes]]) -> None:
         while True:
+            self._notice_stall()
             if suspended_s := self._suspensions.take():
                 self._note(self.session.resume(suspended_s))
                 self._publish_now()
@@ -292,6 +306,7 @@ class Conductor:
 
     async def _publish(self) -> None:
         while True:
+            self._notice_stall()
             self._note(self.session.tick(self._clock()))
             self._publish_now()
             await asyncio.sleep(STATE_S)

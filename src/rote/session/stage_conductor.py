@@ -227,6 +227,18 @@ class ConductorSession:
         reason = f"the conductor's computer was suspended for {suspended_s:.1f} s"
         return [ComputerSuspended(suspended_s), *self.cancel(reason)]
 
+    def stall(self, stalled_s: float, now_s: float) -> list[ConductorEvent]:
+        """Take the news that this process was held up: it neither sent nor received meanwhile.
+
+        The agents have stopped, so a section that was under way is cancelled. Their silence is
+        judged from now on.
+        """
+        for seen in self._agents.values():
+            seen.beat_s = now_s
+        return self.cancel(
+            f"the conductor was held up for {stalled_s:.1f} s, so its agents have stopped"
+        )
+
     # ---- what is heard --------------------------------------------------------------------------
 
     def hear(self, *said: AgentState, now_s: float) -> list[ConductorEvent]:
