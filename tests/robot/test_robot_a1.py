@@ -38,7 +38,7 @@ from rote.motion.track import Track
 from rote.robot.a1 import commands as a1_words
 from rote.robot.a1 import motion as a1_motion
 from rote.robot.a1.commands import Gait
-from rote.robot.a1.robot import mode_words
+from rote.robot.a1.robot import A1, mode_words
 from rote.robot.a1.safety import A1SafetyLimits, Safety
 from rote.session.a1 import Level
 from rote.sim.a1.hands import A1Hand
@@ -372,6 +372,37 @@ def test_a_robot_does_not_walk_on_after_l2_and_b_were_pressed_and_released() -> 
             assert all(is_damping(command) for _, command in world.told[told:])
             with pytest.raises(ProtectionError, match="remote"):
                 robot.walk(0.3)
+
+    virtual.run(story())
+
+
+@pytest.mark.parametrize("what", ["motors", "track", "move", "control", "another teaching"])
+def test_legs_that_are_taught_are_not_driven(what: str) -> None:
+    async def drive(robot: A1) -> None:
+        if what == "motors":
+            robot.set_motors(SERVO)
+        elif what == "track":
+            await robot.play_track(swing())
+        elif what == "move":
+            await robot.move_to(STAND)
+        elif what == "control":
+            await robot.control(lambda *_: SERVO)
+        else:
+            async with robot.teach("other"):
+                pass
+
+    async def story() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            async with robot.teach("wave"):
+                await asyncio.sleep(0.3)
+                with pytest.raises(BadRequestError, match="the legs are being taught"):
+                    await drive(robot)
+                await asyncio.sleep(0.3)
+                newest = world.newest
+                assert isinstance(newest, LowCmd)
+                assert not is_damping(newest)
+                assert (newest.motors.kp_nm_rad[:LEG_MOTORS] == 0.0).all()
+            await robot.play_track(swing())
 
     virtual.run(story())
 

@@ -295,8 +295,6 @@ class A1(CannotRobot):
                 f"Choose {HOLDS_S[0]:g} to {HOLDS_S[1]:g} s.",
             )
         self._check_free()
-        if self._is_soft:
-            raise BadRequestError("the legs are being taught", "Leave the teaching first.")
         self._ask(self._checked(command, force=force), hold_s)
 
     def _checked(self, command: Command, *, force: bool) -> Command:
@@ -734,6 +732,8 @@ class A1(CannotRobot):
             raise BadRequestError(
                 "a control function drives the motors", "Stop it first: await robot.stop()."
             )
+        if self._is_soft:
+            raise BadRequestError("the legs are being taught", "Leave the teaching first.")
 
     def _check_not_stopped_since(self, stops: int) -> None:
         if self._stops != stops:
