@@ -205,6 +205,20 @@ def test_a_robot_that_did_not_complete_a_section_is_named_with_the_reason(
     assert told in capsys.readouterr().out
 
 
+def test_a_report_names_an_agent_that_was_ended_in_the_middle(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+
+    async def story() -> None:
+        async with memory_stage() as one:
+            showing = begin(one, file)
+            await until_playing(one)
+            one.running.cancel()  # as Ctrl-C does
+            assert await showing == SectionError.exit_code
+
+    virtual.run(story())
+    assert read(file)["sections"][0]["faults"] == {"ann": "its agent was ended"}
+
+
 def test_an_error_of_the_program_is_in_the_report(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
 
@@ -264,6 +278,7 @@ def test_a_conductor_that_was_held_up_does_not_report_its_agents_as_lost(tmp_pat
                 task.cancel()  # as if its process were stopped
             await asyncio.sleep(3.0)
             assert one.agent.session.run is None
+            one.bus.end_session(conductor._keys.token("ann"))
             states = one.bus.collect(conductor._keys.state("*"))
             conductor._tasks = [
                 asyncio.create_task(conductor._hear(states)),

@@ -122,6 +122,8 @@ class _AgentPart:
     start: TimedStart | None = None
     playing: Streaming | None = None
     task: "asyncio.Task[None] | None" = None
+    end_reason: str = ""
+    """Why it was ended before its end."""
     must_stop: bool = False
     """Whether its motion was ended, and the robot has not confirmed a stop since."""
 
@@ -175,6 +177,8 @@ class Agent:
         finally:
             if forget is not None:
                 forget()
+            if self._part is not None:
+                self._part.end_reason = self._part.end_reason or "its agent was ended"
             for task in (*loops, *self._work):
                 task.cancel()
             await asyncio.gather(*loops, *self._work, return_exceptions=True)
@@ -321,6 +325,8 @@ class Agent:
             elif isinstance(effect, DropRun):
                 log.info("%s: %s", self.name, effect.reason)
                 self._end_loading()
+                if self._part is not None:
+                    self._part.end_reason = effect.reason
                 self._begin_work(self._let_go())
             elif isinstance(effect, StopRobot):
                 self._end_loading()
@@ -458,6 +464,8 @@ class Agent:
                 # If one thing fails, the rest of the part must not go on unwatched.
                 await self._stop_robot()
         finally:
+            if not report.completed:
+                report = replace(report, reason=report.reason or part.end_reason[:MAX_REASON])
             self.session.ended(run, report, fault)
             self._publish_soon()
         await asyncio.to_thread(self._learned.keep)

@@ -300,6 +300,7 @@ class Conductor:
             self._publish_now()
 
     def _see(self, key: str, is_there: bool) -> None:
+        self._notice_stall()
         if not is_there and (name := self._keys.agent_in(key)):
             self._note(self.session.gone(name, self._clock()))
             self._publish_now()
