@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from rote.host import clock
+from rote.web.clients import SILENCE_S
 from rote.web.freshness import MAX_AGE_S, SETTLE_S
-from virtual import run
+from virtual import hang, run
 from web.pendant import Browser, one_browser
 
 BEGINNINGS = {
@@ -66,5 +67,18 @@ def test_a_request_that_was_delayed_on_its_way_begins_nothing(tmp_path: Path) ->
             fresh = {"X-Rote-Beat": str(page.latest["beat"]["time_s"])}
             response = await page.ask("POST", "/perform", json={"preset": 27}, headers=fresh)
             assert response.status_code == 200, response.text
+
+    run(story())
+
+
+def test_a_stall_of_the_server_is_not_blamed_on_the_browser(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (_, page):
+            await page.post("/teach/start", name="wave")
+            await asyncio.sleep(1.0)
+            hang(SILENCE_S - 0.1)  # less than the robot's connection survives, more than a stall
+            await page.until(lambda: any("Teaching" in each for each in page.notices()), 10)
+            assert not [each for each in page.notices() if "browser" in each]
+            assert [each for each in page.notices() if "This server was stalled" in each]
 
     run(story())

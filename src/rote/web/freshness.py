@@ -37,12 +37,17 @@ class Freshness:
             self._settled_s = now_s + SETTLE_S
         self._pulse_s = now_s
 
+    @property
+    def is_settling(self) -> bool:
+        """Whether this process has just been stalled: messages of clients may wait to be read."""
+        return self._pulse_s < self._settled_s
+
     def check(self, beat_s: str | None = None) -> None:
         """Raise `ProblemError` if this process has just been stalled, or if `beat_s`, the time of
         the newest beat that the client received, is too old.
         """
         self.pulse()
-        if self._pulse_s < self._settled_s or (beat_s and not self._is_recent(beat_s)):
+        if self.is_settling or (beat_s and not self._is_recent(beat_s)):
             raise ProblemError(
                 409,
                 "stale-request",

@@ -390,7 +390,10 @@ class Hub:
         self.clients.pass_over()
         moves = self.moves or self.activities.may_move
         if self.clients.commander_lost(busy=moves) and moves:
-            self.stop_soon("The browser that commanded is gone.")
+            is_stall = self.freshness.is_settling
+            self.stop_soon(
+                "This server was stalled." if is_stall else "The browser that commanded is gone."
+            )
 
     def _show(self, *, looks: bool) -> None:
         self._show_state()
