@@ -1,6 +1,7 @@
 """Ctrl-C while a robot moves: it is stopped softly before the command ends."""
 
 import asyncio
+import io
 import json
 import signal
 import socket
@@ -90,6 +91,29 @@ def test_a_stop_that_does_not_get_through_is_sent_until_it_is_confirmed(
         assert "L2+B" in err
         assert err.endswith("Stopped softly: it rests.\n")
         assert err.count("NOT") == 1
+
+    virtual.run(story())
+
+
+def test_a_stop_is_sent_again_although_standard_error_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str, /) -> int:
+            raise BrokenPipeError
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        cut_at = loop.time() + 3.0
+        async with rig("udp", impairment=Impairment(cut_after_s=3.0, cut_for_s=6.0)) as one:
+            one.world.store.save(replace(WAVE, duration_ms=60_000))
+            async with connect(one.url) as robot:
+                await robot.start("wave", loop=True)
+                await asyncio.sleep(cut_at + 0.1 - loop.time() - 1.0)
+                monkeypatch.setattr(sys, "stderr", Closed())
+                await interrupted(robot)
+                assert not robot.stop_pending
+            assert one.world.stopped_early
 
     virtual.run(story())
 
