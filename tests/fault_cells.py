@@ -52,6 +52,8 @@ PROMISED_RAD_S = 1.0
 SPEED_LIMIT_RAD_S = 1.1 * PROMISED_RAD_S
 """A servo overshoots what it is told by a few percent. The motions played here are slower than
 that themselves, so the limit holds at every moment."""
+UNEVEN_LIMIT_RAD_S = 1.5 * PROMISED_RAD_S
+"""The limit with real processes, to which a busy computer gives time unevenly."""
 TRUE_WITHIN_S = 1.5
 """How long a client that hears the robot may report something else than what the body does."""
 SILENT_S = 3.0
@@ -59,7 +61,7 @@ SILENT_S = 3.0
 STILL_RAD_S, SINKING_RAD_S = 0.05, 0.3
 CUT_S = 4.5
 TURNS = 40
-RATE_HZ = 100.0
+RATE_HZ = 250.0
 _PROGRAM_S = 120.0
 AFTERWARDS_S = 16.0
 """After this long the robot's own time-outs, 13.5 s at most, are over."""
@@ -311,17 +313,17 @@ class CellRun:
         return [] if long_s > 0.5 else [f"of the take {long_s:.2f} s are on disk"]
 
 
-def too_fast(robot: FaultRobot) -> list[str]:
+def too_fast(robot: FaultRobot, limit_rad_s: float = SPEED_LIMIT_RAD_S) -> list[str]:
     """Return when a joint was faster than promised, if one ever was."""
     fastest = max(robot.world.rows, key=lambda row: row.speed_rad_s)
-    if fastest.speed_rad_s <= SPEED_LIMIT_RAD_S:
+    if fastest.speed_rad_s <= limit_rad_s:
         return []
     return [f"a joint moved at {fastest.speed_rad_s:.2f} rad/s at {fastest.time_s:.2f} s"]
 
 
-def check_speed(robot: FaultRobot) -> None:
+def check_speed(robot: FaultRobot, limit_rad_s: float = SPEED_LIMIT_RAD_S) -> None:
     """Raise an error if a joint was ever faster than promised."""
-    assert not too_fast(robot), too_fast(robot)
+    assert not too_fast(robot, limit_rad_s), too_fast(robot, limit_rad_s)
 
 
 def is_at_rest(robot: FaultRobot) -> bool:

@@ -215,8 +215,9 @@ def _obey_at_once(door: DdsDoor) -> None:
 class FaultRobot:
     """One robot on a wire, whose body, link and clock the test has in its hands."""
 
-    def __init__(self, wire: str) -> None:
-        self.wire = wire
+    def __init__(self, wire: str, *, harsh: bool = True) -> None:
+        """A `harsh` robot on DDS obeys the first command after a gap in full."""
+        self.wire, self.harsh = wire, harsh
         self.valve = Valve()
         self.loop = RobotLoop(asyncio.get_running_loop())
         self.store = Store(":memory:")
@@ -286,7 +287,8 @@ class FaultRobot:
                     passing(kind, data, deliver)
 
             dds._pass_on = pass_on  # type: ignore[method-assign]
-            _obey_at_once(dds)
+            if self.harsh:
+                _obey_at_once(dds)
             self._lose_answers(dds._services)
             self.url = dds.url
 
@@ -389,9 +391,9 @@ def watched_sessions(robot: FaultRobot) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def fault_robot(wire: str) -> AsyncIterator[FaultRobot]:
+async def fault_robot(wire: str, *, harsh: bool = True) -> AsyncIterator[FaultRobot]:
     """Run a robot on `wire` for as long as the block runs."""
-    robot = FaultRobot(wire)
+    robot = FaultRobot(wire, harsh=harsh)
     with watched_sessions(robot):
         await robot.open()
         try:
