@@ -313,17 +313,27 @@ class CellRun:
         return [] if long_s > 0.5 else [f"of the take {long_s:.2f} s are on disk"]
 
 
-def too_fast(robot: FaultRobot, limit_rad_s: float = SPEED_LIMIT_RAD_S) -> list[str]:
+def too_fast(robot: FaultRobot) -> list[str]:
     """Return when a joint was faster than promised, if one ever was."""
     fastest = max(robot.world.rows, key=lambda row: row.speed_rad_s)
-    if fastest.speed_rad_s <= limit_rad_s:
+    if fastest.speed_rad_s <= SPEED_LIMIT_RAD_S:
         return []
     return [f"a joint moved at {fastest.speed_rad_s:.2f} rad/s at {fastest.time_s:.2f} s"]
 
 
-def check_speed(robot: FaultRobot, limit_rad_s: float = SPEED_LIMIT_RAD_S) -> None:
+def check_speed(robot: FaultRobot) -> None:
     """Raise an error if a joint was ever faster than promised."""
-    assert not too_fast(robot, limit_rad_s), too_fast(robot, limit_rad_s)
+    assert not too_fast(robot), too_fast(robot)
+
+
+def check_speed_unevenly(robot: FaultRobot) -> None:
+    """The same with real processes, to which a busy computer gives time unevenly.
+
+    What a robot does that was itself held up says nothing of its client.
+    """
+    rows = [row for row in robot.world.rows if not robot.is_held_up(row)]
+    fastest = max(rows, key=lambda row: row.speed_rad_s)
+    assert fastest.speed_rad_s <= UNEVEN_LIMIT_RAD_S, fastest
 
 
 def is_at_rest(robot: FaultRobot) -> bool:

@@ -42,6 +42,7 @@ from rote.wire.teaching import MessageType
 
 _SLICE_S = 0.01
 """The robot's time passes in steps of this length while its client stalls."""
+_HELD_UP_S = 0.03
 _RAMP_S = 2.0
 """How long a robot on DDS takes to return after its commands cease."""
 _A1_LOG_EVERY = 5
@@ -110,8 +111,15 @@ class WatchedSimulator(Simulator):
 
     def __init__(self, world: World, valve: Valve, loop: RobotLoop) -> None:
         self._valve = valve
+        self.held_up_s: list[float] = []
+        """When the robot itself got no time from this computer."""
         super().__init__(world)
         self._loop = loop  # type: ignore[assignment]
+
+    def _tick(self) -> None:
+        if self._loop.time() - self._next_at > _HELD_UP_S:
+            self.held_up_s.append(self.world.time_s)
+        super()._tick()
 
     def _receive(self, datagram: bytes, address: Any, send: Callable[..., None]) -> None:
         if isinstance(address, str):  # another client, in memory: its link is its own
@@ -219,6 +227,7 @@ class FaultRobot:
         """A `harsh` robot on DDS obeys the first command after a gap in full."""
         self.wire, self.harsh = wire, harsh
         self.valve = Valve()
+        self.held_up_s: list[float] = []
         self.loop = RobotLoop(asyncio.get_running_loop())
         self.store = Store(":memory:")
         self.world: WatchedWorld | WatchedA1World
@@ -301,7 +310,13 @@ class FaultRobot:
 
         services.answer = answer  # type: ignore[method-assign]
 
+    def is_held_up(self, row: BodyRow) -> bool:
+        """Whether the robot itself got no time shortly before, so that poses came all at once."""
+        return any(since_s <= row.time_s < since_s + 0.5 for since_s in self.held_up_s)
+
     async def close(self) -> None:
+        if isinstance(self._simulator, WatchedSimulator):
+            self.held_up_s += self._simulator.held_up_s
         if self._simulator is not None:
             await self._simulator.close()
             self._simulator = None

@@ -25,10 +25,10 @@ from fault_cells import (
     PHASES,
     SILENT_S,
     TRUE_WITHIN_S,
-    UNEVEN_LIMIT_RAD_S,
     WIRES,
     Cell,
     check_speed,
+    check_speed_unevenly,
     is_at_rest,
     reasons,
     run_cell,
@@ -198,7 +198,7 @@ async def signal_client(case: Signalled, folder: Path) -> None:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-    check_speed(robot, UNEVEN_LIMIT_RAD_S)
+    check_speed_unevenly(robot)
 
 
 async def rest(robot: FaultRobot) -> None:
