@@ -130,8 +130,8 @@ _OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot,
     ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
+    ast.In: ast.NotIn,  # codespell:ignore notin
+    ast.NotIn: ast.In,  # codespell:ignore notin
 }
 _HARMLESS_OPTIONS = {"strict", "kw_only", "frozen", "slots", "eq", "name", "daemon", "repr"}
 _HARMLESS_CALLS = ("_log.", "logging.", "self._log.")
