@@ -250,10 +250,20 @@ async def _connected(wish: _ConnectOptions) -> AsyncIterator[Robot]:
 
 @asynccontextmanager
 async def _closing(robot: _Closable) -> AsyncIterator[_Closable]:
-    """Close the robot when the block ends. A stop that fails then is raised: it may still move."""
+    """Close the robot when the block ends. A stop that fails then is raised: it may still move.
+
+    If the block itself ends with the loss of the robot, that error is raised instead.
+    """
     try:
         yield robot
-    finally:
+    except LinkError:
+        with suppress(LinkError):
+            await robot.close()
+        raise
+    except BaseException:
+        await robot.close()
+        raise
+    else:
         await robot.close()
 
 

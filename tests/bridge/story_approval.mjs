@@ -34,6 +34,11 @@ try {
   if (task.picture) await page.screenshot({ path: task.picture });
   await hold(2500);
   await page.locator("[data-testid=proposal]").waitFor({ state: "detached" });
+  // A page that leaves while the robot plays has it stopped.
+  for (let kind = "playing"; kind !== "idle"; ) {
+    await page.waitForTimeout(200);
+    kind = await page.evaluate(async () => (await (await fetch("/api/status")).json()).activity.kind);
+  }
   report.steps.push("held");
 } catch (error) {
   report.failure = String(error.stack ?? error);

@@ -68,7 +68,7 @@ def test_a_person_in_a_browser_approves_what_an_agents_program_proposes(tmp_path
     assert "nod, version 1" in report["shown"]
     assert report["locked"]
     assert report["afterTap"] == "waiting"
-    assert told["played"] is True
+    assert told["played"] is True, str(told)[-600:]
 
 
 async def _both(home: Path, url: str, watching: str, secret: str) -> tuple[Any, Any]:

@@ -279,24 +279,24 @@ def test_a_connected_robot_that_does_not_answer_the_stop_has_not_confirmed_it() 
         url = await simulator.serve_udp("127.0.0.1", 0)
         with pytest.raises(NotConfirmedError) as caught:
             await stop(url)
-        assert failed_stop(caught.value, "g1").startswith("the robot did NOT confirm the stop;")
+        assert failed_stop(caught.value).startswith("the robot did NOT confirm the stop;")
         await simulator.close()
 
     virtual.run(story())
 
 
 @pytest.mark.parametrize(
-    ("error", "family", "headline"),
+    ("error", "limbs", "headline"),
     [
-        (RefusedError(7400, "busy"), "g1", "the robot did NOT accept the stop"),
-        (TimeLimitError("it still moves"), "a1", "the robot did NOT stop"),
+        (RefusedError(7400, "busy"), "arms", "the robot did NOT accept the stop"),
+        (TimeLimitError("it still moves"), "legs", "the robot did NOT stop"),
     ],
 )
 def test_a_stop_without_effect_points_to_the_remote(
-    error: RoteError, family: str, headline: str
+    error: RoteError, limbs: str, headline: str
 ) -> None:
-    more = LEGS if family == "a1" else ""
-    assert failed_stop(error, family) == f"{headline}; use the remote (L2+B{more})"
+    more = LEGS if limbs == "legs" else ""
+    assert failed_stop(error, limbs) == f"{headline}; use the remote (L2+B{more})"
 
 
 @pytest.mark.parametrize("wire", ["memory", "udp"])
@@ -304,14 +304,14 @@ def test_ctrl_c_that_cannot_stop_the_robot_says_so_and_a_second_one_gives_up(
     wire: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def story() -> None:
-        async with rig(wire) as one, one.connect() as g1:
-            one.world.store.save(WAVE)
-            await g1.start("wave", loop=True)
-            await one.die()
-            with pytest.raises(RoteError) as caught:
+        with pytest.raises(RoteError) as caught:
+            async with rig(wire) as one, one.connect() as g1:
+                one.world.store.save(WAVE)
+                await g1.start("wave", loop=True)
+                await one.die()
                 await interrupted(g1, again_after_s=30.0)
-            headline = "the robot did NOT confirm the stop; use the remote (L2+B)"
-            assert caught.value.headline == headline
+        headline = "the robot did NOT confirm the stop; use the remote (L2+B)"
+        assert caught.value.headline == headline
 
     virtual.run(story())
     printed = "".join(capsys.readouterr())

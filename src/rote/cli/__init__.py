@@ -149,7 +149,7 @@ def _run(arguments: list[str]) -> int:
         remedy = f"See: {about} {HELP[-1]}"
         message = error.format_message()
         if arguments[0] == "stop":
-            message = f"{failed_stop(error, '')}: {message}"
+            message = f"{failed_stop(error)}: {message}"
         return _fail(arguments, "usage", message, remedy, 2)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED

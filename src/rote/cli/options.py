@@ -259,7 +259,7 @@ async def _stop_until_confirmed(robot: "Robot") -> None:
         with suppress(asyncio.CancelledError):
             await to_the_end(robot.stop())
     except RoteError as error:
-        error.headline = failed_stop(error, robot.build.family, sent=True)
+        error.headline = failed_stop(error, robot.build.limbs, sent=True)
         if not isinstance(error, LinkError) or not robot.stop_pending:
             raise
         with suppress(OSError):  # the stop is sent again even if nobody reads this
@@ -286,10 +286,10 @@ async def _repeat_stop(robot: "Robot") -> None:
             return
 
 
-def failed_stop(error: BaseException, family: str, *, sent: bool = False) -> str:
+def failed_stop(error: BaseException, limbs: str = "arms", *, sent: bool = False) -> str:
     """Return what the operator reads first after a failed stop, and what to use instead.
 
-    `sent` says that the robot was connected when the stop was requested.
+    `limbs` are what the robot moves; `sent` says that it was connected when the stop was requested.
     """
     if isinstance(error, RefusedError):
         what = "the robot did NOT accept the stop"
@@ -299,7 +299,7 @@ def failed_stop(error: BaseException, family: str, *, sent: bool = False) -> str
         what = "the robot did NOT confirm the stop"
     else:
         what = "the stop did NOT reach the robot"
-    buttons = "L2+B: its legs go limp" if family == "a1" else "L2+B"
+    buttons = "L2+B: its legs go limp" if limbs == "legs" else "L2+B"
     return f"{what}; use the remote ({buttons})"
 
 

@@ -209,18 +209,18 @@ def stop(
 @contextmanager
 def _heading_failed_stop(url: str) -> Iterator[None]:
     """Begin whatever the operator reads of a failed stop with the failure."""
-    family = "a1" if url.lower().startswith(("a1:", "sim://a1")) else ""
+    limbs = "legs" if url.lower().startswith(("a1:", "sim://a1")) else "arms"
     try:
         yield
     except RoteError as error:
-        error.headline = failed_stop(error, family)
+        error.headline = failed_stop(error, limbs)
         raise
     except OSError as error:
         failed = LinkError(str(error))
-        failed.headline = failed_stop(error, family)
+        failed.headline = failed_stop(error, limbs)
         raise failed from error
     except BaseException as error:  # Ctrl-C, or a bug, whose traceback follows
-        headline = failed_stop(error, family, sent=True)
+        headline = failed_stop(error, limbs, sent=True)
         print(f"rote: {headline}", file=sys.stderr, flush=True)
         raise
 

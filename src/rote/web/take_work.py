@@ -321,8 +321,8 @@ def edit_and_save(
     folder: Path, name: str, version: int | None, steps: Sequence[Step], to: str, over: int | None
 ) -> bytes:
     """Keep an edited take under a name; refused if the newest version of that is not `over`."""
-    track = edited(folder, name, version, steps)
     newest = max(Library(folder).versions(check_existing_name(to)), default=0)
+    track = edited(folder, name, version, steps)
     if over == 0 and newest:
         raise ProblemError(
             409,

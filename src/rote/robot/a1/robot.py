@@ -575,12 +575,9 @@ class A1(CannotRobot):
         stores no motions, so the take is on this computer only; with a `library` it is on its disk
         while it is recorded. Arguments and errors are those of `Robot.teach`.
         """
-        self._need(Level.LOW, "be taught by hand")
-        if overwrite:
-            self._cannot("keep actions, so that none can be overwritten")
+        self._check_lesson(name, overwrite=overwrite)
         if loop or compensation:
             self._cannot("be taught with a loop or compensation", "frames")
-        check_name(name)
         self._check_free()
         lesson = LegLesson(
             self._port, self.safety, self._until_heard, self._soften, self._harden, self._on_end
@@ -591,11 +588,18 @@ class A1(CannotRobot):
     async def check_teachable(
         self, name: str, *, overwrite: bool = False, force: bool = False
     ) -> bool:
-        """Raise what `teach` would raise. Return False: an A1 stores no actions, so none is
-        replaced.
+        """Raise what `teach` would raise, except that the legs may be taught right now. Return
+        False: an A1 stores no actions, so none is replaced.
         """
-        self.teach(name, overwrite=overwrite)
+        self._check_lesson(name, overwrite=overwrite)
+        self._check_free(teaches=True)
         return False
+
+    def _check_lesson(self, name: str, *, overwrite: bool) -> None:
+        self._need(Level.LOW, "be taught by hand")
+        if overwrite:
+            self._cannot("keep actions, so that none can be overwritten")
+        check_name(name)
 
     async def _pause(self, paused: bool) -> None:
         """Do nothing: the take is on this computer only."""
@@ -709,8 +713,8 @@ class A1(CannotRobot):
 
     # ---- guarding -------------------------------------------------------------------------------
 
-    def _ask(self, command: Command, hold_s: float | None = None) -> None:
-        self._check_free()
+    def _ask(self, command: Command, hold_s: float | None = None, *, teaches: bool = False) -> None:
+        self._check_free(teaches=teaches)
         self._check_heard()
         self._port.command(command, hold_s)
         self._is_held = False
@@ -719,20 +723,20 @@ class A1(CannotRobot):
 
     def _soften(self, command: LowCmd) -> None:
         """Send a command that drives nothing, so that nothing has to be watched."""
-        self._ask(command)
+        self._ask(command, teaches=True)
         self._is_driven, self._is_soft = False, True
 
     def _harden(self) -> None:
         self._is_soft = False
 
-    def _check_free(self) -> None:
+    def _check_free(self, *, teaches: bool = False) -> None:
         if self.trouble is not None:
             raise self.trouble
         if self._control is not None:
             raise BadRequestError(
                 "a control function drives the motors", "Stop it first: await robot.stop()."
             )
-        if self._is_soft:
+        if self._is_soft and not teaches:
             raise BadRequestError("the legs are being taught", "Leave the teaching first.")
 
     def _check_not_stopped_since(self, stops: int) -> None:
