@@ -287,8 +287,8 @@ class BlockingA1(BlockingRobot):
         )
 
     def check_teachable(self, name: str, *, overwrite: bool = False, force: bool = False) -> bool:
-        """Raise what `teach` would raise. Return False: an A1 stores no actions, so none is
-        replaced.
+        """Raise what `teach` would raise, except that the legs may be taught right now. Return
+        False: an A1 stores no actions, so none is replaced.
         """
         return self._run(
             lambda: self._target.check_teachable(name, overwrite=overwrite, force=force)
