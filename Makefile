@@ -14,7 +14,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 help:
 	@echo "make demo     teach, save, list and play a motion on the simulated robot (under 2 minutes)"
-	@echo "make test     formatting, lint, types and all tests (about 15 minutes on two cores)"
+	@echo "make test     formatting, lint, types and all tests (about 20 minutes on two cores)"
 	@echo "make check    the fast part of make test: format, lint, types, spelling, of Python and of the page"
 	@echo "make format   write the format that make check asks for"
 	@echo "make docs     the documentation as a site, in site/"
@@ -57,7 +57,7 @@ docs: $(READY)
 # again alone: exit code 1 says that tests failed, all others that they did not run.
 test: $(READY)
 	@$(MAKE) --no-print-directory -j 4 --output-sync=recurse check peers system page $(VENV)/.compiled
-	@$(BIN)/pytest -n 4 --dist worksteal || { [ $$? = 1 ] && VENV="$(VENV)" scripts/alone; }
+	@$(BIN)/pytest -n 3 --dist worksteal || { [ $$? = 1 ] && VENV="$(VENV)" scripts/alone; }
 
 # Python and pytest keep what they compile: done once here, four test processes need not all do it.
 $(VENV)/.compiled: $(READY)

@@ -287,7 +287,8 @@ def _go_until(
             page.post("/stage/release")
         begun = page.post("/stage/go", **wanted, force=True)
         if begun.status_code == 200:
-            assert page.post("/stage/go", **wanted, force=True).status_code == 409, "a second GO"
+            again = page.post("/stage/go", **wanted, force=True)
+            assert again.status_code == 409, json.dumps(page.stage())
             stage = page.until(lambda now: now["run"] is None or found(now))
             if stage["run"] is not None:
                 return stage
@@ -362,7 +363,9 @@ def test_roles_apply_to_go_everybody_stops_and_the_servers_end_stops_the_show(
         assert teacher.post("/stage/go", **WANTED).json()["error"] == "stop-holds"
         assert watcher.post("/stage/release").status_code == 403
         assert teacher.post("/stage/release").json()["stop"] is None
-        assert "stopped" in _kept(tmp_path / "shows" / "greet.report.json")["ended"]
+        file = tmp_path / "shows" / "greet.report.json"
+        teacher.until(lambda _: _kept(file)["over"])  # written once the robots have confirmed
+        assert "stopped" in _kept(file)["ended"]
 
         # The server ends in the middle of a section: its robots are told to stop before that.
         _go_until(teacher, WANTED, lambda now: any(each["moving"] for each in now["robots"]))

@@ -209,7 +209,7 @@ class StageService:
                         recorder.add(section)
                         run.start_s = None
                 finally:
-                    self._run, self._last = None, report
+                    self._finish(run)
         except Exception as error:
             if not isinstance(error, RoteError | ProblemError):
                 log.exception("the show %s failed", run.show)
@@ -217,7 +217,13 @@ class StageService:
                 report.end_early(error)
                 self._notify(report.ended)
         finally:
-            self._run, self._last = None, report
+            self._finish(run)
+
+    def _finish(self, run: _PendantRun) -> None:
+        """Note how a run ended; the next one may have been requested while its report was saved."""
+        self._last = run.report
+        if self._run is run:
+            self._run = None
 
     def _hear(self, event: ConductorEvent) -> None:
         if isinstance(event, SectionCommitted) and self._run is not None:
