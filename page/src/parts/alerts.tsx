@@ -1,4 +1,4 @@
-/** What a person must know until it is over, or until somebody has acknowledged it: above every screen. */
+/** What a person must know until it is over or acknowledged: above every screen. */
 
 import { sentence } from "../format";
 import { stop } from "../live";
@@ -25,7 +25,7 @@ function UnconfirmedStop() {
   );
 }
 
-/** Soft limbs, whoever made them so; a teaching of this server shows them itself. */
+/** Soft limbs, whichever client made them soft; a teaching of this server shows them itself. */
 function Soft() {
   const soft = status.value?.soft;
   if (!soft || soft.by === "teaching") return null;

@@ -1,4 +1,4 @@
-/** Takes that could not be written to the disk: the server has them in memory until somebody decides. */
+/** Takes that could not be written to the disk: the server keeps them in memory until they are saved or discarded. */
 
 import { api } from "../api";
 import { freeName, seconds } from "../format";

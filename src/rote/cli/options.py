@@ -262,7 +262,7 @@ async def _stop_until_confirmed(robot: "Robot") -> None:
         error.headline = failed_stop(error, robot.build.limbs, sent=True)
         if not isinstance(error, LinkError) or not robot.stop_pending:
             raise
-        with suppress(OSError):  # the stop is sent again even if nobody reads this
+        with suppress(OSError):  # the stop is sent again even if standard error is closed
             print(
                 f"{error.headline[0].upper()}{error.headline[1:]}: {error}. The stop is sent again "
                 "until the robot confirms it; Ctrl-C gives up.",

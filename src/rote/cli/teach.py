@@ -278,7 +278,7 @@ async def _get_ready(screen: "Console", wish: _TeachOptions, build: "Build") -> 
         screen.print(_ARMS_READY, style="yellow")
     if wish.seconds is None:
         screen.print(f"Press Enter when you hold the {what}.")
-        if not await output.enter_pressed():  # the end of the input: nobody holds them
+        if not await output.enter_pressed():  # the end of the input: no operator holds them
             raise BadRequestError("the input ended, so nothing got soft", "Press Enter to begin.")
         return
     for left in range(_COUNTDOWN_S, 0, -1):

@@ -467,7 +467,7 @@ class ActivityService:
             self._tell(activity)
 
     def _note_cut_short(self, activity: PendantActivity, reason: str, *, loop: bool) -> None:
-        """Say why a playback ended before its end although nobody stopped it here."""
+        """Report why a playback ended early that this server did not stop."""
         what = "The loop" if loop else f"Playing {activity.name!r}"
         why = reason or "the robot does not say why"
         self._notify(Text("{what} has ended early: {why}.", what=what, why=why), "ended")
@@ -588,7 +588,7 @@ class ActivityService:
         return ("elsewhere", True) if _soft(robot, state) else ("damping", False)
 
     @property
-    def found(self) -> CutOff | None:
+    def surviving_playback(self) -> CutOff | None:
         """The playback that a loss has cut off, and that the robot goes on with."""
         cut, state = self._cut_off, self._connection.state
         if cut is None or cut.activity.kind == "teaching" or state is None or not state.playing:

@@ -58,7 +58,7 @@ class EventLog:
         return iter(tuple(self._events.values()))
 
     def add(self, kind: EventKind, message: str, *, safety: bool = False) -> Event:
-        """Add an event, and drop the oldest one that nobody needs if there are too many."""
+        """Add an event; beyond the limit, drop the oldest one that needs no acknowledgement."""
         self._count += 1
         event = Event(self._count, time.time(), kind, message, safety)
         self._events[event.id] = event

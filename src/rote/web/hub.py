@@ -571,7 +571,7 @@ class Hub:
             # The activity of another client, or the return to rest after a teaching.
             if phase is not Phase.NONE:
                 document["kind"] = "playing"
-            found = self.activities.found
+            found = self.activities.surviving_playback
             return document if found is None else document | self._found_activity(found)
         elapsed_s = activity.elapsed_s(self._loop.time())
         document |= {"kind": activity.kind, "name": activity.name}

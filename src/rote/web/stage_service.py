@@ -338,7 +338,7 @@ class StageService:
             "robots": robots,
             "run": None if self._run is None else self._run_now(self._run),
             "stop": self._stop_now(pendant),
-            "last": None if self._last is None else _ended(self._last),
+            "last": None if self._last is None else _describe_last_run(self._last),
             "worst": _worst(robots),
         }
 
@@ -416,7 +416,7 @@ def _detail(start: Trigger) -> str:
     }.get(start.on, "")
 
 
-def _ended(report: ShowReport) -> dict[str, Any]:
+def _describe_last_run(report: ShowReport) -> dict[str, Any]:
     """Return how the last show went, as the page shows it."""
     told = report.as_json()
     names = ("name", "skew_ms", "late", "lost", "incomplete", "faults")
