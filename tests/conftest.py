@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import hardware
+import processor_time
 
 # Several test processes share two cores: a slow example is the machine's doing, not the code's.
 # `make test` tries the same examples every time, so that it says something about the change that it
@@ -63,14 +64,16 @@ PATIENT = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the behaviour tests run on a real robot."""
+    """Add the options of the test suite."""
     hardware.add_options(parser)
+    processor_time.add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Say which robot is tested, if it is a real one."""
     if url := config.getoption(hardware.OPTION):
         os.environ[hardware.VARIABLE] = url
+    processor_time.register(config)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

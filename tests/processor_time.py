@@ -1,0 +1,86 @@
+"""Measure the processor time of every test: `pytest --processor-time FILE`.
+
+FILE gets one JSON object per test, dearest first: its id, wall-clock seconds, and processor seconds
+of the test process and of the child processes that ended during the test. A child that outlives its
+test, such as a server of a module, is counted where it ends.
+"""
+
+import json
+import resource
+import time
+from collections import defaultdict
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+OPTION = "--processor-time"
+_KEY = "processor_time"
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Add `--processor-time FILE`."""
+    parser.addoption(OPTION, type=Path, help="write the processor time of every test to this file")
+
+
+def register(config: pytest.Config) -> None:
+    """Measure if asked to."""
+    if path := config.getoption(OPTION):
+        config.pluginmanager.register(_Meter(path, is_worker=hasattr(config, "workerinput")))
+
+
+class _Meter:
+    def __init__(self, path: Path, *, is_worker: bool) -> None:
+        self._path = path
+        self._is_worker = is_worker
+        self._spent: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        item.user_properties.append((_KEY, _read_clocks()))
+        return (yield)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if self._is_worker or report.when != "teardown":
+            return
+        for name, value in report.user_properties:
+            if name == _KEY:
+                assert isinstance(value, (list, tuple))
+                self._spent[report.nodeid] = [float(seconds) for seconds in value]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if call.when == "teardown":
+            (begun,) = (value for name, value in item.user_properties if name == _KEY)
+            spent = [now - then for now, then in zip(_read_clocks(), begun, strict=True)]
+            report.user_properties = [(_KEY, spent)]
+        return report
+
+    def pytest_sessionfinish(self) -> None:
+        if self._is_worker:
+            return
+        rows = [
+            {
+                "test": test,
+                "wall_s": round(wall, 3),
+                "own_s": round(own, 3),
+                "children_s": round(children, 3),
+            }
+            for test, (wall, own, children) in self._spent.items()
+        ]
+        rows.sort(key=lambda row: -(float(row["own_s"]) + float(row["children_s"])))
+        self._path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def _read_clocks() -> tuple[float, float, float]:
+    own, children = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    return (
+        time.perf_counter(),
+        own.ru_utime + own.ru_stime,
+        children.ru_utime + children.ru_stime,
+    )
