@@ -54,7 +54,7 @@ class _Meter:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if call.when == "teardown":
-            (begun,) = (value for name, value in item.user_properties if name == _KEY)
+            begun: tuple[float, ...] = dict(item.user_properties)[_KEY]  # type: ignore[assignment]
             spent = [now - then for now, then in zip(_read_clocks(), begun, strict=True)]
             report.user_properties = [(_KEY, spent)]
         return report
@@ -69,9 +69,10 @@ class _Meter:
                 "own_s": round(own, 3),
                 "children_s": round(children, 3),
             }
-            for test, (wall, own, children) in self._spent.items()
+            for test, (wall, own, children) in sorted(
+                self._spent.items(), key=lambda row: -sum(row[1][1:])
+            )
         ]
-        rows.sort(key=lambda row: -(float(row["own_s"]) + float(row["children_s"])))
         self._path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
