@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.c_program import compiled
 from benchmarks.table import Row
-from rote.robot.a1.loop import LoopFunc
+from rote.robot.quadruped.loop import LoopFunc
 
 PERIOD_S, BURN_S, SECONDS = 0.002, 0.001, 10.0
 SOURCE = r"""

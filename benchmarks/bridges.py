@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from benchmarks.table import Row
-from rote.host.loop import new_loop
 from rote.messages import RobotState
 from rote.model.g1 import G1_29
+from rote.platform.loop import new_loop
 
 RATE_HZ, SECONDS, MAX_PERCENT = 500.0, 8.0, 5.0
 DOMAIN = 98
@@ -141,8 +141,8 @@ async def foxglove_sdk(source: Source) -> float:
 
 
 async def _listen(ready: Connection) -> None:
-    from rote.carrier import dds_ros_types
-    from rote.carrier.dds import Bus, DdsTarget
+    from rote.transport.dds import ros_types as dds_ros_types
+    from rote.transport.dds.participant import Bus, DdsTarget
 
     bus = Bus(DdsTarget("lo", DOMAIN))
     inlet = bus.reader("rt/joint_states", dds_ros_types.JOINT_STATE, lambda _: None, depth=10)
@@ -158,8 +158,8 @@ def listen(_: int, ready: Connection) -> None:
 
 async def ros(source: Source) -> float:
     from rote.bridge.ros2 import RosBridge
-    from rote.carrier.dds import DdsTarget
     from rote.motion.files.library import Library
+    from rote.transport.dds.participant import DdsTarget
 
     bridge = RosBridge(cast("Any", source), DdsTarget("lo", DOMAIN), Library("/nonexistent"))
     bridge.open()
@@ -175,8 +175,8 @@ async def cyclonedds(source: Source) -> float:
     from cyclonedds.pub import DataWriter
     from cyclonedds.topic import Topic
 
-    from rote.carrier import dds_ros_types as kinds
-    from rote.carrier.dds import _configured
+    from rote.transport.dds import ros_types as kinds
+    from rote.transport.dds.participant import _configured
 
     with _configured("lo"):
         participant = DomainParticipant(DOMAIN)

@@ -27,19 +27,19 @@ from typing import Any
 
 from benchmarks.stream import swinging
 from benchmarks.table import Row, cpu_s
-from rote.carrier import dds_types
-from rote.carrier.dds import Bus, DdsTarget, _configured
-from rote.client.dds import DdsClient
 from rote.connection import connect
-from rote.host import realtime
-from rote.host.loop import new_loop
 from rote.messages import RobotState
 from rote.model.g1 import G1_29
 from rote.motion.track import Track
+from rote.platform import realtime
+from rote.platform.loop import new_loop
 from rote.robot.api_values import StreamReport
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
+from rote.transport.dds import types as dds_types
+from rote.transport.dds.client import DdsClient
+from rote.transport.dds.participant import Bus, DdsTarget, _configured
 from rote.wire import dds_lowlevel, rpc
 
 ROUNDS, WARM_UP, REQUESTS = 5, 100, 400

@@ -23,12 +23,12 @@ from typing import Any, TypeVar
 
 from benchmarks.table import Row
 from rote import messages as m
-from rote.carrier import Link, Receiver, open_link
-from rote.client.teaching import TeachingClient
-from rote.host.loop import new_loop
+from rote.platform.loop import new_loop
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
+from rote.transport.link import Link, Receiver, open_link
+from rote.transport.udp.client import TeachingClient
 
 ROUNDS = 5
 WARM_UP = 300

@@ -22,13 +22,13 @@ from benchmarks.peers import PEERS
 from benchmarks.simulator import SECONDS, playing, playing_world
 from benchmarks.stage_worker import ECHO_KEY, NOW_KEY, PING_KEY, PONG_KEY, track_of
 from benchmarks.table import Row
-from rote.carrier.zenoh_bus import StageBus
-from rote.ensemble.conductor import Conductor, SectionError
-from rote.ensemble.stage import Stage, stage
-from rote.host.ports import free_port
+from rote.platform.ports import free_port
 from rote.session.stage_conductor import AgentLost, ConductorEvent
-from rote.show.score import PlacedTrack, Score
-from rote.show.show import Section
+from rote.stage.conductor import Conductor, SectionError
+from rote.stage.show.file import Section
+from rote.stage.show.score import PlacedTrack, Score
+from rote.stage.stage import Stage, stage
+from rote.transport.zenoh.bus import StageBus
 
 AGENTS, MANY, PER_PROCESS = 20, 50, 5
 STARTS, NOWS, STOPS, LOSSES = 8, 60, 20, 5
@@ -445,7 +445,7 @@ PARTS: tuple[Callable[[], Awaitable[list[Row]]], ...] = (together, from_poses, s
 
 
 def run() -> list[Row]:
-    from rote.host.loop import new_loop
+    from rote.platform.loop import new_loop
 
     rows: list[Row] = []
     for part in PARTS:

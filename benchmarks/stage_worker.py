@@ -101,7 +101,7 @@ class NotingPlaying:
         )
 
     def _begin(self, at_s: float) -> float:
-        from rote.host import realtime
+        from rote.platform import realtime
 
         done: list[float] = []
 
@@ -164,9 +164,9 @@ async def clocked_agents(endpoint: str, *names: str) -> None:
 
 async def agents(endpoint: str, *names: str, clocked: bool = False) -> None:
     """Run agents with such robots, all in this process."""
-    from rote.carrier.zenoh_bus import StageBus
-    from rote.ensemble.agent import Agent
-    from rote.ensemble.stage import TRY_STAGE
+    from rote.stage.agent import Agent
+    from rote.stage.stage import TRY_STAGE
+    from rote.transport.zenoh.bus import StageBus
 
     buses, made = [], []
     for name in names:
@@ -205,8 +205,8 @@ def track_of(share: float, samples: int = 400) -> Any:
     """Return a motion whose first pose is a share of the way to a far one: the ways differ."""
     from dataclasses import replace
 
-    from rote.ensemble.demo import demo_take
     from rote.model.g1 import G1_29
+    from rote.stage.demo import demo_take
 
     take = demo_take("wave")
     rest = np.array(G1_29.rest_rad)
@@ -217,10 +217,10 @@ def track_of(share: float, samples: int = 400) -> Any:
 async def robot(endpoint: str, name: str, share: str) -> None:
     """Run a simulated robot with its agent; told "now" it plays its track at once."""
     import rote
-    from rote.carrier.zenoh_bus import StageBus
-    from rote.ensemble.agent import Agent
-    from rote.ensemble.stage import TRY_STAGE
     from rote.messages import Phase
+    from rote.stage.agent import Agent
+    from rote.stage.stage import TRY_STAGE
+    from rote.transport.zenoh.bus import StageBus
 
     bus = await StageBus.join(endpoint)
     track, tasks = track_of(float(share)), set[asyncio.Task[Any]]()
@@ -254,7 +254,7 @@ async def robot(endpoint: str, name: str, share: str) -> None:
 
 
 async def router(endpoint: str) -> None:
-    from rote.carrier.zenoh_bus import StageBus
+    from rote.transport.zenoh.bus import StageBus
 
     bus = await StageBus.conduct(endpoint)
     say(ready=True)
@@ -265,7 +265,7 @@ async def router(endpoint: str) -> None:
 
 
 async def echo(endpoint: str) -> None:
-    from rote.carrier.zenoh_bus import StageBus
+    from rote.transport.zenoh.bus import StageBus
 
     bus = await StageBus.join(endpoint)
     bus.answer(ECHO_KEY, lambda _key, data: data)
@@ -308,7 +308,7 @@ ROLES: dict[str, Callable[..., Awaitable[None]]] = {
 
 
 def main() -> None:
-    from rote.host.loop import new_loop
+    from rote.platform.loop import new_loop
 
     role, *arguments = sys.argv[1:]
 

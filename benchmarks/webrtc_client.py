@@ -120,7 +120,7 @@ def main() -> None:
     os.sched_setaffinity(0, {int(core)})
     loops: dict[str, Any] = {}
     if who == "rote's loop":
-        loops["loop_factory"] = import_module("rote.host.loop").new_loop
+        loops["loop_factory"] = import_module("rote.platform.loop").new_loop
     for line in sys.stdin:
         with asyncio.Runner(**loops) as runner:
             turn = runner.run(take_turn(CLIENTS[who](), host, int(line)))

@@ -126,7 +126,7 @@ ROBOTS = (
 )  # fmt: skip
 A1 = (
     Face(
-        "robot/a1/robot.py", "A1", "BlockingRobot",
+        "robot/quadruped/robot.py", "A1", "BlockingRobot",
         "One connected A1 or Go1, as `rote.sync.connect(url, family=\"a1\")` returns it.",
     ),
 )  # fmt: skip

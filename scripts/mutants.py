@@ -50,12 +50,12 @@ _WEB = (
     "tests/web/test_web_clients.py",
 )
 _STAGE = (
-    "tests/ensemble/test_ensemble_agent.py",
-    "tests/ensemble/test_ensemble_stage.py",
+    "tests/stage/test_stage_agent.py",
+    "tests/stage/test_stage_stage.py",
     "tests/session/test_session_stage.py",
-    "tests/ensemble/test_ensemble_cues.py",
+    "tests/stage/test_stage_cues.py",
 )
-_SERVICES = ("tests/test_services_wire.py", "tests/client/test_client_rpc.py")
+_SERVICES = ("tests/test_services_wire.py", "tests/transport/test_transport_rpc.py")
 _TEACH = (
     "tests/robot/test_robot_teaching.py",
     "tests/robot/test_robot_take.py",
@@ -82,22 +82,26 @@ TESTS: dict[str, tuple[str, ...]] = {
     "robot/unfinished.py": (*_TEACH, *_BEHAVIOUR),
     "robot/storing.py": ("tests/robot/test_robot_storing.py",),
     "robot/sending.py": ("tests/robot/test_robot_sending.py",),
-    "client/arm_streamer.py": (
-        "tests/client/test_client_arm_streamer.py",
-        "tests/carrier/test_carrier_dds.py",
+    "transport/dds/arm_streamer.py": (
+        "tests/transport/test_transport_arm_streamer.py",
+        "tests/transport/test_transport_dds.py",
         "tests/session/test_session_arm_stream.py",
     ),
-    "client/dds.py": (
+    "transport/dds/client.py": (
         "tests/sim/test_sim_dds.py",
-        "tests/carrier/test_carrier_dds.py",
+        "tests/transport/test_transport_dds.py",
         "tests/robot/test_robot_hands.py",
         *_BEHAVIOUR,
     ),
-    "client/services.py": (*_SERVICES, *_BEHAVIOUR),
-    "client/rpc_connection.py": (*_SERVICES, "tests/client/test_client_reconnect.py", *_BEHAVIOUR),
-    "client/teaching.py": (*_BEHAVIOUR, "tests/client/test_client_reconnect.py"),
-    "client/watchdog.py": ("tests/client/test_client_watchdog.py", *_A1),
-    "client/a1/sender.py": ("tests/client/test_client_a1.py", *_A1),
+    "transport/services_client.py": (*_SERVICES, *_BEHAVIOUR),
+    "transport/rpc_connection.py": (
+        *_SERVICES,
+        "tests/transport/test_transport_reconnect.py",
+        *_BEHAVIOUR,
+    ),
+    "transport/udp/client.py": (*_BEHAVIOUR, "tests/transport/test_transport_reconnect.py"),
+    "transport/watchdog.py": ("tests/transport/test_transport_watchdog.py", *_A1),
+    "transport/a1/sender.py": ("tests/transport/test_transport_a1_client.py", *_A1),
     "session/teaching.py": ("tests/session/test_session_teaching.py",),
     "session/rpc.py": ("tests/session/test_session_rpc.py",),
     "session/dds.py": ("tests/session/test_session_dds.py",),
@@ -111,9 +115,9 @@ TESTS: dict[str, tuple[str, ...]] = {
     "web/security.py": ("tests/web/test_web_security.py", "tests/web/test_web_roles.py"),
     "web/clients.py": ("tests/web/test_web_clients.py", "tests/web/test_web_hub.py"),
     "web/connection_keeper.py": ("tests/web/test_web_connection_keeper.py", *_WEB),
-    "ensemble/agent.py": _STAGE,
-    "ensemble/conductor.py": _STAGE,
-    "ensemble/stage.py": _STAGE,
+    "stage/agent.py": _STAGE,
+    "stage/conductor.py": _STAGE,
+    "stage/stage.py": _STAGE,
     "motion/check.py": ("tests/motion/test_motion_check.py",),
     "motion/limits.py": ("tests/motion/test_motion_limits.py", "tests/motion/test_motion_check.py"),
     "motion/contact.py": ("tests/motion/test_motion_contact.py",),

@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-from rote.distribution import NOT_FROM  # noqa: E402 - found by the line above
+from rote.platform.distribution import NOT_FROM  # noqa: E402 - found by the line above
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 

@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from rote.connection import connect_a1
-from rote.robot.a1.robot import A1
-from rote.robot.a1.safety import Safety
+from rote.robot.quadruped.robot import A1
+from rote.robot.quadruped.safety import Safety
 from rote.session.a1 import Level
-from rote.sim.a1.simulator import A1Simulator
-from rote.sim.a1.world import A1World
+from rote.sim.quadruped.simulator import A1Simulator
+from rote.sim.quadruped.world import A1World
 from rote.wire.a1.motors import BRAKE
 from rote.wire.a1.values import Command, Dialect, HighCmd, LowCmd
 

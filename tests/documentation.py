@@ -62,8 +62,9 @@ _BLOCK = re.compile(r"((?:^<!--[^\n]*-->\n)*)^```([^\n]*)\n(.*?)^```$", re.DOTAL
 _NOTE = re.compile(r"<!-- ([a-z ]+): (.*) -->")
 _ELSEWHERE = re.compile(r"^stage |(udp|webrtc|dds|a1)://|A1Simulator|rote\.sync|^discover")
 _PRELOADED = (
-    "rote.cli", "rote.carrier.webrtc", "rote.sim.a1.simulator", "rote.sim.dds", "rote.sim.server",
-    "rote.sim.webrtc", "rote.web.serve", "rote.robot.g1", "rote.robot.a1.robot", "documentation",
+    "rote.cli", "rote.transport.webrtc.stack", "rote.sim.quadruped.simulator", "rote.sim.dds",
+    "rote.sim.server", "rote.sim.webrtc", "rote.web.serve", "rote.robot.g1",
+    "rote.robot.quadruped.robot", "documentation",
 )  # fmt: skip
 _BEGUN = "(a program has begun)"
 _WIRES = ("--udp", "--webrtc", "--dds", "--a1")
@@ -333,7 +334,7 @@ class Reader:
         arguments = [name for word in arguments for name in _files(word) or [word]]
         with self._set_up.context() as now:
             if not _ELSEWHERE.search(shlex.join(arguments)) and "ROTE_ROBOT" not in os.environ:
-                now.setattr("rote.host.loop.new_loop", virtual.VirtualLoop)
+                now.setattr("rote.platform.loop.new_loop", virtual.VirtualLoop)
             code = self._unless_too_busy(arguments, lambda: main(arguments))
         # `rote doctor` ends with 1 where something is wrong with this computer, which may be so.
         allowed = (0, 1) if arguments[0] == "doctor" else (0,)

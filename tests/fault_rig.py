@@ -16,27 +16,27 @@ import pytest
 import virtual
 from rig import DDS_HZ, free_domain
 from rote import messages as m
-from rote.carrier import Link, Receiver
-from rote.carrier import dds_types as types
-from rote.carrier.impair import Disturber, Impairment
-from rote.carrier.memory import MemoryPort
-from rote.client.teaching import TeachingClient
 from rote.connection import connect, connect_a1
 from rote.messages import Phase
 from rote.model.g1 import Mode
 from rote.robot.g1 import G1
 from rote.session.a1 import Level
 from rote.session.teaching import TeachingTiming
-from rote.sim.a1.body import BRAKE_NM_S_RAD, LIMP, Drive
-from rote.sim.a1.simulator import A1Simulator
-from rote.sim.a1.world import A1World
 from rote.sim.dds import DdsDoor
 from rote.sim.presets import RELEASE
+from rote.sim.quadruped.body import BRAKE_NM_S_RAD, LIMP, Drive
+from rote.sim.quadruped.simulator import A1Simulator
+from rote.sim.quadruped.world import A1World
 from rote.sim.rpc_server import RpcClientSession
 from rote.sim.server import Simulator
 from rote.sim.services import ServiceAnswer, Services
 from rote.sim.store import Store
 from rote.sim.world import World
+from rote.transport.dds import types
+from rote.transport.impair import Disturber, Impairment
+from rote.transport.link import Link, Receiver
+from rote.transport.memory import MemoryPort
+from rote.transport.udp.client import TeachingClient
 from rote.wire import rpc
 from rote.wire.teaching import MessageType
 

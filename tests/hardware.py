@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from rote.client.wires import wire_of
 from rote.connection import connect
 from rote.errors import RoteError, UnsupportedError
 from rote.robot.api_values import Actions
 from rote.robot.g1 import G1
+from rote.transport.wires import wire_of
 
 VARIABLE = "ROTE_TESTED_ROBOT"
 OPTION, CONSENT = "--robot", "--moves"

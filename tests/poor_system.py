@@ -114,7 +114,7 @@ def main() -> None:
     """Run everything and print what became of it."""
     take_away()
     import virtual
-    from rote.host import loop
+    from rote.platform import loop
 
     here = Path.cwd()
     commands: list[list[str]] = [

@@ -11,11 +11,6 @@ import numpy as np
 
 import virtual
 from rote import messages as m
-from rote.carrier import Carrier, Link, Receiver
-from rote.carrier.impair import Impairment
-from rote.client.channel_connection import ChannelWay
-from rote.client.services import ServicesClient
-from rote.client.teaching import TeachingClient
 from rote.connection import connect
 from rote.model.g1 import Mode
 from rote.motion.track import Array
@@ -29,6 +24,11 @@ from rote.sim.server import Simulator
 from rote.sim.services import Services
 from rote.sim.store import Store
 from rote.sim.world import World
+from rote.transport.impair import Impairment
+from rote.transport.link import Carrier, Link, Receiver
+from rote.transport.services_client import ServicesClient
+from rote.transport.udp.client import TeachingClient
+from rote.transport.webrtc.connection import ChannelWay
 from rote.wire.channel import SIMULATED
 
 FRAMES = ("memory", "udp")

@@ -16,10 +16,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
-from rote.ensemble.folder import StageFolder
 from rote.messages import Phase
+from rote.stage.folder import StageFolder
 
-HERE = Path(__file__).parent / "ensemble"
+HERE = Path(__file__).parent / "stage"
 PATIENCE_S = 90.0
 HANG_S = 4.0
 Line = dict[str, Any]

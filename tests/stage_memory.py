@@ -8,11 +8,11 @@ from fnmatch import fnmatchcase
 from typing import cast
 
 from rig import Rig, rig
-from rote.carrier.zenoh_bus import Answerer, Listener, StageBus
-from rote.ensemble.agent import Agent
-from rote.ensemble.conductor import Conductor
-from rote.ensemble.stage import TRY_STAGE, Stage
 from rote.errors import LinkError
+from rote.stage.agent import Agent
+from rote.stage.conductor import Conductor
+from rote.stage.stage import TRY_STAGE, Stage
+from rote.transport.zenoh.bus import Answerer, Listener, StageBus
 
 
 class TableBus:

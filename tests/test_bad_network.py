@@ -7,7 +7,7 @@ import pytest
 
 import virtual
 from rig import FRAMES, rig
-from rote.carrier.impair import Impairment
+from rote.transport.impair import Impairment
 
 ACTIONS = 2
 

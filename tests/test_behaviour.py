@@ -11,7 +11,6 @@ import pytest
 import hardware
 import virtual
 from rig import FRAMES, WIRES, Rig, rig
-from rote.carrier.impair import Impairment
 from rote.cli.wording import worded
 from rote.errors import (
     BadRequestError,
@@ -30,6 +29,7 @@ from rote.motion.record import Recorder
 from rote.motion.track import Track
 from rote.robot.api_values import PlayReport
 from rote.robot.g1 import G1
+from rote.transport.impair import Impairment
 
 Story = Callable[[Rig], Awaitable[None]]
 NAMES = [G1_JOINTS[index].name for index in TAUGHT_JOINTS]

@@ -14,9 +14,9 @@ from rote.blocking import Blocking, BlockingBlock
 from rote.blocking_a1 import BlockingA1
 from rote.blocking_robots import BlockingG1, BlockingPlaying, BlockingRobot, BlockingTake
 from rote.motion.files.library import Library
-from rote.robot.a1.robot import A1
 from rote.robot.g1 import G1
 from rote.robot.playing import Playing
+from rote.robot.quadruped.robot import A1
 from rote.robot.robot import Robot
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching

@@ -10,8 +10,8 @@ import virtual
 from rote import connection
 from rote.connection import connect, connect_a1, stop
 from rote.errors import BadRequestError, RefusedError
-from rote.robot.a1.bot import Bot
-from rote.robot.a1.safety import Safety
+from rote.robot.quadruped.bot import Bot
+from rote.robot.quadruped.safety import Safety
 from rote.session.a1 import Level
 from rote.sim.store import Store
 from rote.sim.world import World
@@ -149,5 +149,5 @@ def test_a_simulated_a1_takes_no_world_of_a_g1() -> None:
 def test_a_robots_key_is_in_no_repr() -> None:
     secret = "0123456789abcdef" * 2
     assert secret not in repr(connection._ConnectOptions("webrtc://x", key=secret))
-    webrtc = pytest.importorskip("rote.carrier.webrtc", reason="aiortc is not installed")
+    webrtc = pytest.importorskip("rote.transport.webrtc.stack", reason="aiortc is not installed")
     assert secret not in repr(webrtc.WebRtcTarget(host="x", key=secret))

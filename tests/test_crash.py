@@ -22,10 +22,10 @@ from pathlib import Path
 import pytest
 
 from rote import messages as m
-from rote.carrier import Link, Receiver, open_link
-from rote.client.teaching import TeachingClient
 from rote.errors import RoteError
 from rote.sim.store import Store
+from rote.transport.link import Link, Receiver, open_link
+from rote.transport.udp.client import TeachingClient
 
 # The simulator as everybody runs it, but bound to die with this process: PR_SET_PDEATHSIG, which
 # survives exec. So nothing is left behind even where this process itself is killed.

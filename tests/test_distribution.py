@@ -20,7 +20,7 @@ import release_check
 
 import rote
 from rote.__main__ import main
-from rote.distribution import NAME, namesake
+from rote.platform.distribution import NAME, namesake
 from rote.web.app import how_to_get_the_page
 
 ROOT = Path(__file__).parents[1]
@@ -109,7 +109,7 @@ def test_another_package_of_this_name_in_the_same_place_is_told_at_start(
 ) -> None:
     (tmp_path / beside).mkdir()
     assert namesake(tmp_path) == found
-    monkeypatch.setattr("rote.distribution.namesake", lambda: namesake(tmp_path))
+    monkeypatch.setattr("rote.platform.distribution.namesake", lambda: namesake(tmp_path))
     for arguments, told in ((["robots"], bool(found)), (["robots", "--json"], False)):
         monkeypatch.setattr(sys, "argv", ["rote", *arguments])
         assert main() == 0

@@ -30,7 +30,7 @@ NOT_RUN = {
     ("docs/cli", "mkdir -p ~/.local"): "sets up the reader's own shell",
     ("docs/cli", "mkdir -p ~/.zfunc"): "sets up the reader's own shell",
     ("docs/cli", "mkdir -p ~/.config/fish"): "sets up the reader's own shell",
-    ("docs/show", "rote stage demo"): "tests/ensemble runs it",
+    ("docs/show", "rote stage demo"): "tests/stage runs it",
     ("docs/show", "rote stage new"): "needs three terminals",
     ("docs/bridges", "export ROS_DOMAIN_ID"): "needs ROS 2",
     ("docs/bridges", "rote web --agents"): "needs a terminal; tests/bridge runs it",

@@ -12,11 +12,11 @@ from documented_client import DocumentedController
 from documented_robot import DocumentedRobot, Heard
 from rig import Rig, rig
 from rote import messages as m
-from rote.carrier.udp import host_and_port
 from rote.connection import connect
 from rote.errors import RefusedError
 from rote.messages import Phase
 from rote.robot.robot import Robot
+from rote.transport.udp.link import host_and_port
 
 NAME, STATED_MS = "my_wave", 3000
 SOFT = 1

@@ -21,19 +21,19 @@ import virtual
 from a1_rig import is_damping, pair
 from rig import rig
 from rote.connection import Options
-from rote.ensemble.stage import Stage
 from rote.messages import COMPENSATIONS
 from rote.model.a1 import A1 as A1_FAMILY
 from rote.model.a1 import A1_STAND_RAD
 from rote.model.g1 import G1_29
 from rote.motion.track import Track
-from rote.robot.a1.bot import Bot
-from rote.robot.a1.robot import A1
-from rote.robot.a1.safety import A1SafetyLimits, Safety
 from rote.robot.following import Following
+from rote.robot.quadruped.bot import Bot
+from rote.robot.quadruped.robot import A1
+from rote.robot.quadruped.safety import A1SafetyLimits, Safety
 from rote.robot.robot import Robot
 from rote.robot.streaming import TimedStart
 from rote.session.a1 import Level
+from rote.stage.stage import Stage
 from rote.wire.a1.motors import MotorCmds
 from rote.wire.a1.values import HighCmd, LowState
 

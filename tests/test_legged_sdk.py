@@ -11,10 +11,10 @@ import pytest
 
 from a1_rig import LoggedWorld, is_damping
 from a1_samples import SAMPLES
-from rote import legged_sdk as sdk
+from rote.compat import legged_sdk as sdk
 from rote.errors import BadRequestError, NoAnswerError, ProtectionError, RefusedError
-from rote.robot.a1.loop import LoopFunc
-from rote.sim.a1.simulator import A1Simulator
+from rote.robot.quadruped.loop import LoopFunc
+from rote.sim.quadruped.simulator import A1Simulator
 from rote.wire.a1 import codec as wire
 from rote.wire.a1 import values as a1_values
 from rote.wire.a1.values import Dialect
@@ -178,8 +178,8 @@ def test_motors_follow_until_send_is_no_longer_called(monkeypatch: pytest.Monkey
 
 def test_the_motors_of_a_robot_that_stands_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     with robot() as (world, simulator):
-        monkeypatch.setattr("rote.client.a1.client.LOW_PORT", simulator.ports.low)
-        monkeypatch.setattr("rote.client.a1.client.HIGH_PORT", simulator.ports.high)
+        monkeypatch.setattr("rote.transport.a1.client.LOW_PORT", simulator.ports.low)
+        monkeypatch.setattr("rote.transport.a1.client.HIGH_PORT", simulator.ports.high)
         with pytest.raises((BadRequestError, RefusedError), match="would sink"):
             sdk.UDP(sdk.LOWLEVEL, 0, "127.0.0.1")
         assert not any(isinstance(command, a1_values.LowCmd) for _, command in world.told)

@@ -7,7 +7,7 @@ import pytest
 import rote
 from rote.model.g1 import G1, Mode
 from rote.named_enum import NamedIntEnum
-from rote.robot.a1.commands import Gait, HighMode
+from rote.robot.quadruped.commands import Gait, HighMode
 
 
 def test_a_robot_balances_in_the_modes_it_walks_and_runs_in_and_in_no_unknown_one() -> None:

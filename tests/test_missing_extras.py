@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rote.distribution import NOT_FROM, how_to_get, install_line
+from rote.platform.distribution import NOT_FROM, how_to_get, install_line
 
 ROOT = Path(__file__).parents[1]
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[

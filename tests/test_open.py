@@ -11,13 +11,13 @@ from contextlib import nullcontext
 import pytest
 
 import rote
-from rote.client.teaching import TeachingClient
 from rote.errors import BadRequestError
 from rote.robot.g1 import G1
 from rote.robot.playing import Playing
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
+from rote.transport.udp.client import TeachingClient
 from rote.wire import teaching as frames
 from virtual import run
 

@@ -3,7 +3,7 @@
 import re
 
 from documentation import ROOT
-from rote.legged_sdk import FIELDS
+from rote.compat.legged_sdk import FIELDS
 from rote.wire.a1 import formats
 from rote.wire.a1.layout import Layout
 

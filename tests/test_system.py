@@ -14,12 +14,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from rote import system
 from rote.errors import BadRequestError
-from rote.host import check, realtime
-from rote.host.readable import on_readable
 from rote.motion.files import disk
 from rote.motion.files.library import Library, check_name
+from rote.platform import check, realtime, system
+from rote.platform.readable import on_readable
 
 
 def _locking(number: int, mode: int, count: int) -> None:

@@ -17,9 +17,9 @@ import pytest
 
 from rig import rig
 from rote import messages as m
+from rote.compat.teaching_controller import G1TeachingController
 from rote.errors import BadRequestError, RefusedError, UnsupportedError
 from rote.messages import Code
-from rote.teaching_controller import G1TeachingController
 from rote.wire import PacketBuilder
 from rote.wire.teaching import encode_reply
 
@@ -159,7 +159,7 @@ def test_an_interrupted_recording_leaves_the_arms_holding() -> None:
 def test_the_arms_hold_however_the_program_ends(sim: Sim, end: str) -> None:
     program = f"""
         import os, time
-        from rote.teaching_controller import G1TeachingController
+        from rote.compat.teaching_controller import G1TeachingController
         controller = G1TeachingController("127.0.0.1", {sim.port})
         controller.init_connection()
         controller.enter_teaching()

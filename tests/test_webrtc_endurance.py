@@ -19,12 +19,12 @@ import pytest
 
 from rig import rig
 from rote import connect
-from rote.carrier import Carrier
-from rote.client.channel_connection import ChannelWay
-from rote.client.services import ServicesClient
 from rote.errors import PeerLostError, StageTimeoutError
 from rote.session.rpc import RequestAsked, RpcSession
 from rote.session.teaching import Role
+from rote.transport.link import Carrier
+from rote.transport.services_client import ServicesClient
+from rote.transport.webrtc.connection import ChannelWay
 from webrtc_ends import Channel, census, on_channel, own_address, run
 
 # ---- over and over, and for long ----------------------------------------------------------------

@@ -7,10 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rig import DDS_HZ, Pipe, free_domain
-from rote.carrier import Carrier
-from rote.client.channel_connection import ChannelWay
-from rote.client.services import ServicesClient
-from rote.client.tap import Tap
 from rote.robot.g1 import G1
 from rote.robot.robot import Robot
 from rote.session.rpc import PATIENT_S, ChannelTiming
@@ -22,6 +18,10 @@ from rote.sim.server import Simulator
 from rote.sim.services import Services
 from rote.sim.store import Store
 from rote.sim.world import World
+from rote.transport.link import Carrier
+from rote.transport.services_client import ServicesClient
+from rote.transport.tap import Tap
+from rote.transport.webrtc.connection import ChannelWay
 from rote.trial.report import report_of
 from rote.trial.runner import FAULT, TrialResult, run_trial
 from rote.trial.steps import TrialLevel, TrialStep

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from typing import Any, TypeVar
 
-from rote.host import clock
+from rote.platform import clock
 
 T = TypeVar("T")
 

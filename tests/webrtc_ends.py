@@ -16,10 +16,10 @@ import pytest
 
 import virtual
 from rote import connect
-from rote.carrier import Carrier
-from rote.carrier.http import HttpRequest, HttpResponse, Server
-from rote.carrier.webrtc import RobotEnd
 from rote.errors import RoteError
+from rote.transport.link import Carrier
+from rote.transport.webrtc.http import HttpRequest, HttpResponse, Server
+from rote.transport.webrtc.stack import RobotEnd
 from rote.wire import channel, rpc, sdp
 from rote.wire import signalling as wire
 

@@ -16,7 +16,7 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 import virtual
-from rote.host import loop
+from rote.platform import loop
 
 
 class Without:

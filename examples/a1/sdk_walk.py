@@ -8,7 +8,7 @@ import sys
 import time
 
 from rote import LoopFunc
-from rote.legged_sdk import HIGHLEVEL, UDP, HighCmd, HighState
+from rote.compat.legged_sdk import HIGHLEVEL, UDP, HighCmd, HighState
 
 DT = 0.01
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rote import sync
     from rote.connection import connect, connect_a1, open  # noqa: A004 - it is called `rote.open`
-    from rote.ensemble.stage import stage
     from rote.errors import (
         BadRequestError,
         BusyError,
@@ -48,26 +47,27 @@ if TYPE_CHECKING:
     from rote.motion.files import load, save
     from rote.motion.files.library import Library, library
     from rote.motion.track import Track
-    from rote.robot.a1.bot import Bot
-    from rote.robot.a1.loop import LoopFunc
-    from rote.robot.a1.robot import A1
-    from rote.robot.a1.safety import Safety
     from rote.robot.api_values import Actions, PlayReport, Progress, StreamReport
     from rote.robot.g1 import G1
     from rote.robot.playing import Playing
+    from rote.robot.quadruped.bot import Bot
+    from rote.robot.quadruped.loop import LoopFunc
+    from rote.robot.quadruped.robot import A1
+    from rote.robot.quadruped.safety import Safety
     from rote.robot.robot import Robot
     from rote.robot.streaming import Streaming
     from rote.robot.take import Take
     from rote.sim.server import Simulator
     from rote.sim.store import Store
     from rote.sim.world import World
+    from rote.stage.stage import stage
     from rote.wire.a1.motors import MotorCmd, MotorCmds, MotorState
     from rote.wire.a1.values import HighCmd, HighState, Led, LowCmd, LowState, ScaledHighCmd
 
 __version__ = "0.2.0"
 
 _HOMES: dict[str, tuple[str, ...]] = {
-    "rote.ensemble.stage": ("stage",),
+    "rote.stage.stage": ("stage",),
     "rote.connection": ("connect", "connect_a1", "open"),
     "rote.errors": (
         "RoteError", "BadRequestError", "DecodeError", "ProtocolError", "LinkError",
@@ -83,14 +83,14 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "rote.motion.files": ("load", "save"),
     "rote.motion.files.library": ("Library", "library"),
     "rote.motion.track": ("Track",),
-    "rote.robot.a1.robot": ("A1",),
+    "rote.robot.quadruped.robot": ("A1",),
     "rote.findings": ("Finding", "Severity"),
     "rote.robot.api_values": ("Actions", "PlayReport", "Progress", "StreamReport"),
-    "rote.robot.a1.bot": ("Bot",),
+    "rote.robot.quadruped.bot": ("Bot",),
     "rote.robot.g1": ("G1",),
-    "rote.robot.a1.loop": ("LoopFunc",),
+    "rote.robot.quadruped.loop": ("LoopFunc",),
     "rote.robot.playing": ("Playing",),
-    "rote.robot.a1.safety": ("Safety",),
+    "rote.robot.quadruped.safety": ("Safety",),
     "rote.robot.streaming": ("Streaming",),
     "rote.robot.robot": ("Robot",),
     "rote.robot.take": ("Take",),

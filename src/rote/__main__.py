@@ -36,7 +36,7 @@ def _main() -> int:
     # rote multiplies no large matrices. numpy would start a thread for each core, which takes a
     # tenth of a second of processor time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from rote.console_text import prepare_streams  # noqa: PLC0415
+    from rote.platform.console_text import prepare_streams  # noqa: PLC0415
 
     prepare_streams()
     if sys.argv[1:2] == ["capture"]:
@@ -57,7 +57,7 @@ def _tell_namesake() -> None:
     """Say that another project of this name is installed in the same place; not where a program
     reads the output, which finds it by `rote doctor --json`.
     """
-    from rote.distribution import NAME, namesake  # noqa: PLC0415 - so that Ctrl-C is caught
+    from rote.platform.distribution import NAME, namesake  # noqa: PLC0415 - so that Ctrl-C is caught
 
     if "--json" in sys.argv or sys.stderr is None or not (other := namesake()):
         return

@@ -14,8 +14,8 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from rote.errors import RoteError
-from rote.host.loop import new_loop
-from rote.system import end_signals
+from rote.platform.loop import new_loop
+from rote.platform.system import end_signals
 
 _END_S = 10.0
 T = TypeVar("T")

@@ -13,13 +13,13 @@ from rote.findings import Finding
 from rote.messages import RobotState
 from rote.model.family import Build, Family
 from rote.motion.track import Track
-from rote.robot.a1 import motion as a1_motion
-from rote.robot.a1.commands import Gait
-from rote.robot.a1.control import State, Step
-from rote.robot.a1.loop import LoopStats
-from rote.robot.a1.robot import A1, A1Status
-from rote.robot.a1.safety import Safety
 from rote.robot.api_values import ModeReport, StreamReport
+from rote.robot.quadruped import motion as a1_motion
+from rote.robot.quadruped.commands import Gait
+from rote.robot.quadruped.control import State, Step
+from rote.robot.quadruped.loop import LoopStats
+from rote.robot.quadruped.robot import A1, A1Status
+from rote.robot.quadruped.safety import Safety
 from rote.robot.streaming import Offload, TimedStart, TrackCheck
 from rote.session.a1 import Level
 from rote.wire.a1.motors import MotorCmds

@@ -19,16 +19,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, TypeVar, Unpac
 from urllib.parse import parse_qs
 
 from rote import messages as m
-from rote.carrier import SCHEMES, Link, Receiver, carrier_of, open_link, split_url, take_build
-from rote.client.channel_connection import ChannelWay
-from rote.client.services import ServicesClient
-from rote.client.tap import Tap
-from rote.client.teaching import TeachingClient
-from rote.client.wires import EMBEDDED, EMBEDDED_A1, IN_PROCESS, wire_of
 from rote.errors import BadRequestError, LinkError, NotConfirmedError, RoteError
 from rote.model.family import Build
 from rote.model.registry import families, family_of, find_build
-from rote.paths import store_file
+from rote.platform.paths import store_file
 from rote.robot.api_values import Port
 from rote.robot.g1 import G1
 from rote.robot.message_robot import MessageRobot
@@ -38,10 +32,24 @@ from rote.session.teaching import TeachingTiming
 from rote.sim.server import Simulator
 from rote.sim.store import Store, named_store
 from rote.sim.world import World
+from rote.transport.link import (
+    SCHEMES,
+    Link,
+    Receiver,
+    carrier_of,
+    open_link,
+    split_url,
+    take_build,
+)
+from rote.transport.services_client import ServicesClient
+from rote.transport.tap import Tap
+from rote.transport.udp.client import TeachingClient
+from rote.transport.webrtc.connection import ChannelWay
+from rote.transport.wires import EMBEDDED, EMBEDDED_A1, IN_PROCESS, wire_of
 
 if TYPE_CHECKING:
-    from rote.robot.a1.robot import A1
-    from rote.robot.a1.safety import Safety
+    from rote.robot.quadruped.robot import A1
+    from rote.robot.quadruped.safety import Safety
 
 
 _STATE_S = 1.0
@@ -201,8 +209,8 @@ async def _opened_a1(
     tap: Tap | None = None,
 ) -> "A1":
     """Connect to an A1; the stack closes what was opened for it."""
-    from rote.client.a1.client import open_client  # noqa: PLC0415
-    from rote.robot.a1.robot import A1  # noqa: PLC0415 - not needed for a G1
+    from rote.robot.quadruped.robot import A1  # noqa: PLC0415 - not needed for a G1
+    from rote.transport.a1.client import open_client  # noqa: PLC0415
 
     check_timeout(timeout)
     if wire_of(url).scheme == "sim":
@@ -214,7 +222,7 @@ async def _opened_a1(
 
 async def _embedded_a1(url: str, stack: AsyncExitStack) -> str:
     """Start the simulated A1 that a URL names; return where it listens."""
-    from rote.sim.a1.embedded import embedded_a1  # noqa: PLC0415
+    from rote.sim.quadruped.embedded import embedded_a1  # noqa: PLC0415
 
     if not wire_of(url).has_levels:
         raise BadRequestError(f"{url!r} is not an A1", f"Use {EMBEDDED_A1}.")
@@ -325,7 +333,7 @@ def _robot(port: Port, stack: AsyncExitStack, tap: Tap | None) -> MessageRobot:
 async def _open_a1(wish: _ConnectOptions, stack: AsyncExitStack) -> "A1":
     url = wish.url
     if wish.ability is not None:
-        from rote.robot.a1 import approach  # noqa: PLC0415 - not needed for a G1
+        from rote.robot.quadruped import approach  # noqa: PLC0415 - not needed for a G1
 
         url = approach.for_ability(url, wish.ability)
         if approach.is_low(url):
@@ -355,7 +363,7 @@ async def _open_webrtc(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
 
 async def _open_dds(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
     target = carrier_of(wish.url).read_url(split_url(wish.url))
-    from rote.client.dds import DdsClient  # noqa: PLC0415 - needs the carrier's library
+    from rote.transport.dds.client import DdsClient  # noqa: PLC0415 - needs the carrier's library
 
     timing = rpc.ChannelTiming(connect_s=wish.timeout, answer_s=rpc.PATIENT_S)
     client = DdsClient(
@@ -425,7 +433,7 @@ async def _open_sim(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
 async def _open_embedded_a1(wish: _ConnectOptions, stack: AsyncExitStack) -> "A1":
     if wish.world is not None:
         raise BadRequestError("a world of your own goes with robots that keep actions only")
-    from rote.robot.a1.robot import MOTORS  # noqa: PLC0415 - not needed for a G1
+    from rote.robot.quadruped.robot import MOTORS  # noqa: PLC0415 - not needed for a G1
 
     url = wish.url
     if wish.ability in MOTORS and "level=" not in url:
@@ -454,7 +462,7 @@ def check_reachable(url: str) -> None:
     elif wire_of(url).scheme in SCHEMES:
         carrier_of(url).read_url(split_url(url))
     else:
-        from rote.client.a1.client import read_url  # noqa: PLC0415 - not needed for a G1
+        from rote.transport.a1.client import read_url  # noqa: PLC0415 - not needed for a G1
 
         read_url(url)
 
@@ -485,7 +493,7 @@ async def stop(
     refuses.
     """
     if wire_of(url).scheme == "a1":
-        from rote.robot.a1 import approach  # noqa: PLC0415 - not needed for a G1
+        from rote.robot.quadruped import approach  # noqa: PLC0415 - not needed for a G1
 
         return StopResult(*await approach.stop(url, timeout=check_timeout(timeout)))
     async with connect(url, timeout=timeout, key=key, keylog=keylog, reconnect=False) as robot:

@@ -38,7 +38,7 @@ Wrong types raise TypeError, as everywhere else in Python.
 
 from typing import ClassVar
 
-from rote.distribution import how_to_get
+from rote.platform.distribution import how_to_get
 from rote.text import Act, Text, seconds
 
 __all__ = [

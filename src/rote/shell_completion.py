@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rote.paths import store_file, takes_folder
+from rote.platform.paths import store_file, takes_folder
 
 SHELLS = ("bash", "zsh", "fish")
 ASKED, LINE = "_ROTE_COMPLETE", "_ROTE_LINE"

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from rote.blocking import Blocking, BlockingConnection, LoopThread
 from rote.blocking_robots import BlockingG1, BlockingRobot
-from rote.client.wires import EMBEDDED
 from rote.connection import Options
 from rote.connection import connect as _connect
 from rote.robot.robot import Robot
+from rote.transport.wires import EMBEDDED
 
 if TYPE_CHECKING:
     from rote.blocking_a1 import BlockingA1

@@ -80,7 +80,7 @@ IN_PYTHON: Mapping[Act, str] = {
     Act.SIMULATE: "rote.connect('sim://g1')",
     Act.SIMULATE_WEBRTC: "rote.connect('sim://g1')",
     Act.SIMULATE_DDS: "rote.connect('sim://g1')",
-    Act.SIMULATE_A1: "rote.sim.a1.simulator",
+    Act.SIMULATE_A1: "rote.sim.quadruped.simulator",
     Act.OTHER_STORE: "rote.connect('sim://g1?store=FILE')",
     Act.PLAY_TRACK: "robot.play_track(track)",
     Act.FORCE: "force=True",

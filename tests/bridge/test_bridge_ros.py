@@ -31,10 +31,10 @@ pytest.importorskip("cyclonedds", reason="CycloneDDS has no package for this Pyt
 rosless = pytest.importorskip("rosless", reason="rosless has no package for this system")
 
 from rote.bridge.ros2 import RosBridge, RosResult, check_domain  # noqa: E402
-from rote.carrier import dds_ros_types as kinds  # noqa: E402
-from rote.carrier.dds import Bus, DdsTarget  # noqa: E402
-from rote.carrier.dds_types import forbidden_kinds  # noqa: E402
 from rote.motion.files.library import Library  # noqa: E402
+from rote.transport.dds import ros_types as kinds  # noqa: E402
+from rote.transport.dds.participant import Bus, DdsTarget  # noqa: E402
+from rote.transport.dds.types import forbidden_kinds  # noqa: E402
 
 DRIVER = Path(__file__).with_name("ros_driver.py")
 ELBOW = "left_elbow_joint"

@@ -15,14 +15,14 @@ from rote.cli import main
 from rote.errors import UnsafeMotionError
 from rote.motion.files import load
 from rote.motion.track import Track
-from rote.robot.a1.motion import check_track
-from rote.robot.a1.safety import Safety
+from rote.robot.quadruped.motion import check_track
+from rote.robot.quadruped.safety import Safety
 
 PROTECTION = 7
 ROBOT = """
 import asyncio, contextlib, json, os, sys
 from rote.session.a1 import Dialect, Level
-from rote.sim.a1.simulator import A1Simulator, A1World
+from rote.sim.quadruped.simulator import A1Simulator, A1World
 async def main():
     world, hung = A1World(dialect=Dialect.GO1), A1World(start="hung")
     usual = A1Simulator(hung, sys.argv[1], high_port=8082, low_port=8007)

@@ -13,10 +13,10 @@ from rote.connection import connect, connect_a1
 from rote.errors import BadRequestError, NoAnswerError, TimeLimitError
 from rote.findings import Severity
 from rote.robot import doctor
-from rote.robot.a1 import approach
-from rote.robot.a1.robot import A1
+from rote.robot.quadruped import approach
+from rote.robot.quadruped.robot import A1
 from rote.session.a1 import Level
-from rote.sim.a1.simulator import A1Simulator
+from rote.sim.quadruped.simulator import A1Simulator
 from rote.wire.a1.values import Dialect, HighCmd, LowCmd
 
 LOW, HIGH = "a1://127.0.0.1?level=low&sender=loop", "a1://127.0.0.1?sender=loop"
@@ -29,9 +29,9 @@ async def usual(
     """A robot on the ports where one is sought."""
     world = LoggedWorld(start=start, dialect=dialect)
     async with A1Simulator(world) as simulator:
-        monkeypatch.setattr("rote.client.a1.client.LOW_PORT", simulator.ports.low)
-        monkeypatch.setattr("rote.client.a1.client.HIGH_PORT", simulator.ports.high)
-        monkeypatch.setattr("rote.client.a1.client.OLD_HIGH_PORT", simulator.ports.high)
+        monkeypatch.setattr("rote.transport.a1.client.LOW_PORT", simulator.ports.low)
+        monkeypatch.setattr("rote.transport.a1.client.HIGH_PORT", simulator.ports.high)
+        monkeypatch.setattr("rote.transport.a1.client.OLD_HIGH_PORT", simulator.ports.high)
         yield world
 
 
@@ -79,8 +79,8 @@ def test_where_nobody_tells_whether_it_stands_a_look_is_refused(
 ) -> None:
     async def main() -> None:
         async with usual(monkeypatch, "hung") as world:
-            monkeypatch.setattr("rote.client.a1.client.HIGH_PORT", 9)
-            monkeypatch.setattr("rote.client.a1.client.OLD_HIGH_PORT", 9)
+            monkeypatch.setattr("rote.transport.a1.client.HIGH_PORT", 9)
+            monkeypatch.setattr("rote.transport.a1.client.OLD_HIGH_PORT", 9)
             with pytest.raises(BadRequestError, match="is not known"):
                 async with motors(only_to_look=True):
                     raise AssertionError

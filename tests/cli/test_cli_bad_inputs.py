@@ -14,7 +14,7 @@ from rote.model.g1 import G1_29
 from rote.motion.files import load
 from rote.motion.files.library import Library
 from rote.motion.track import Track
-from rote.paths import data_folder, served_store_file, store_file, takes_folder
+from rote.platform.paths import data_folder, served_store_file, store_file, takes_folder
 from rote.sim.presets import performed
 from rote.sim.store import Store
 

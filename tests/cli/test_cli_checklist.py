@@ -47,7 +47,7 @@ def test_a_robot_that_does_not_stand_fails_from_teaching_on_and_says_why() -> No
 def test_the_command_prints_the_list_for_scripts_and_ends_by_its_result(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rote.host.loop.new_loop", virtual.VirtualLoop)
+    monkeypatch.setattr("rote.platform.loop.new_loop", virtual.VirtualLoop)
     code = main(["demo", "--checklist", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert code == (0 if found["passed"] else 1)

@@ -19,7 +19,7 @@ import pytest
 from documentation import ROOT, blocks
 from rote import shell_completion
 from rote.cli import main
-from rote.paths import store_file, takes_folder
+from rote.platform.paths import store_file, takes_folder
 from rote.shell_completion import FILES, SCRIPTS, SHELLS, offers, split_line
 from rote.sim.factory_actions import add_factory_actions
 from rote.sim.store import Store

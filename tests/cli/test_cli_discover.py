@@ -15,8 +15,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from rote.carrier.discovery import InterfaceAddress, interfaces, open_responder
 from rote.cli import main
+from rote.transport.discovery import InterfaceAddress, interfaces, open_responder
 from rote.wire.discovery import REPLY_PORT, groups
 
 pytestmark = pytest.mark.skipif(not interfaces(), reason="no network here, not even loopback")

@@ -9,12 +9,12 @@ import pytest
 import virtual
 from rig import free_domain, rig
 from rote.cli import main
-from rote.distribution import how_to_get
 from rote.errors import LinkError
 from rote.findings import Severity
-from rote.host import check as surroundings
-from rote.host.check import Interface
 from rote.model.g1 import Mode
+from rote.platform import check as surroundings
+from rote.platform.check import Interface
+from rote.platform.distribution import how_to_get
 from rote.robot import doctor
 
 

@@ -12,7 +12,7 @@ from rote.model.g1 import G1_29
 from rote.motion.files.exchange import EXCHANGE
 from rote.motion.files.library import Library
 from rote.motion.track import Track
-from rote.paths import takes_folder
+from rote.platform.paths import takes_folder
 
 
 def ask(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:

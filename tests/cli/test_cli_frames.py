@@ -11,7 +11,7 @@ import pytest
 
 from rote.cli import main
 from rote.messages import Keyframe
-from rote.paths import store_file
+from rote.platform.paths import store_file
 from rote.sim.store import Store, StoredAction
 
 TIP = "there is space around it, and somebody has the remote in hand"

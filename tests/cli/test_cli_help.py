@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rote.cli import commands, main
-from rote.console_text import json_text
+from rote.platform.console_text import json_text
 
 CUT_OFF = re.compile(r"\w\.\.\.$", re.MULTILINE)
 PYTHON_TYPE = re.compile(r"<[\w\[\]|, ]+>|\b(TEXT|INTEGER|FLOAT|PATH)\b")

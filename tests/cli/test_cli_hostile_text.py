@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.cli import main
-from rote.console_text import one_line, without_controls
 from rote.messages import Keyframe
 from rote.model.g1 import G1_29
 from rote.motion.files import save
 from rote.motion.files.library import Library
 from rote.motion.files.mcap_file import save_mcap
 from rote.motion.track import Mark, Origin, Track
-from rote.paths import store_file, takes_folder
+from rote.platform.console_text import one_line, without_controls
+from rote.platform.paths import store_file, takes_folder
 from rote.sim.presets import performed
 from rote.sim.store import Store, StoredAction
 

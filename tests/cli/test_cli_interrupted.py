@@ -14,7 +14,7 @@ import pytest
 
 from rote.cli import main
 from rote.cli.options import run
-from rote.paths import data_folder, store_file
+from rote.platform.paths import data_folder, store_file
 from rote.sim.presets import performed
 from rote.sim.store import Store
 

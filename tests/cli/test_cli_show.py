@@ -9,7 +9,7 @@ from rich.console import Console
 from rote.cli import main, output
 from rote.findings import Finding, FindingKind, Severity
 from rote.messages import Keyframe
-from rote.paths import store_file
+from rote.platform.paths import store_file
 from rote.robot.api_values import Actions, Preset, TaughtAction
 from rote.sim.store import Store, StoredAction
 

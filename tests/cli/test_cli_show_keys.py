@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from rote.cli.show import _Keys
-from rote.ensemble.stage import Stage
+from rote.stage.stage import Stage
 
 
 class _Pressed:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rote.cli import main
-from rote.ensemble.report import SectionReport, ShowReport
+from rote.stage.report import SectionReport, ShowReport
 from rote.wire.stage import StartReport
 
 STARTED = StartReport(

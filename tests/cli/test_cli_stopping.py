@@ -17,7 +17,6 @@ import virtual
 from a1_rig import pair
 from rig import free_domain, rig
 from rote import messages as m
-from rote.carrier.impair import Impairment
 from rote.cli import main
 from rote.cli.options import failed_stop, run, stopping_softly
 from rote.connection import _next_state, connect, stop
@@ -27,6 +26,7 @@ from rote.robot.robot import Robot
 from rote.sim.server import Simulator
 from rote.sim.store import Store, StoredAction
 from rote.sim.world import World
+from rote.transport.impair import Impairment
 
 WAVE = StoredAction(
     name="wave",

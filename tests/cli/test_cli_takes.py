@@ -13,7 +13,7 @@ from rote.model.g1 import G1_29
 from rote.motion.files import load
 from rote.motion.files.library import Library
 from rote.motion.track import Track
-from rote.paths import takes_folder
+from rote.platform.paths import takes_folder
 from rote.robot.take import Take
 from rote.sim.presets import performed
 

@@ -20,7 +20,7 @@ import pytest
 
 from interop.processes import LAUNCH, PEERS
 from rote.connection import connect_a1
-from rote.robot.a1.robot import A1
+from rote.robot.quadruped.robot import A1
 from rote.session.a1 import Level
 from rote.wire.a1 import codec as wire
 from rote.wire.a1.codec import Seal

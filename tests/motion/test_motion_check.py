@@ -34,8 +34,8 @@ from rote.motion.edit import to_build
 from rote.motion.kinematics import kinematics_of
 from rote.motion.leaning import leaning
 from rote.motion.track import Array, Track
-from rote.robot.a1.motion import check_track
-from rote.robot.a1.safety import Safety
+from rote.robot.quadruped.motion import check_track
+from rote.robot.quadruped.safety import Safety
 from rote.sim.hands import SCRIPTS, ScriptedHand
 
 INDEX = {joint.name: joint.index for joint in G1_JOINTS}

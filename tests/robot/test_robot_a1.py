@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import virtual
 from a1_hand import Hand
 from a1_rig import LoggedWorld, is_damping, pair
-from rote.client.a1 import client as a1_client
 from rote.connection import connect, connect_a1
 from rote.errors import (
     BadRequestError,
@@ -35,14 +34,15 @@ from rote.model.a1 import A1_BUILD, A1_JOINTS, KD_NM_S_RAD
 from rote.motion.files.library import Library
 from rote.motion.record import Recorder
 from rote.motion.track import Track
-from rote.robot.a1 import commands as a1_words
-from rote.robot.a1 import motion as a1_motion
-from rote.robot.a1.commands import Gait
-from rote.robot.a1.robot import A1, mode_words
-from rote.robot.a1.safety import A1SafetyLimits, Safety
+from rote.robot.quadruped import commands as a1_words
+from rote.robot.quadruped import motion as a1_motion
+from rote.robot.quadruped.commands import Gait
+from rote.robot.quadruped.robot import A1, mode_words
+from rote.robot.quadruped.safety import A1SafetyLimits, Safety
 from rote.session.a1 import Level
-from rote.sim.a1.hands import A1Hand
-from rote.sim.a1.simulator import A1Simulator
+from rote.sim.quadruped.hands import A1Hand
+from rote.sim.quadruped.simulator import A1Simulator
+from rote.transport.a1 import client as a1_client
 from rote.wire.a1.codec import decode
 from rote.wire.a1.motors import LEG_MOTORS, MotorCmd, MotorCmds, MotorState, MotorStates
 from rote.wire.a1.values import (
@@ -134,7 +134,7 @@ def test_it_walks_stands_lies_and_gets_up() -> None:
 
 
 def test_a_robot_that_cannot_get_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rote.robot.a1.robot._GET_UP_S", 0.3)
+    monkeypatch.setattr("rote.robot.quadruped.robot._GET_UP_S", 0.3)
 
     async def main() -> None:
         async with pair(start="lie") as (world, _, robot):

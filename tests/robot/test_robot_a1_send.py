@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import virtual
 from a1_rig import is_damping, pair
 from rote.errors import BadRequestError, ProtectionError, UnsupportedError
-from rote.robot.a1.command_check import Seen, check_high, check_low
-from rote.robot.a1.safety import A1SafetyLimits, Safety
+from rote.robot.quadruped.command_check import Seen, check_high, check_low
+from rote.robot.quadruped.safety import A1SafetyLimits, Safety
 from rote.session.a1 import Level
 from rote.wire.a1.codec import decode, encode
 from rote.wire.a1.motors import MotorCmd, MotorCmds, MotorState, MotorStates

@@ -14,7 +14,7 @@ from rote.errors import (
     TimeLimitError,
     UnsupportedError,
 )
-from rote.robot.a1.bot import Bot
+from rote.robot.quadruped.bot import Bot
 from rote.session.a1 import Level
 from rote.wire.a1.values import Dialect, HighCmd, HighState, ScaledHighCmd
 

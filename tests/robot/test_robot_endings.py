@@ -13,9 +13,6 @@ import rote
 import virtual
 from rig import Pipe, Rig, rig
 from rote import messages as m
-from rote.carrier import Link, Receiver
-from rote.carrier.impair import Impairment
-from rote.client.teaching import TeachingClient
 from rote.connection import connect
 from rote.errors import (
     BadRequestError,
@@ -37,6 +34,9 @@ from rote.robot.teaching import Teaching
 from rote.sim import world as sim_world
 from rote.sim.fsm import ArmActivity
 from rote.sim.quirks import Quirk, Quirks
+from rote.transport.impair import Impairment
+from rote.transport.link import Link, Receiver
+from rote.transport.udp.client import TeachingClient
 from rote.wire import teaching as frames
 from rote.wire.rpc import ArmApi
 

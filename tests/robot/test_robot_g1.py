@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 import virtual
 from rig import Pipe
-from rote.carrier import Carrier
-from rote.client.channel_connection import ChannelWay
-from rote.client.services import ServicesClient
 from rote.robot.g1 import G1
 from rote.sim.server import Simulator
 from rote.sim.services import Services
 from rote.sim.store import Store
 from rote.sim.world import World
+from rote.transport.link import Carrier
+from rote.transport.services_client import ServicesClient
+from rote.transport.webrtc.connection import ChannelWay
 
 
 class Stateless(Pipe):

@@ -13,9 +13,6 @@ pytest.importorskip("cyclonedds")
 
 import virtual
 from rig import DDS_HZ, free_domain, rig
-from rote.carrier import dds_types
-from rote.carrier.dds import Bus, DdsTarget
-from rote.carrier.impair import Impairment
 from rote.connection import connect
 from rote.errors import (
     BadRequestError,
@@ -36,6 +33,9 @@ from rote.sim.dds import DdsDoor
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
+from rote.transport.dds import types as dds_types
+from rote.transport.dds.participant import Bus, DdsTarget
+from rote.transport.impair import Impairment
 from rote.wire import dds_hands
 
 FINGERS = (*DEX3_LEFT.names, *DEX3_RIGHT.names)

@@ -10,7 +10,7 @@ from rig import rig
 from rote.errors import ImportedMotionError
 from rote.motion.files.agreed_origins import agree, agreed
 from rote.motion.track import Origin, Track
-from rote.paths import agreed_file
+from rote.platform.paths import agreed_file
 
 STRANGER = Origin("gmr", "dance.pkl", "CC BY 4.0", "", "abc")
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import virtual
 from rote.errors import BadRequestError, TimeLimitError
-from rote.host import realtime
-from rote.robot.a1.loop import Beats, LoopFunc
+from rote.platform import realtime
+from rote.robot.quadruped.loop import Beats, LoopFunc
 
 PERIOD_S = 0.002
 

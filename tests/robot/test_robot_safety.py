@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, ProtectionError
-from rote.robot.a1.safety import A1SafetyLimits, Safety
+from rote.robot.quadruped.safety import A1SafetyLimits, Safety
 from rote.wire.a1.motors import (
     POSITION_OFF_RAD,
     VELOCITY_OFF_RAD_S,

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import virtual
 from rig import Body, rig
-from rote.client.client_base import FromAnywhere
 from rote.errors import BadRequestError, UnsafeMotionError, WarnedMotionError
 from rote.findings import Finding, FindingKind, Severity
 from rote.messages import RobotState, StreamPose
@@ -36,6 +35,7 @@ from rote.robot.streaming import (
     taught_of,
     with_hands,
 )
+from rote.transport.base_client import FromAnywhere
 
 TAUGHT = [G1_JOINTS[index] for index in TAUGHT_JOINTS]
 NAMES = tuple(joint.name for joint in TAUGHT)

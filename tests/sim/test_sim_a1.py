@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from a1_rig import LoggedWorld, is_damping
-from rote.carrier import Link, open_link
-from rote.carrier.impair import Impairment
 from rote.errors import LinkError, LocalProtocolError
 from rote.model.a1 import A1_STAND_RAD
 from rote.session.a1 import A1Reported, A1Session, A1Timing, Jumped, Learned, Level
 from rote.session.events import PeerLost
 from rote.session.teaching import Role
-from rote.sim.a1.faults import parse_a1_fault
-from rote.sim.a1.simulator import MAX_CLIENTS, SPARE_CLIENTS, A1Simulator
-from rote.sim.a1.world import A1World
+from rote.sim.quadruped.faults import parse_a1_fault
+from rote.sim.quadruped.simulator import MAX_CLIENTS, SPARE_CLIENTS, A1Simulator
+from rote.sim.quadruped.world import A1World
+from rote.transport.impair import Impairment
+from rote.transport.link import Link, open_link
 from rote.wire.a1 import codec as wire
 from rote.wire.a1 import values as a1_values
 from rote.wire.a1.motors import BRAKE, MotorCmds

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from rote.model.a1 import A1_JOINTS, A1_STAND_RAD, FOOT_M
 from rote.motion.track import Array
-from rote.sim.a1.body import LIMP, STEP_S, Drive, QuadrupedBody
-from rote.sim.a1.legs import (
+from rote.sim.quadruped.body import LIMP, STEP_S, Drive, QuadrupedBody
+from rote.sim.quadruped.legs import (
     A1_BUILD,
     GO1_BUILD,
     GRAVITY_M_S2,

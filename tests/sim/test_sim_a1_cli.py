@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rote.carrier.impair import Impairment
 from rote.cli import main
 from rote.cli.a1.simulate import A1Wish, _ports, _robot, simulate_a1
-from rote.sim.a1.walker import Posture
+from rote.sim.quadruped.walker import Posture
+from rote.transport.impair import Impairment
 from rote.wire.a1 import codec as wire
 from rote.wire.a1.values import Dialect, HighCmd, HighState
 from virtual import run

@@ -12,10 +12,10 @@ from rote.errors import BadRequestError
 from rote.model.a1 import A1_STAND_RAD
 from rote.motion.track import Array
 from rote.session.a1 import Level, neutral
-from rote.sim.a1.faults import parse_a1_fault, spoiled
-from rote.sim.a1.hands import SCRIPTS, A1Hand, parse_hand
-from rote.sim.a1.walker import HEIGHT_M, Posture, wish_of
-from rote.sim.a1.world import OVERHEATED, A1World
+from rote.sim.quadruped.faults import parse_a1_fault, spoiled
+from rote.sim.quadruped.hands import SCRIPTS, A1Hand, parse_hand
+from rote.sim.quadruped.walker import HEIGHT_M, Posture, wish_of
+from rote.sim.quadruped.world import OVERHEATED, A1World
 from rote.wire.a1 import codec as wire
 from rote.wire.a1 import values as a1_values
 from rote.wire.a1.motors import BRAKE, MotorCmds

@@ -13,9 +13,6 @@ pytest.importorskip("cyclonedds")
 import virtual
 from rig import free_domain
 from rote import messages as m
-from rote.carrier import dds_types as types
-from rote.carrier.dds import Bus, DdsTarget
-from rote.carrier.impair import Impairment
 from rote.messages import Phase
 from rote.model.family import Build
 from rote.model.g1 import G1_23, G1_27, G1_29, G1_ARMS, G1_REST_RAD, Mode
@@ -25,6 +22,9 @@ from rote.sim.quirks import quirks_named
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
+from rote.transport.dds import types
+from rote.transport.dds.participant import Bus, DdsTarget
+from rote.transport.impair import Impairment
 from rote.wire import cdr, dds_lowlevel, rpc
 
 REST = tuple(G1_29.rest[name] for name in G1_29.streamed)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from rote.carrier.impair import Impairment
 from rote.errors import BadRequestError
 from rote.sim.network_options import describe, seconds
+from rote.transport.impair import Impairment
 
 
 @pytest.mark.parametrize(

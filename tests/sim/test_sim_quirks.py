@@ -15,7 +15,6 @@ import quirks as page
 import virtual
 from rig import rig
 from rote import messages as m
-from rote.carrier import webrtc
 from rote.cli import main
 from rote.errors import BadRequestError
 from rote.messages import Phase, RobotState
@@ -44,6 +43,7 @@ from rote.sim.server import Simulator
 from rote.sim.services import Services
 from rote.sim.store import Store
 from rote.sim.world import World
+from rote.transport.webrtc import stack as webrtc
 from rote.wire import channel, rpc, teaching
 from rote.wire.lowstate import LOWSTATE_TOPIC, SPORT_TOPIC
 from rote.wire.teaching_state import decode_state

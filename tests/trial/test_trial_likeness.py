@@ -8,10 +8,10 @@ import pytest
 import virtual
 from rote.errors import BadRequestError
 from rote.session.a1 import Level
-from rote.sim.a1.simulator import A1Simulator
-from rote.sim.a1.world import A1World
 from rote.sim.behaviour import drawn
 from rote.sim.likeness import likeness_of
+from rote.sim.quadruped.simulator import A1Simulator
+from rote.sim.quadruped.world import A1World
 from rote.sim.quirks import QUIRKS
 from rote.sim.store import Store
 from rote.sim.world import World

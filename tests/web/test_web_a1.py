@@ -18,7 +18,7 @@ from rote.model.g1 import G1_29
 from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.session.a1 import Level
-from rote.sim.a1.simulator import HIGH_PORT, LOW_PORT, A1Simulator
+from rote.sim.quadruped.simulator import HIGH_PORT, LOW_PORT, A1Simulator
 from rote.web.connection_keeper import check_url
 from rote.web.hub import Hub, Start
 from rote.wire.a1.values import Command, Dialect, LowCmd

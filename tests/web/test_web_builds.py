@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import rote
-from rote.client.wires import WIRES
 from rote.model.registry import build_named, families, names
+from rote.transport.wires import WIRES
 from rote.web.drawing import drawing
 from virtual import run
 from web.pendant import one_browser

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rote.host import clock
+from rote.platform import clock
 from rote.web.clients import SILENCE_S
 from rote.web.freshness import MAX_AGE_S, SETTLE_S
 from virtual import hang, run

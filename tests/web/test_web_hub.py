@@ -12,9 +12,6 @@ from starlette.websockets import WebSocket
 
 from rig import rig
 from robot.test_robot_imported import waving
-from rote.ensemble.conductor import StopAnswer
-from rote.ensemble.keys import StageKeys
-from rote.ensemble.stage import TRY_STAGE
 from rote.errors import (
     BadRequestError,
     ImportedMotionError,
@@ -26,6 +23,9 @@ from rote.messages import Phase
 from rote.motion.files.agreed_origins import agreed
 from rote.motion.files.library import Library
 from rote.motion.track import Origin
+from rote.stage.conductor import StopAnswer
+from rote.stage.keys import StageKeys
+from rote.stage.stage import TRY_STAGE
 from rote.web import schemas as s
 from rote.web.hub import Hub, Start, _describe_stage_stop
 from rote.web.live import live

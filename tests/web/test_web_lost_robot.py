@@ -9,10 +9,10 @@ import pytest
 
 from rig import Rig, rig
 from rote import messages as m
-from rote.carrier.impair import Impairment
 from rote.errors import RefusedError
 from rote.messages import Phase
 from rote.robot.message_robot import MessageRobot
+from rote.transport.impair import Impairment
 from rote.web.activity import STOP_ANSWER_S
 from virtual import run
 from web.pendant import Browser, one_browser

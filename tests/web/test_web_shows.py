@@ -21,13 +21,13 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from rote.carrier.zenoh_bus import StageBus
-from rote.ensemble.demo import demo_take
-from rote.ensemble.keys import StageKeys
-from rote.ensemble.stage import TRY_STAGE, read_show
-from rote.ensemble.watcher import StageWatcher
 from rote.motion.files.library import Library
-from rote.show.check import check_show
+from rote.stage.demo import demo_take
+from rote.stage.keys import StageKeys
+from rote.stage.show.check import check_show
+from rote.stage.stage import TRY_STAGE, read_show
+from rote.stage.watcher import StageWatcher
+from rote.transport.zenoh.bus import StageBus
 from rote.web import show_work
 from virtual import run
 from web.pendant import Browser, one_browser

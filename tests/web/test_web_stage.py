@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from ensemble.test_ensemble_report import break_stop, read
 from rote.messages import Phase
 from rote.web.hub import Hub
 from rote.web.show_schemas import StageGo
 from rote.web.stage_service import PendantStage
+from stage.test_stage_report import break_stop, read
 from stage_memory import memory_stage
 from virtual import run
 from web.test_web_hub import hub_with

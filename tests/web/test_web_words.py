@@ -24,7 +24,7 @@ BEFORE_THE_PAGE = {"web/serve.py", "web/certificate.py", "web/app.py", "robot/do
 """What is said there is said by a command, or where there is no page; how to install is no command
 of rote.
 """
-ITS_OWN_COMMANDS = {"ensemble/demo.py"}
+ITS_OWN_COMMANDS = {"stage/demo.py"}
 """It starts processes of rote, and tells nobody how."""
 
 

@@ -10,8 +10,6 @@ from contextlib import suppress
 from typing import Any
 
 from rote.blocking import LoopThread
-from rote.carrier import split_url, take_build
-from rote.client.wires import unsupported, wire_of, wires_with
 from rote.connection import open as open_robot
 from rote.errors import (
     BadRequestError,
@@ -27,6 +25,8 @@ from rote.model.family import MAX_MOTION_S, MOVED_RAD, Build
 from rote.motion.files.exchange.lerobot_names import driver_name, joint_named
 from rote.robot.following import Following
 from rote.robot.message_robot import MessageRobot
+from rote.transport.link import split_url, take_build
+from rote.transport.wires import unsupported, wire_of, wires_with
 
 _STATE_S = 10.0
 _END_S = 60.0

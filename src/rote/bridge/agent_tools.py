@@ -14,7 +14,6 @@ import numpy as np
 
 from rote.bridge.pendant_client import PendantClient
 from rote.bridge.tickets import TICKET_S, motion_digest
-from rote.client.wires import EMBEDDED, wire_of
 from rote.connection import connect
 from rote.errors import BadRequestError, NotApprovedError
 from rote.findings import Finding
@@ -27,6 +26,7 @@ from rote.motion.track import Track
 from rote.motion.track_build import build_of, family_of
 from rote.robot.robot import Robot
 from rote.robot.streaming import checked
+from rote.transport.wires import EMBEDDED, wire_of
 
 _POLL_S = 0.5
 _MAX_TAKES = 200

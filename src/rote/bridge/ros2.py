@@ -22,11 +22,6 @@ from rote.bridge.description import urdf
 from rote.bridge.ros_names import service, topic
 from rote.bridge.telemetry import StateClock, diagnostics_of
 from rote.bridge.trajectories import track_of
-from rote.carrier import dds_ros_types as kinds
-from rote.carrier import split_url
-from rote.carrier.dds import Bus, DdsTarget, read_url
-from rote.carrier.dds_types import TEXT
-from rote.client.wires import wire_of
 from rote.errors import BadRequestError, DecodeError, LinkError, RefusedError, RoteError
 from rote.findings import Finding
 from rote.messages import Code, RobotState, explain
@@ -35,6 +30,11 @@ from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.robot.playing import Playing
 from rote.robot.robot import Robot
+from rote.transport.dds import ros_types as kinds
+from rote.transport.dds.participant import Bus, DdsTarget, read_url
+from rote.transport.dds.types import TEXT
+from rote.transport.link import split_url
+from rote.transport.wires import wire_of
 
 COMMAND_S = 5.0
 """So long after its last request a node still commands."""

@@ -17,8 +17,8 @@ from rote.cli import logs
 from rote.cli.options import HELP, failed_stop
 from rote.cli.tree import SETTINGS, tree
 from rote.cli.wording import worded
-from rote.console_text import json_text, one_line, prepare_streams
 from rote.errors import RoteError, StageError
+from rote.platform.console_text import json_text, one_line, prepare_streams
 
 EXIT_INTERRUPTED = 130
 

@@ -156,7 +156,7 @@ def read_and_show(arguments: Sequence[str]) -> None:
     if wanted.csv and wanted.json:
         raise BadRequestError("--csv and --json exclude each other", "Leave out one.")
     if wanted.html is not None:
-        from rote.atomic_file import check_new
+        from rote.platform.atomic_file import check_new
 
         check_new(wanted.html, wanted.overwrite)
     _give(read(wanted.file, wanted.keylog, stream=wanted.stream), wanted)
@@ -194,8 +194,8 @@ def _text(keylog: Path | None) -> str | None:
 
 def _give(found: "Report", wanted: argparse.Namespace) -> None:
     if wanted.html is not None:
-        from rote.atomic_file import appearing
         from rote.capture.report.html import page
+        from rote.platform.atomic_file import appearing
 
         with appearing(wanted.html) as file:
             file.write(page(found).encode())

@@ -18,8 +18,8 @@ def dissector(
     as_json: Json = False,
 ) -> None:
     """Write a dissector for Wireshark: teaching frames, A1 frames, the data channel."""
-    from rote.atomic_file import appearing, check_new
     from rote.capture.report.dissector import lua
+    from rote.platform.atomic_file import appearing, check_new
 
     if overwrite and file is None:
         raise BadRequestError("--overwrite does nothing without a file", "Leave it out.")

@@ -19,9 +19,9 @@ from typing import Annotated
 
 import typer
 
-from rote import system
 from rote.cli.options import Json, Overwrite
 from rote.errors import BadRequestError
+from rote.platform import system
 
 _MIN_S, _MAX_S = 0.1, 7 * 24 * 3600.0
 _LOOK_S = 0.2
@@ -52,8 +52,8 @@ def live(
     """Listen on an interface until Ctrl-C, then say what was heard."""
     from dataclasses import replace
 
-    from rote.atomic_file import check_new
     from rote.cli.capture import read, show
+    from rote.platform.atomic_file import check_new
 
     if seconds is not None and not _MIN_S <= seconds <= _MAX_S:
         raise BadRequestError(

@@ -32,8 +32,8 @@ def make(
     as_json: Json = False,
 ) -> None:
     """Write a capture of a teaching session, to learn from and to test with."""
-    from rote.atomic_file import check_new
     from rote.capture.synthetic.build import make as build
+    from rote.platform.atomic_file import check_new
 
     if kind != _ENCRYPTED:
         refuse_idle(ctx, {"cipher", "keylog"}, f"with --kind {kind}, which nothing encrypts")

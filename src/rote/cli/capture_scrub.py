@@ -25,8 +25,8 @@ def scrub(
     The same name gets the same pseudonym throughout. What is encrypted stays; what cannot be read
     becomes zeros. Times, sizes and ports stay. Look at the copy before you share it.
     """
-    from rote.atomic_file import check_new
     from rote.capture.scrub.scrub import scrub as clean
+    from rote.platform.atomic_file import check_new
 
     check_new(to, overwrite)
     done = clean(file, to, keep_unknown=keep_unknown)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from rote import messages as m
-from rote.carrier import udp
 from rote.errors import DecodeError
+from rote.transport.udp import link as udp
 from rote.wire import teaching, teaching_state
 from rote.wire.teaching import Frame
 
 if TYPE_CHECKING:
-    from rote.carrier import Link
+    from rote.transport.link import Link
 
 NAME = "checklist_wave"
 MOTION_S = 2.0

@@ -10,7 +10,7 @@ from rote.cli.options import Json, choice, print_json, run
 from rote.errors import NoAnswerError
 
 if TYPE_CHECKING:
-    from rote.carrier.discovery import Found, Search
+    from rote.transport.discovery import Found, Search
 
 _COLUMNS = ("serial", "address", "interface", "seconds", "url")
 _NAME_IT = (
@@ -45,7 +45,7 @@ def discover(
 
 
 async def _discover(serials: list[str], family: str | None, seconds: float, as_json: bool) -> None:
-    from rote.carrier.discovery import Search
+    from rote.transport.discovery import Search
 
     robots: list[Found] = []
     with (
@@ -120,7 +120,7 @@ def _listed() -> "Iterator[Callable[[Found], None]]":
 
 def _silence(search: "Search", seconds: float) -> NoAnswerError:
     """Return the message if nobody answered, or not all who were named."""
-    from rote.carrier.discovery import REMEDY
+    from rote.transport.discovery import REMEDY
 
     who = ", ".join(sorted(search.missing))
     reasons = [f"no answer from {who or 'any robot'} in {seconds:g} s"]

@@ -84,7 +84,7 @@ async def _who_is_near() -> "Examination":
 async def _who_speaks_dds() -> "Examination":
     from rote.errors import RoteError
     from rote.findings import Severity
-    from rote.host.check import installed, interfaces
+    from rote.platform.check import installed, interfaces
     from rote.robot.doctor import Examination, look_at_dds
 
     near = Examination({"near": []})
@@ -101,10 +101,10 @@ async def _who_speaks_dds() -> "Examination":
 
 async def _reach(target: RobotChoice) -> "Examination":
     """Examine one robot, as far as it allows."""
-    from rote.client.wires import wire_of
     from rote.connection import connect
     from rote.errors import RoteError
     from rote.robot.doctor import Examination, from_error, look_at_dds, look_at_robot
+    from rote.transport.wires import wire_of
 
     url = target.url
     seen = Examination({"url": url})

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rote.atomic_file import check_new
 from rote.errors import BadRequestError
+from rote.platform.atomic_file import check_new
 
 VERBOSE_HELP = "Show what a robot is asked, and its answers; -vv shows all that rote logs."
 LOG_HELP = "Add all that rote logs to this file, with the time."

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rote.cli.options import run
-from rote.client.wires import EMBEDDED
 from rote.errors import MissingExtraError
+from rote.transport.wires import EMBEDDED
 
 if TYPE_CHECKING:
     from rote.bridge.pendant_client import PendantClient

@@ -15,9 +15,9 @@ import typer
 from rote.cli.motion_app import IsTake, Out, Second, Source, app, check_out, load, write
 from rote.cli.options import Json, Overwrite, print_json
 from rote.cli.wording import finding_json
-from rote.console_text import one_line
 from rote.errors import BadRequestError
 from rote.motion.edits import EDITS, SEVERAL, Edit, Parameter, ParameterKind
+from rote.platform.console_text import one_line
 
 if TYPE_CHECKING:
     from rote.motion.check_report import CheckReport

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.atomic_file import check_new
 from rote.errors import BadRequestError
 from rote.motion.formats import FORMATS, endings
+from rote.platform.atomic_file import check_new
 
 if TYPE_CHECKING:
     from rote.motion.track import Track

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rote.atomic_file import check_new
 from rote.cli.motion_app import IsTake, Second, Source, app, load
 from rote.cli.options import Json, Overwrite, choice, print_json, refuse_idle
 from rote.cli.wording import finding_json
-from rote.console_text import one_line
 from rote.errors import BadRequestError
 from rote.motion.edits import joints_meant
+from rote.platform.atomic_file import check_new
+from rote.platform.console_text import one_line
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rote.client.wires import EMBEDDED
-from rote.console_text import json_text
 from rote.errors import (
     BadRequestError,
     LinkError,
@@ -24,7 +22,9 @@ from rote.errors import (
     RoteError,
     TimeLimitError,
 )
-from rote.system import end_signals, on_signal
+from rote.platform.console_text import json_text
+from rote.platform.system import end_signals, on_signal
+from rote.transport.wires import EMBEDDED
 
 if TYPE_CHECKING:
     from rote.model.family import Build
@@ -80,7 +80,7 @@ def run(work: Coroutine[Any, Any, int | None]) -> int:
     try:
         import asyncio
 
-        from rote.host.loop import new_loop
+        from rote.platform.loop import new_loop
 
         with asyncio.Runner(loop_factory=new_loop) as runner:
             return runner.run(unwound) or 0
@@ -154,7 +154,7 @@ class RobotChoice:
         A key in the environment is for any robot that needs one; one that was given as an option is
         for this robot, and refused where it does nothing.
         """
-        from rote.client.wires import wire_of
+        from rote.transport.wires import wire_of
 
         if wire_of(self.url).takes_key:
             return self.key
@@ -224,7 +224,7 @@ def need(target: RobotChoice, ability: str, what: str, remedy: str = "") -> None
 
     This is checked before a connection is made; what the robot itself cannot do is reported by it.
     """
-    from rote.client.wires import unsupported, wire_of
+    from rote.transport.wires import unsupported, wire_of
 
     wire = wire_of(target.url)
     if ability not in wire.abilities | wire.perhaps:
@@ -253,7 +253,7 @@ async def _stop_until_confirmed(robot: "Robot") -> None:
     """
     import asyncio
 
-    from rote.host.loop import to_the_end
+    from rote.platform.loop import to_the_end
 
     try:
         with suppress(asyncio.CancelledError):

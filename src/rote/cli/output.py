@@ -16,12 +16,12 @@ from rich.table import Table
 from rich.text import Text
 
 from rote.cli.wording import worded
-from rote.console_text import one_line, rich_console, shows
 from rote.findings import Finding
 from rote.messages import RobotState
 from rote.model.family import Build, ModeFacts
 from rote.model.registry import family_of
 from rote.motion.track_build import a_robot
+from rote.platform.console_text import one_line, rich_console, shows
 from rote.robot.api_values import Actions, StreamReport
 
 _UNBROKEN = 10_000  # columns: longer than any line

@@ -26,10 +26,10 @@ from rote.cli.options import (
     stopping_softly,
     tell_to_keep_clear,
 )
-from rote.client.wires import EMBEDDED
-from rote.console_text import one_line
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
+from rote.platform.console_text import one_line
+from rote.transport.wires import EMBEDDED
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -119,7 +119,7 @@ def play(
     as_json: Json = False,
 ) -> int:
     """Play a taught action, or a motion that is on this computer; Ctrl-C stops it softly."""
-    from rote.client.wires import wire_of
+    from rote.transport.wires import wire_of
 
     target = RobotChoice(robot, key, keylog, timeout)
     if hands:
@@ -239,8 +239,8 @@ _FIRST_SPEED = 0.5
 
 def _first_speed(track: "Track", target: RobotChoice, as_json: bool) -> float:
     """Return the speed of a motion where none was asked for."""
-    from rote.client.wires import wire_of
     from rote.motion.files.agreed_origins import agreed
+    from rote.transport.wires import wire_of
 
     if wire_of(target.url).lives_here or agreed(track.origin):
         return 1.0
@@ -302,9 +302,9 @@ async def _begun(
     and one of another build.
     """
     from rote.cli import output
-    from rote.client.wires import wire_of
     from rote.errors import ImportedMotionError, OtherBuildError
     from rote.motion.files.agreed_origins import agree, agreed
+    from rote.transport.wires import wire_of
 
     track, known = checked.track, agreed(checked.track.origin)
     yes = {"mapped": how.by_name, "imported": how.imported or known}

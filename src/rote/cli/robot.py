@@ -23,8 +23,8 @@ from rote.cli.options import (
     run,
 )
 from rote.cli.wording import finding_json, worded
-from rote.client.wires import EMBEDDED
 from rote.errors import BadRequestError, LinkError, RoteError
+from rote.transport.wires import EMBEDDED
 
 if TYPE_CHECKING:
     from rote.robot.api_values import ModeReport
@@ -227,8 +227,8 @@ def _heading_failed_stop(url: str) -> Iterator[None]:
 
 async def _stop(target: RobotChoice, as_json: bool) -> None:
     from rote.cli import output
-    from rote.client.wires import wire_of
     from rote.connection import stop as stop_at
+    from rote.transport.wires import wire_of
 
     with _heading_failed_stop(target.url), output.waiting(f"stopping {target.url}"):
         wire = wire_of(target.url)

@@ -20,9 +20,9 @@ from rote.cli.options import (
     run,
     tell_to_keep_clear,
 )
-from rote.client.wires import EMBEDDED
 from rote.errors import BadRequestError, MissingExtraError
-from rote.paths import meshes_folder
+from rote.platform.paths import meshes_folder
+from rote.transport.wires import EMBEDDED
 
 if TYPE_CHECKING:
     from rote.bridge.ros2 import RosResult
@@ -71,8 +71,8 @@ def ros(
 
 async def _serve(target: RobotChoice, interface: str, domain: int, as_json: bool) -> None:
     from rote.bridge.ros2 import RosBridge
-    from rote.carrier.dds import DdsTarget
     from rote.cli.takes import library
+    from rote.transport.dds.participant import DdsTarget
 
     async with connect_to(target, quiet=as_json, every_state=True) as robot:
         bridge = RosBridge(
@@ -115,9 +115,9 @@ def _tell_json(result: "RosResult") -> None:
 
 def _mesh_uris(build: "Build") -> dict[str, str]:
     """Write the meshes of a build where other programs find them, once; return their URIs."""
-    from rote.atomic_file import appearing
     from rote.bridge.meshes import links_of, stl_of
     from rote.errors import RoteError
+    from rote.platform.atomic_file import appearing
     from rote.web.drawing import model_of
 
     path = model_of(build)

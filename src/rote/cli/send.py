@@ -18,8 +18,8 @@ from rote.cli.options import (
     print_json,
     run,
 )
-from rote.client.wires import EMBEDDED
 from rote.errors import BadRequestError
+from rote.transport.wires import EMBEDDED
 
 if TYPE_CHECKING:
     from rote.messages import Reply

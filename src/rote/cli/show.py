@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rote.atomic_file import appearing, check_new
 from rote.cli.options import Json, Overwrite, print_json, run
 from rote.cli.stage import HERE, StageDir
-from rote.console_text import one_line
 from rote.errors import BadRequestError, RoteError
+from rote.platform.atomic_file import appearing, check_new
+from rote.platform.console_text import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from rote.ensemble.report import SectionReport, ShowRecorder, ShowReport
-    from rote.ensemble.stage import ShowFiles, Stage
-    from rote.show.check import CheckedShow
-    from rote.show.show import Cast
+    from rote.stage.report import SectionReport, ShowRecorder, ShowReport
+    from rote.stage.show.check import CheckedShow
+    from rote.stage.show.file import Cast
+    from rote.stage.stage import ShowFiles, Stage
 
 app = typer.Typer(
     name="show",
@@ -55,7 +55,7 @@ Report = Annotated[
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of a show."""
-    from rote.show.show import schema as made
+    from rote.stage.show.file import schema as made
 
     print(json.dumps(made(), indent=2))
 
@@ -83,8 +83,8 @@ def check(
 
 def _checked(file: Path, cast: Path | None, *, quiet: bool) -> "tuple[CheckedShow, ShowFiles]":
     from rote.cli import output
-    from rote.ensemble.stage import read_cast, read_show
-    from rote.show.check import check_show
+    from rote.stage.show.check import check_show
+    from rote.stage.stage import read_cast, read_show
 
     show, own = read_show(file)
     named = None if cast is None else read_cast(cast)
@@ -180,7 +180,7 @@ class _ShowRun:
         self._out: Console = output.console(quiet=as_json)
 
     async def play(self, pace: float, *, motion: bool) -> int:
-        from rote.ensemble.stage import read_cast, stage
+        from rote.stage.stage import read_cast, stage
 
         checked, files = _checked(self._file, self._cast, quiet=self._as_json)
         self._permit(checked)
@@ -205,8 +205,8 @@ class _ShowRun:
         """
         import asyncio
 
-        from rote.ensemble.conductor import SectionError
-        from rote.ensemble.report import ShowRecorder
+        from rote.stage.conductor import SectionError
+        from rote.stage.report import ShowRecorder
 
         recorder = ShowRecorder(opened.conductor, str(self._file), self._save, self._tell)
         report = recorder.report
@@ -278,8 +278,8 @@ class _ShowRun:
 
     async def _listen(self, opened: "Stage") -> None:
         if self._osc:
-            from rote.carrier.osc import PORT
-            from rote.carrier.udp import host_and_port
+            from rote.transport.osc import PORT
+            from rote.transport.udp.link import host_and_port
 
             where = await opened.listen(*host_and_port(self._osc, PORT))
             self._tell(f"OSC is heard at {where[0]}:{where[1]}")
@@ -361,7 +361,7 @@ def stop(stage: StageDir = HERE, as_json: Json = False) -> int:
 
 
 async def _stop(folder: Path, as_json: bool) -> int:
-    from rote.ensemble.watcher import watching
+    from rote.stage.watcher import watching
 
     try:
         async with watching(folder) as watcher:

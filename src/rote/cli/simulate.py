@@ -13,10 +13,9 @@ import typer
 from rote.cli.options import Json, choice, print_json, refuse_idle, run
 from rote.cli.simulate_dds import Dds, DdsWish, Domain, Hands, check_dds, hands_of, serve_dds
 from rote.errors import BadRequestError
-from rote.system import on_signal
+from rote.platform.system import on_signal
 
 if TYPE_CHECKING:
-    from rote.carrier.impair import Impairment
     from rote.model.family import Build, Family
     from rote.sim.firmware import Firmware
     from rote.sim.likeness import Likeness
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from rote.sim.server import Simulator
     from rote.sim.store import Store
     from rote.sim.world import SimNotice, World
+    from rote.transport.impair import Impairment
 
 _DEFAULT_UDP = "127.0.0.1:49504"
 _DEFAULT_ROBOT = "g1-29"
@@ -330,7 +330,7 @@ def _check_wires(family: "Family", wished: dict[str, str | None]) -> None:
 
 def _check_addresses(wish: "_SimOptions") -> None:
     """Raise an error for an address that cannot be, before the robot's store is made."""
-    from rote.carrier.udp import host_and_port
+    from rote.transport.udp.link import host_and_port
 
     if wish.udp is not None:
         host_and_port(wish.udp)
@@ -373,8 +373,8 @@ def _network(
     shares: tuple[float, float, float, float], delay: str, drop_after: str | None, seed: int
 ) -> "Impairment | None":
     """Return how bad the network is; None if it is good."""
-    from rote.carrier.impair import Impairment
     from rote.sim.network_options import seconds
+    from rote.transport.impair import Impairment
 
     loss, duplicate, reorder, corrupt = shares
     impairment = Impairment(
@@ -424,7 +424,7 @@ class _RobotWish:
 
 def _robot(wish: _RobotWish) -> "tuple[World, Store]":
     """Make the robot, or raise why it is not possible."""
-    from rote.paths import served_store_file
+    from rote.platform.paths import served_store_file
     from rote.sim.factory_actions import add_factory_actions
     from rote.sim.health import parse_fault
     from rote.sim.store import Store, named_store
@@ -506,7 +506,7 @@ async def _sim(wish: _SimOptions, robot: "tuple[World, Store]") -> None:
 
 async def _serve(simulator: "Simulator", wish: _SimOptions) -> dict[str, Any]:
     """Open every chosen wire; return what a person or script needs to know."""
-    from rote.carrier.udp import host_and_port
+    from rote.transport.udp.link import host_and_port
     from rote.wire.signalling import parse_device_key
 
     ready: dict[str, Any] = {"urls": []}
@@ -534,7 +534,7 @@ async def _serve(simulator: "Simulator", wish: _SimOptions) -> dict[str, Any]:
 
 
 def _host_and_maybe_port(text: str) -> tuple[str, int | None]:
-    from rote.carrier.udp import host_and_port
+    from rote.transport.udp.link import host_and_port
 
     host, port = host_and_port(text, 0)
     return host, port or None

@@ -69,14 +69,14 @@ def hands_of(name: str, build: "Build", dds: str | None) -> "tuple[Hand, ...]":
 
 def check_dds(wish: DdsWish) -> None:
     """Raise what makes DDS impossible there: a missing package, or no such interface."""
-    from rote.carrier import carrier_of
+    from rote.transport.link import carrier_of
 
     carrier_of("dds://").check_interface(wish.interface)
 
 
 async def serve_dds(simulator: "Simulator", wish: DdsWish) -> str:
     """Open the robot's DDS; return its URL."""
-    from rote.carrier import carrier_of, split_url
+    from rote.transport.link import carrier_of, split_url
 
     url = f"dds://{wish.interface}?domain={wish.domain}"
     target = carrier_of(url).read_url(split_url(url))

@@ -11,8 +11,8 @@ from rote.errors import BadRequestError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from rote.ensemble.agent import Agent
-    from rote.ensemble.folder import Invitation
+    from rote.stage.agent import Agent
+    from rote.stage.folder import Invitation
 
 app = typer.Typer(
     name="stage",
@@ -40,8 +40,8 @@ def new(
     as_json: Json = False,
 ) -> None:
     """Make a stage: its certificates and the conductor's configuration."""
-    from rote.carrier.zenoh_bus import PORT
-    from rote.ensemble.folder import StageFolder
+    from rote.stage.folder import StageFolder
+    from rote.transport.zenoh.bus import PORT
 
     if not at:
         raise BadRequestError(
@@ -65,7 +65,7 @@ def invite(
     as_json: Json = False,
 ) -> None:
     """Write the invitation of one agent: a file to carry to the computer beside its robot."""
-    from rote.ensemble.folder import StageFolder
+    from rote.stage.folder import StageFolder
 
     path = StageFolder(stage).invite(name)
     if as_json:
@@ -91,8 +91,8 @@ async def _status(folder: Path, seconds: float, as_json: bool) -> int:
     import asyncio
 
     from rote.cli import output
-    from rote.ensemble.folder import StageFolder
-    from rote.ensemble.watcher import watching
+    from rote.stage.folder import StageFolder
+    from rote.stage.watcher import watching
 
     made = StageFolder(folder)
     refused = made.invitation_faults()
@@ -190,7 +190,7 @@ def demo(
 
 async def _demo(robots: int, as_json: bool) -> int:
     from rote.cli import output
-    from rote.ensemble.demo import run_demo
+    from rote.stage.demo import run_demo
 
     out = output.console(quiet=as_json)
     report = await run_demo(robots, lambda text: out.print(f"{text} ..."))
@@ -230,8 +230,8 @@ def agent(
 
     A robot that is lost later is connected again.
     """
-    from rote.ensemble.folder import Invitation, read_invitation
-    from rote.ensemble.stage import TRY_STAGE
+    from rote.stage.folder import Invitation, read_invitation
+    from rote.stage.stage import TRY_STAGE
 
     if (join is None) == (not name or not at):
         raise BadRequestError(
@@ -245,8 +245,8 @@ def agent(
 async def _agent(target: RobotChoice, invitation: "Invitation") -> None:
     import asyncio
 
-    from rote.ensemble.agent import Agent
     from rote.errors import LinkError
+    from rote.stage.agent import Agent
 
     follows = False
     with invitation.credentials() as credentials:
@@ -283,8 +283,8 @@ async def _joined(invitation: "Invitation", credentials: Any) -> Any:
     """
     import asyncio
 
-    from rote.carrier.zenoh_bus import StageBus
     from rote.errors import LinkError
+    from rote.transport.zenoh.bus import StageBus
 
     told = ""
     while True:
@@ -304,7 +304,7 @@ async def _joined(invitation: "Invitation", credentials: Any) -> Any:
 
 async def _find_refusal(invitation: "Invitation", credentials: Any) -> str:
     """Return what to print if a certificate is refused; "" if none is."""
-    from rote.carrier.zenoh_bus import find_refusal
+    from rote.transport.zenoh.bus import find_refusal
 
     if fault := invitation.fault():
         refusal = f"the certificate of this computer will be refused: {fault}"

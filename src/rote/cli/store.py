@@ -19,8 +19,8 @@ from rote.cli.options import (
     print_json,
     run,
 )
-from rote.client.wires import EMBEDDED
 from rote.messages import MAX_KEYFRAMES
+from rote.transport.wires import EMBEDDED
 
 
 def store(

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.atomic_file import check_new
 from rote.cli.options import Json, Overwrite, print_json
-from rote.console_text import one_line
 from rote.errors import BadRequestError
 from rote.motion.formats import endings
-from rote.paths import takes_folder
+from rote.platform.atomic_file import check_new
+from rote.platform.console_text import one_line
+from rote.platform.paths import takes_folder
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Entry, Library

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.atomic_file import check_new
 from rote.cli import takes
 from rote.cli.numbers import floats
 from rote.cli.options import (
@@ -29,10 +28,11 @@ from rote.cli.options import (
     run,
     tell_stopped,
 )
-from rote.client.wires import EMBEDDED
 from rote.errors import BadRequestError, LinkError, RoteError
 from rote.messages import HAND_SCRIPTS
 from rote.motion.formats import endings
+from rote.platform.atomic_file import check_new
+from rote.transport.wires import EMBEDDED
 
 if TYPE_CHECKING:
     from rich.console import Console

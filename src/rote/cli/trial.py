@@ -17,9 +17,9 @@ from rote.cli.options import (
     run,
 )
 from rote.cli.wording import worded
-from rote.client.wires import EMBEDDED, wire_of
-from rote.console_text import one_line
 from rote.errors import BadRequestError
+from rote.platform.console_text import one_line
+from rote.transport.wires import EMBEDDED, wire_of
 
 if TYPE_CHECKING:
     from rote.trial.leaving import Leaving

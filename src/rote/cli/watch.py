@@ -20,8 +20,8 @@ from rote.cli.options import (
     print_json,
     run,
 )
-from rote.client.wires import EMBEDDED
 from rote.errors import BadRequestError, MissingExtraError, RoteError
+from rote.transport.wires import EMBEDDED
 
 if TYPE_CHECKING:
     from rote.findings import Finding
@@ -73,8 +73,8 @@ def watch(
 
 
 def _write_layout(path: Path, overwrite: bool, as_json: bool) -> int:
-    from rote.atomic_file import appearing, check_new
     from rote.bridge.layout import foxglove_layout
+    from rote.platform.atomic_file import appearing, check_new
 
     check_new(path, overwrite)
     with appearing(path) as file:

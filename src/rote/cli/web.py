@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from rote.cli.options import Json, Key, RobotUrl, print_json, run
-from rote.client.wires import EMBEDDED
-from rote.console_text import shows
 from rote.errors import BadRequestError, MissingExtraError
-from rote.paths import pendant_key_file, shows_folder, tls_folder
+from rote.platform.console_text import shows
+from rote.platform.paths import pendant_key_file, shows_folder, tls_folder
+from rote.transport.wires import EMBEDDED
 
 if TYPE_CHECKING:
     from rote.web.certificate import TlsFiles
@@ -107,8 +107,8 @@ def web(
     """
     try:
         import rote.web.serve  # noqa: F401 - brings the server itself
-        from rote.carrier import check_host
         from rote.connection import check_reachable
+        from rote.transport.link import check_host
         from rote.web.hub import Start
         from rote.web.security import Gate, is_loopback, new_token
         from rote.web.server_key import server_key
@@ -180,10 +180,10 @@ class _WhichStage(NamedTuple):
     @asynccontextmanager
     async def opened(self) -> "AsyncIterator[PendantStage | None]":
         """Conduct the stage in the block."""
-        from rote.ensemble.demo import simulated_stage
-        from rote.ensemble.folder import StageFolder
-        from rote.ensemble.stage import TRY_STAGE
-        from rote.ensemble.stage import stage as open_stage
+        from rote.stage.demo import simulated_stage
+        from rote.stage.folder import StageFolder
+        from rote.stage.stage import TRY_STAGE
+        from rote.stage.stage import stage as open_stage
         from rote.web.stage_service import PendantStage
 
         hears = self.osc is not None

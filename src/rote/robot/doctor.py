@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rote.carrier import carrier_of, dds_settings, split_url
-from rote.distribution import NAME, install_line, namesake
 from rote.errors import MissingExtraError, RoteError
 from rote.findings import Finding, FindingKind, Severity
-from rote.host import check as around
-from rote.host.check import Interface
+from rote.platform import check as around
+from rote.platform.check import Interface
+from rote.platform.distribution import NAME, install_line, namesake
 from rote.robot.robot import Robot
+from rote.transport.dds import settings as dds_settings
+from rote.transport.link import carrier_of, split_url
 
 ROBOT_NETWORK = "192.168.123."
 """The network on a G1's cable."""
@@ -262,7 +263,7 @@ def _about_services(services: list[str]) -> list[Finding]:
 async def look_for_robots(look_s: float = _LOOK_S) -> Examination:
     """Search for robots as WebRTC clients do, and return who answers."""
     try:
-        from rote.carrier import discovery  # noqa: PLC0415 # brings ifaddr
+        from rote.transport import discovery  # noqa: PLC0415 # brings ifaddr
 
         found = [one async for one in discovery.discover(seconds=look_s)]
     except (ImportError, RoteError):

@@ -11,9 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rote import messages as m
-from rote.carrier.sound import read_sound
-from rote.client.client_base import listen, tell_all
-from rote.client.wires import unsupported, wires_with
 from rote.errors import (
     BadRequestError,
     CautionError,
@@ -27,12 +24,12 @@ from rote.errors import (
     UnsupportedError,
 )
 from rote.findings import Finding
-from rote.host.loop import clock_of, to_the_end
 from rote.messages import Code, Interpolation, Phase, RobotState, Sound
 from rote.model.family import Build, Family, Modes
 from rote.model.registry import family_of
 from rote.motion.keyframes import Compressed
 from rote.motion.track import Track
+from rote.platform.loop import clock_of, to_the_end
 from rote.robot import preflight, sending, storing, streaming
 from rote.robot.api_values import (
     UNTOLD_MODE,
@@ -69,6 +66,9 @@ from rote.robot.take import MIN_RATE_HZ, Take
 from rote.robot.teaching import Teaching
 from rote.robot.unfinished import Unfinished
 from rote.text import Act, Text
+from rote.transport.base_client import listen, tell_all
+from rote.transport.sound import read_sound
+from rote.transport.wires import unsupported, wires_with
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library

@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import Any, Self
 
 from rote.errors import NoAnswerError, PeerLostError, RoteError, TimeLimitError
-from rote.host.loop import to_the_end
 from rote.messages import RobotState
+from rote.platform.loop import to_the_end
 from rote.robot.api_values import PlayReport, Port, Progress
 from rote.robot.motion_watch import MotionWatch
 from rote.robot.unfinished import Unfinished

@@ -14,7 +14,7 @@ What a robot, or the wire to it, cannot do raises `UnsupportedError`; `abilities
     rename, delete, presets (`perform`), mode (`mode`, `stand`, `damp`), hand (`move_by_hand`)
     lie         `lie_down`        voice     `say` and `light`
     sound       `sound`           hear      `on_audio`
-    walk, pose, control           a quadruped's own; see `rote.robot.a1.robot`
+    walk, pose, control           a quadruped's own; see `rote.robot.quadruped.robot`
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

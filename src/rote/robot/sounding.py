@@ -5,8 +5,8 @@ from contextlib import suppress
 
 from rote import messages as m
 from rote.errors import BadRequestError, RoteError
-from rote.host.loop import clock_of, to_the_end
 from rote.messages import Sound
+from rote.platform.loop import clock_of, to_the_end
 from rote.robot.api_values import Port, SoundReport
 
 PART_S = 3.0

@@ -16,8 +16,6 @@ from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, cast, overload
 
 import numpy as np
 
-from rote.client.client_base import FromAnywhere
-from rote.client.wires import wire_of
 from rote.errors import (
     BadRequestError,
     ImportedMotionError,
@@ -26,9 +24,6 @@ from rote.errors import (
     UnsupportedError,
 )
 from rote.findings import FindingKind
-from rote.host import realtime
-from rote.host.clock import stall_clock
-from rote.host.loop import clock_of
 from rote.messages import Code, Interpolation, RobotState, StreamPose, explain
 from rote.model.family import MOVED_RAD, Build, Hand, Joint
 from rote.model.registry import family_of, find_build
@@ -38,8 +33,13 @@ from rote.motion.interpolate import minimum_jerk, sample
 from rote.motion.limits import check_joint_speeds, check_positions, most_played_rad_s
 from rote.motion.track import Array, Track
 from rote.motion.track_build import a_robot, build_of, hand_joints
+from rote.platform import realtime
+from rote.platform.clock import stall_clock
+from rote.platform.loop import clock_of
 from rote.robot.api_values import Port, StreamReport, check_seconds
 from rote.robot.playing import ActionPlaying, Begin, Playing
+from rote.transport.base_client import FromAnywhere
+from rote.transport.wires import wire_of
 
 RATES_HZ = (50.0, 1000.0)
 SPEEDS = (0.05, 4.0)

@@ -4,11 +4,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from pathlib import Path
 
-from rote.client.client_base import listen
 from rote.errors import RoteError, UnsupportedError
 from rote.model.family import Build
 from rote.motion.record import Recorder, Sample
 from rote.motion.track import Track
+from rote.transport.base_client import listen
 
 SampleListener = Callable[[Sample], None]
 Pauser = Callable[[bool], Awaitable[None]]

@@ -7,9 +7,9 @@ from queue import SimpleQueue
 from typing import Protocol
 
 from rote.errors import RoteError
-from rote.host.loop import in_thread
 from rote.motion.record import Sample
 from rote.motion.track import Mark
+from rote.platform.loop import in_thread
 
 
 class Writer(Protocol):

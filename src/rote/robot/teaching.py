@@ -9,11 +9,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from rote.errors import LinkError, RefusedError, RoteError
-from rote.host.loop import in_thread, to_the_end
+from rote.platform.loop import in_thread, to_the_end
+from rote.platform.system import end_signals, on_signal
 from rote.robot.take import Take
 from rote.robot.take_recording import Keeper
 from rote.robot.unfinished import Unfinished
-from rote.system import end_signals, on_signal
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library  # imported only if takes are kept

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NoReturn
 
 from rote import messages as m
-from rote.client.wires import unsupported
 from rote.errors import UnsupportedError
 from rote.findings import Finding
 from rote.messages import Interpolation, Keyframe, Sound
@@ -17,6 +16,7 @@ from rote.robot.api_values import Actions, ModeReport, SoundReport, TopicMessage
 from rote.robot.playing import Playing
 from rote.robot.streaming import Offload
 from rote.text import Act, Text
+from rote.transport.wires import unsupported
 
 _ON_OUR_SIDE = Text("Its motions are takes on this computer: {play}.", play=Act.PLAY_TRACK)
 

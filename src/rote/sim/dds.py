@@ -14,9 +14,6 @@ from functools import partial
 import numpy as np
 
 from rote import messages as m
-from rote.carrier import dds_types as types
-from rote.carrier.dds import Bus, DdsTarget, Inlet, Outlet
-from rote.carrier.impair import Disturber, Impairment
 from rote.errors import DecodeError, LinkError
 from rote.model.family import Hand
 from rote.model.registry import family_of
@@ -26,6 +23,9 @@ from rote.sim.body import STEP_S
 from rote.sim.fingers import HAND_HZ, Fingers
 from rote.sim.fsm import ArmActivity
 from rote.sim.services import ServiceAnswer, Services
+from rote.transport.dds import types
+from rote.transport.dds.participant import Bus, DdsTarget, Inlet, Outlet
+from rote.transport.impair import Disturber, Impairment
 from rote.wire import cdr, dds_hands, dds_lowlevel, rpc
 from rote.wire.lowstate import BMS_TOPIC, HAND_TOPIC
 

@@ -2,8 +2,8 @@
 
 import re
 
-from rote.carrier.impair import Impairment
 from rote.errors import BadRequestError
+from rote.transport.impair import Impairment
 
 _DURATION = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*(ms|s|)\s*")
 

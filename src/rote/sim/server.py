@@ -7,23 +7,23 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from rote import messages as m
-from rote.carrier import carrier_of
-from rote.carrier.impair import Disturber, Impairment
-from rote.carrier.memory import MemoryPort
-from rote.carrier.udp import UdpPort, open_port
 from rote.errors import BadRequestError, DecodeError
 from rote.session.events import Event, PeerLeft, PeerLost, Requested
 from rote.session.pose_stream import Told
 from rote.session.teaching import Role, TeachingSession, TeachingTiming
 from rote.sim.services import Services
 from rote.sim.world import World
+from rote.transport.impair import Disturber, Impairment
+from rote.transport.link import carrier_of
+from rote.transport.memory import MemoryPort
+from rote.transport.udp.link import UdpPort, open_port
 from rote.wire import teaching as wire
 
 if TYPE_CHECKING:
-    from rote.carrier.discovery import Responder
     from rote.model.family import Hand
     from rote.sim.dds import DdsDoor
     from rote.sim.webrtc import WebRtcDoor
+    from rote.transport.discovery import Responder
 
 TICK_S = 0.01
 MAX_CATCH_UP_S = 0.05
@@ -158,8 +158,8 @@ class Simulator:
                 f"Choose up to {MAX_LOWSTATE_HZ:g} Hz.",
             )
         carrier_of("dds://")  # names the extra if cyclonedds is missing
-        from rote.carrier.dds import DdsTarget  # noqa: PLC0415
         from rote.sim.dds import LOWSTATE_HZ, DdsDoor  # noqa: PLC0415
+        from rote.transport.dds.participant import DdsTarget  # noqa: PLC0415
 
         door = DdsDoor(
             Services(self.world, latency=latency),
@@ -175,7 +175,7 @@ class Simulator:
 
     async def serve_discovery(self, serial: str, host: str) -> None:
         """Answer searches for robots with `host`, as the robot's firmware does."""
-        from rote.carrier import discovery  # noqa: PLC0415 # brings ifaddr
+        from rote.transport import discovery  # noqa: PLC0415 # brings ifaddr
 
         everywhere = ip_address(host).is_unspecified
         own = [one for one in discovery.interfaces() if _reaches(one.address, host)]

@@ -5,12 +5,12 @@ import secrets
 from enum import Enum
 from functools import lru_cache
 
-from rote.carrier.http import HttpRequest, HttpResponse, Server
-from rote.carrier.impair import Disturber
-from rote.carrier.webrtc import RobotEnd
 from rote.errors import BadRequestError, RoteError
 from rote.sim.rpc_server import RpcClientSession
 from rote.sim.services import Services
+from rote.transport.impair import Disturber
+from rote.transport.webrtc.http import HttpRequest, HttpResponse, Server
+from rote.transport.webrtc.stack import RobotEnd
 from rote.wire import sdp as wire_sdp
 from rote.wire import signalling as wire
 from rote.wire.channel import SIMULATED

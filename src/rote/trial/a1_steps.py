@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rote.robot.a1.robot import A1
+from rote.robot.quadruped.robot import A1
 from rote.trial.scene import Scene, StepImpossibleError, rounded
 from rote.wire.a1.motors import LEG_MOTORS
 from rote.wire.a1.values import HighState

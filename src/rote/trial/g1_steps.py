@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from rote import messages as m
-from rote.carrier import Message, carrier_of, split_url
-from rote.client.services import ServicesClient
-from rote.client.teaching import TeachingClient
 from rote.errors import DecodeError, NotBegunError, RefusedError, RoteError
-from rote.host.loop import to_the_end
 from rote.messages import Code, Phase
+from rote.platform.loop import to_the_end
 from rote.robot.api_values import TaughtAction
+from rote.transport.link import Message, carrier_of, split_url
+from rote.transport.services_client import ServicesClient
+from rote.transport.udp.client import TeachingClient
 from rote.trial.scene import OWN, Scene, StepImpossibleError, rounded
 from rote.wire import dds_lowlevel, rpc, teaching
 from rote.wire.json_shape import shape_of
@@ -65,7 +65,7 @@ def services_of(scene: Scene) -> ServicesClient:
 
 async def discover(scene: Scene) -> None:
     """Ask the network for robots, for all and for this one."""
-    from rote.carrier import discovery  # noqa: PLC0415 - brings ifaddr
+    from rote.transport import discovery  # noqa: PLC0415 - brings ifaddr
 
     parts = split_url(scene.url)
     found = [one async for one in discovery.discover(seconds=2.0)]
@@ -149,7 +149,7 @@ def _shapes(scene: Scene) -> None:
 
 async def _listen_on_the_bus(scene: Scene) -> dict[str, Any]:
     """Listen on DDS with readers of our own: the robot's client takes fewer states than come."""
-    from rote.carrier import dds_types as types  # noqa: PLC0415 - needs the carrier's library
+    from rote.transport.dds import types  # noqa: PLC0415 - needs the carrier's library
 
     carrier = carrier_of(scene.url)
     bus = carrier.Bus(carrier.read_url(split_url(scene.url)))

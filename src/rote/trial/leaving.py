@@ -11,12 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rote.atomic_file import appearing
 from rote.capture.read.datagram import Datagram
 from rote.capture.synthetic import ethernet
 from rote.capture.synthetic.build import webrtc
 from rote.capture.synthetic.script import ScriptMessage
 from rote.errors import BadRequestError, DecodeError
+from rote.platform.atomic_file import appearing
 from rote.trial.page import page_of
 from rote.trial.recorder import BUS, CHANNEL, FRAMES, QUADRUPED, Said
 from rote.trial.report import report_of

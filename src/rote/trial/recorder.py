@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rote.client.tap import TappedMessage
 from rote.errors import DecodeError, RoteError
 from rote.messages import Phase, RobotState
+from rote.transport.tap import TappedMessage
 from rote.wire import cdr, channel, rpc, teaching
 from rote.wire.a1 import codec as a1_codec
 from rote.wire.json_shape import Shape, shape_of

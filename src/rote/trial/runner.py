@@ -10,17 +10,17 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from dataclasses import dataclass, field
 from typing import Any
 
-from rote.client.a1.client import A1Client
-from rote.client.services import ServicesClient
-from rote.client.tap import Tap
-from rote.client.teaching import TeachingClient
-from rote.client.wires import wire_of
 from rote.connection import connect, connect_tapped
 from rote.connection import stop as stop_at
 from rote.errors import BadRequestError, LinkError, RoteError
-from rote.host.loop import to_the_end
+from rote.platform.loop import to_the_end
 from rote.robot.robot import Robot
 from rote.sim.world import World
+from rote.transport.a1.client import A1Client
+from rote.transport.services_client import ServicesClient
+from rote.transport.tap import Tap
+from rote.transport.udp.client import TeachingClient
+from rote.transport.wires import wire_of
 from rote.trial.a1_steps import A1_STEPS
 from rote.trial.g1_steps import G1_STEPS, clean, hold
 from rote.trial.recorder import BUS, CHANNEL, FRAMES, QUADRUPED, TrialRecorder

@@ -6,10 +6,10 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from rote.client.tap import Tap
 from rote.errors import RefusedError, RoteError
 from rote.messages import Phase, RobotState
 from rote.robot.robot import Robot
+from rote.transport.tap import Tap
 from rote.trial.recorder import TrialRecorder, activity_of
 from rote.trial.steps import TrialStep
 

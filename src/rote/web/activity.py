@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from rote import messages as m
-from rote.client.wires import EMBEDDED, Wire, wires_with
 from rote.errors import LinkError, RefusedError, RoteError, UnsupportedError
 from rote.messages import Code, Phase, RobotState
 from rote.model.family import MAX_MOTION_S
@@ -22,6 +21,7 @@ from rote.robot.streaming import Streaming, TrackCheck
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
 from rote.text import Text
+from rote.transport.wires import EMBEDDED, Wire, wires_with
 from rote.web.connection_keeper import ConnectionKeeper
 from rote.web.events import Notify
 from rote.web.problems import ProblemError, busy

@@ -15,8 +15,8 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from rote import __version__
-from rote.distribution import NAME
 from rote.errors import BadRequestError, RoteError
+from rote.platform.distribution import NAME
 from rote.web import agent_routes, robot_routes, show_routes, take_routes
 from rote.web.compression import Compression
 from rote.web.hub import Hub, Start

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from rote.atomic_file import appearing
-from rote.carrier import certificates
 from rote.errors import BadRequestError
+from rote.platform.atomic_file import appearing
+from rote.transport import certificates
 
 DAYS = 397
 """How long a certificate made here is good; browsers refuse longer ones."""

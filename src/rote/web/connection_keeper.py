@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import parse_qsl
 
-from rote.carrier import split_url
-from rote.client.wires import WIRES, Wire, wire_of
 from rote.connection import connect, embedded_of
 from rote.errors import (
     BadRequestError,
@@ -25,6 +23,8 @@ from rote.errors import (
 from rote.messages import Code, RobotState
 from rote.robot.robot import Robot
 from rote.text import Text
+from rote.transport.link import split_url
+from rote.transport.wires import WIRES, Wire, wire_of
 from rote.web.embedded import ABILITIES, Embedded
 from rote.web.events import Notify
 from rote.web.problems import NotConnectedError

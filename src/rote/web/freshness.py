@@ -6,7 +6,7 @@ begins by itself seconds later surprises the person who asked for it.
 
 import asyncio
 
-from rote.host.clock import stall_clock
+from rote.platform.clock import stall_clock
 from rote.web.problems import ProblemError
 
 STALL_S = 1.5

@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rote.client.wires import EMBEDDED, wires_with
-from rote.ensemble.conductor import StopAnswer
 from rote.errors import LinkError, RefusedError, RoteError, UnsupportedError
 from rote.findings import Finding, worst_first
 from rote.messages import Code, Phase, RobotState, explain
@@ -18,7 +16,9 @@ from rote.motion.files.library import Library
 from rote.robot import preflight
 from rote.robot.api_values import Actions, ModeReport, Waiting, Waits
 from rote.robot.robot import Robot
+from rote.stage.conductor import StopAnswer
 from rote.text import Text, as_json
+from rote.transport.wires import EMBEDDED, wires_with
 from rote.web.activity import ActivityService, CutOff, PendantActivity, PendantStopResult
 from rote.web.agents import AgentService
 from rote.web.clients import Client, Clients, Outbox

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import FileResponse
 
-from rote.carrier import discovery
-from rote.client.wires import EMBEDDED, EMBEDDED_A1, EXAMINE, WIRES
 from rote.connection import embedded_of
 from rote.model.family import Build
 from rote.model.registry import build_named, families
+from rote.transport import discovery
+from rote.transport.wires import EMBEDDED, EMBEDDED_A1, EXAMINE, WIRES
 from rote.web import schemas as s
 from rote.web.connection_keeper import LOOK
 from rote.web.drawing import drawing, model_of

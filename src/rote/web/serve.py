@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import uvicorn
 
-from rote.carrier import check_host
-from rote.distribution import install_line
 from rote.errors import LinkError, MissingExtraError, RoteError
+from rote.platform.distribution import install_line
+from rote.transport.link import check_host
 from rote.web.app import create_app
 from rote.web.certificate import TlsFiles
 from rote.web.http_connection import LimitedHttp

@@ -3,8 +3,8 @@
 import secrets
 from pathlib import Path
 
-from rote.atomic_file import appearing
 from rote.errors import BadRequestError
+from rote.platform.atomic_file import appearing
 
 _BYTES = 32
 _REMEDY = "Make that folder writable, or choose another with ROTE_HOME."

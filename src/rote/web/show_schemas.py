@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, create_model
 
-from rote.show import show as shows
-from rote.show.fields import MAX_TEXT, FieldKind
-from rote.show.fields import Field as ShowField
+from rote.stage.show import file as shows
+from rote.stage.show.fields import MAX_TEXT, FieldKind
+from rote.stage.show.fields import Field as ShowField
 from rote.web.schemas import (
     FindingNow,
     Name,

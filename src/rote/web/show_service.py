@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, ParamSpec, TypeVar
 
-from rote.ensemble.stage import ShowFiles
-from rote.show.check import CheckedShow
+from rote.stage.show.check import CheckedShow
+from rote.stage.stage import ShowFiles
 from rote.web import show_schemas as s
 from rote.web import show_work
 from rote.web.work_pool import WorkPool

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rote.atomic_file import appearing
-from rote.ensemble.stage import ShowFiles
 from rote.errors import BadRequestError, RoteError
 from rote.motion.files.library import Library, check_name
-from rote.show import show as shows
-from rote.show.check import CheckedShow, ShowFinding, check_show
-from rote.show.score import ClipError, Score, compile_role
-from rote.show.show import Cast, Show
+from rote.platform.atomic_file import appearing
+from rote.stage.show import file as shows
+from rote.stage.show.check import CheckedShow, ShowFinding, check_show
+from rote.stage.show.file import Cast, Show
+from rote.stage.show.score import ClipError, Score, compile_role
+from rote.stage.stage import ShowFiles
 from rote.web.problems import ProblemError, finding_document, to_json
 
 ENDING = ".json"

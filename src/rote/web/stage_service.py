@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rote.carrier.udp import host_and_port
-from rote.ensemble.conductor import StopAnswer
-from rote.ensemble.report import ShowRecorder, ShowReport
-from rote.ensemble.stage import Stage
 from rote.errors import RoteError
 from rote.findings import Severity
 from rote.session.stage_agent import MAX_BOUND_S
 from rote.session.stage_conductor import ConductorEvent, SectionCommitted
-from rote.show.check import CheckedShow
-from rote.show.show import Cast, CueKind, Section, Trigger, TriggerKind
+from rote.stage.conductor import StopAnswer
+from rote.stage.report import ShowRecorder, ShowReport
+from rote.stage.show.check import CheckedShow
+from rote.stage.show.file import Cast, CueKind, Section, Trigger, TriggerKind
+from rote.stage.stage import Stage
+from rote.transport.udp.link import host_and_port
 from rote.web import show_schemas as s
 from rote.web.events import Notify
 from rote.web.problems import ProblemError, busy

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any, ParamSpec, TypeVar, cast
 
-from rote.system import give_way, limit_cpu, limit_memory
+from rote.platform.system import give_way, limit_cpu, limit_memory
 from rote.web.problems import ProblemError
 
 MAX_CHILDREN = 2

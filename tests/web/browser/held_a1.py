@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from rote.model.a1 import A1_STAND_RAD
-from rote.sim.a1.simulator import HIGH_PORT, LOW_PORT, A1Simulator
-from rote.sim.a1.world import A1World
+from rote.sim.quadruped.simulator import HIGH_PORT, LOW_PORT, A1Simulator
+from rote.sim.quadruped.world import A1World
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rote.ensemble.demo import demo_take
 from rote.model.g1 import G1_29
 from rote.model.registry import build_named
 from rote.motion import files
 from rote.motion.files.library import Library
 from rote.motion.track import Track
+from rote.stage.demo import demo_take
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "page"

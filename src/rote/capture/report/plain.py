@@ -8,7 +8,7 @@ import gc
 from collections.abc import Sequence
 from pathlib import Path
 
-from rote.console_text import json_text
+from rote.platform.console_text import json_text
 
 
 def show_report(arguments: Sequence[str]) -> bool:

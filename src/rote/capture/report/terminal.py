@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from rote.capture.read.packets import harmless
-from rote.console_text import rich_console
+from rote.platform.console_text import rich_console
 
 if TYPE_CHECKING:
     from rote.capture.decode.teaching_dialogue import TeachingDialogue

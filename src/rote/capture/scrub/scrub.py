@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, cast
 
-from rote.atomic_file import appearing
 from rote.capture.read.compressed import format_of, unpacked
 from rote.capture.read.reader import MAX_BLOCK_BYTES, MAX_PACKET_BYTES, NotACaptureError
 from rote.capture.scrub.identifiers import MAX_IDENTIFIERS
@@ -25,6 +24,7 @@ from rote.capture.scrub.pseudonyms import Pseudonyms
 from rote.capture.scrub.rewrite import Rewriter
 from rote.capture.synthetic.ethernet import block
 from rote.errors import BadRequestError
+from rote.platform.atomic_file import appearing
 
 _NG = b"\x0a\x0d\x0d\x0a"
 _ORDERS = {

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rote.atomic_file import appearing
 from rote.capture.decode.decrypt import expand, protections
 from rote.capture.read.datagram import Datagram
 from rote.capture.synthetic import ethernet
 from rote.capture.synthetic import script as story
 from rote.errors import BadRequestError
+from rote.platform.atomic_file import appearing
 from rote.wire import channel, dtls, sctp, stun
 from rote.wire.dtls import ContentType, DtlsRecord, HandshakeType
 from rote.wire.dtls_handshake import (

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
-from rote.atomic_file import appearing
 from rote.capture.read.datagram import Datagram
 from rote.errors import BadRequestError
+from rote.platform.atomic_file import appearing
 
 ETHERNET = 1
 _IPV4 = struct.Struct(">BBHHHBBH4s4s")

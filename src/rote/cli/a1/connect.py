@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
-    from rote.robot.a1.robot import A1
+    from rote.robot.quadruped.robot import A1
 
 
 @asynccontextmanager
@@ -29,7 +29,7 @@ async def connect_to(
 
 def checked(url: str | None) -> str:
     """Return the URL, or raise `BadRequestError` if it names no A1."""
-    from rote.client.wires import wire_of
+    from rote.transport.wires import wire_of
 
     if url is None or "walk" not in wire_of(url).abilities:
         raise BadRequestError(

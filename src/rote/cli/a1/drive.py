@@ -14,8 +14,8 @@ from rote.cli.options import TIMEOUT_S, Json, Timeout, print_json, run, stopping
 from rote.errors import BadRequestError, UnsupportedError
 
 if TYPE_CHECKING:
-    from rote.robot.a1.bot import Bot
-    from rote.robot.a1.robot import A1, A1Status
+    from rote.robot.quadruped.bot import Bot
+    from rote.robot.quadruped.robot import A1, A1Status
 
 _Robot = Annotated[
     str | None,
@@ -150,7 +150,7 @@ def pose(
 
 def _check_pose(**degrees: float) -> None:
     """Raise an error in degrees for what would be refused in radians."""
-    from rote.robot.a1.commands import SPANS
+    from rote.robot.quadruped.commands import SPANS
 
     for name, value in degrees.items():
         most = math.degrees(SPANS[f"{name}_rad"][1])
@@ -162,8 +162,8 @@ def _check_pose(**degrees: float) -> None:
 
 
 def _check_turn(degrees: float, speed: float) -> None:
-    from rote.robot.a1.bot import MAX_ANGLE_RAD
-    from rote.robot.a1.commands import TURN_RAD_S
+    from rote.robot.quadruped.bot import MAX_ANGLE_RAD
+    from rote.robot.quadruped.commands import TURN_RAD_S
 
     if not abs(degrees) <= math.degrees(MAX_ANGLE_RAD):
         raise BadRequestError(
@@ -192,8 +192,8 @@ async def _execute(
     *,
     how_left: str = "the robot stands still",
 ) -> int:
-    from rote.robot.a1.approach import is_low
-    from rote.robot.a1.bot import Bot
+    from rote.robot.quadruped.approach import is_low
+    from rote.robot.quadruped.bot import Bot
 
     if is_low(checked(which[0])):
         raise UnsupportedError("walk", "a1:// at the low level", ("a1://...?level=high",))

@@ -7,9 +7,9 @@ from rote.cli.simulate import asked_to_end, show_notices
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
-    from rote.carrier.impair import Impairment
-    from rote.sim.a1.simulator import A1Simulator
-    from rote.sim.a1.world import A1World
+    from rote.sim.quadruped.simulator import A1Simulator
+    from rote.sim.quadruped.world import A1World
+    from rote.transport.impair import Impairment
 
 
 class A1Wish(NamedTuple):
@@ -26,7 +26,7 @@ class A1Wish(NamedTuple):
 async def simulate_a1(wish: A1Wish, network: "Impairment | None", as_json: bool) -> None:
     """Run the robot until the process is asked to end."""
     from rote.session.a1 import Level
-    from rote.sim.a1.simulator import A1Simulator
+    from rote.sim.quadruped.simulator import A1Simulator
 
     world = _robot(wish)
     host, high, low = _ports(wish.where)
@@ -47,9 +47,9 @@ async def simulate_a1(wish: A1Wish, network: "Impairment | None", as_json: bool)
 
 def _robot(wish: A1Wish) -> "A1World":
     """Make the robot, or raise why it is not possible."""
-    from rote.sim.a1.faults import parse_a1_fault
-    from rote.sim.a1.hands import parse_hand
-    from rote.sim.a1.world import A1World
+    from rote.sim.quadruped.faults import parse_a1_fault
+    from rote.sim.quadruped.hands import parse_hand
+    from rote.sim.quadruped.world import A1World
     from rote.wire.a1.values import Dialect
 
     try:
@@ -68,8 +68,8 @@ def _robot(wish: A1Wish) -> "A1World":
 
 def _ports(where: str) -> tuple[str, int, int]:
     """Return the host and the ports for the high and the low level."""
-    from rote.carrier.udp import host_and_port
-    from rote.sim.a1.simulator import HIGH_PORT, LOW_PORT
+    from rote.sim.quadruped.simulator import HIGH_PORT, LOW_PORT
+    from rote.transport.udp.link import host_and_port
 
     host, port = host_and_port(where, -1)
     if port not in (-1, 0):

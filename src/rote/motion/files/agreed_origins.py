@@ -7,11 +7,11 @@ counts for the file it came from and so for every edit of it; it is kept in the 
 import json
 from contextlib import suppress
 
-from rote.atomic_file import appearing
 from rote.errors import RoteError
 from rote.motion.files import disk
 from rote.motion.track import Origin
-from rote.paths import agreed_file
+from rote.platform.atomic_file import appearing
+from rote.platform.paths import agreed_file
 
 _MAX = 10_000
 

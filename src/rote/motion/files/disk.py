@@ -8,9 +8,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from rote.atomic_file import appearing
 from rote.errors import BadRequestError
-from rote.system import lock
+from rote.platform.atomic_file import appearing
+from rote.platform.system import lock
 
 MAX_BYTES = 256 * 2**20
 """More is not taken into memory at once: a larger file is read only where it comes in pieces, each

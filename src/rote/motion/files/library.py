@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rote import atomic_file, system
 from rote.errors import BadRequestError, MissingExtraError
 from rote.messages import MAX_NAME_BYTES, name_problem
 from rote.motion import files
@@ -27,7 +26,8 @@ from rote.motion.files.listing import Listing
 from rote.motion.files.take_writer import TakeWriter, recover, take_name, unfinished
 from rote.motion.files.thumbnail import sketch
 from rote.motion.track import Track
-from rote.paths import takes_folder
+from rote.platform import atomic_file, system
+from rote.platform.paths import takes_folder
 
 __all__ = ["Library", "Entry", "Trashed", "library"]
 

@@ -11,7 +11,6 @@ from typing import BinaryIO
 
 import numpy as np
 
-from rote import atomic_file, system
 from rote.errors import BadRequestError
 from rote.motion.files import disk, mcap_file, row_file
 from rote.motion.files.mcap_file import McapStream, nanoseconds
@@ -19,6 +18,7 @@ from rote.motion.files.mcap_records import need_mcap
 from rote.motion.files.metadata import FilePlace, TakeMetadata, check_length, metadata_of
 from rote.motion.files.row_file import RowStream
 from rote.motion.track import Mark, Track
+from rote.platform import atomic_file, system
 
 __all__ = ["TakeWriter", "unfinished", "recover"]
 

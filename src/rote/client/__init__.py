@@ -1,1 +1,0 @@
-"""Clients: asyncio code around sessions, one for each wire."""

@@ -1,0 +1,1 @@
+"""Interfaces of other people's libraries, under their own names."""

@@ -1,0 +1,628 @@
+"""Unitree's A1 library by its own names, for programs that are brought over: UDP, SetSend, GetRecv.
+
+    udp = UDP(HIGHLEVEL, 8090, "192.168.123.161", 8082)
+    cmd, state = HighCmd(), HighState()
+    udp.InitCmdData(cmd)
+    udp.Recv()
+    udp.GetRecv(state)
+    cmd.mode, cmd.velocity = 2, [0.2, 0.0]
+    udp.SetSend(cmd)
+    udp.Send()
+
+Structures and fields have the names of the C++ header, of v3.2 and of later versions alike; which
+of them a robot knows, its dialect decides, and what it does not know is refused. Behind them is an
+`rote.A1` with all its protections: every number is checked, a command runs out where `Send` is not
+called again, and nothing here ends the process. For the loops use `rote.LoopFunc`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from rote.blocking_a1 import BlockingA1
+from rote.errors import BadRequestError, ProtectionError
+from rote.robot.quadruped.safety import A1SafetyLimits
+from rote.robot.quadruped.safety import Safety as Guard
+from rote.session.a1 import Level
+from rote.sync import connect
+from rote.wire.a1 import codec as wire
+from rote.wire.a1 import motors as a1_motors
+from rote.wire.a1 import values as a1_values
+from rote.wire.a1.values import Dialect
+
+__all__ = [
+    "UDP", "Safety", "LeggedType",
+    "HighCmd", "HighState", "LowCmd", "LowState", "MotorCmd", "MotorState", "IMU", "LED",
+    "Cartesian",
+    "HIGHLEVEL", "LOWLEVEL", "PosStopF", "VelStopF", "MOTORS", "FIELDS",
+]  # fmt: skip
+
+HIGHLEVEL, LOWLEVEL = a1_values.A1_HIGH, a1_values.A1_LOW
+PosStopF = a1_motors.POSITION_OFF_RAD
+VelStopF = a1_motors.VELOCITY_OFF_RAD_S
+MOTORS: dict[str, int] = {
+    f"{leg}_{joint}": 3 * number + joint
+    for number, leg in enumerate(("FR", "FL", "RR", "RL"))
+    for joint in range(3)
+}
+"""The places of the motors: `cmd.motorCmd[MOTORS["FR_0"]]`; 0 is the hip, 1 the thigh, 2 the calf.
+They are also names of this module: `legged_sdk.FR_0`."""
+
+FR_0, FR_1, FR_2, FL_0, FL_1, FL_2, RR_0, RR_1, RR_2, RL_0, RL_1, RL_2 = range(12)
+
+LOW_HOLD_S, HIGH_HOLD_S = 0.03, 0.5
+"""How long a command is good that `Send` has sent. An A1 itself brakes after 30 ms, by reports."""
+_LEVELS = {
+    a1_values.A1_HIGH: Level.HIGH,
+    a1_values.GO1_HIGH: Level.HIGH,
+    a1_values.A1_LOW: Level.LOW,
+}
+_HOSTS = {Level.HIGH: "192.168.123.161", Level.LOW: "192.168.123.10"}
+
+# ---- the map of names ---------------------------------------------------------------------------
+
+_HEADER = {
+    "levelFlag": "header.level",
+    "commVersion": "header.version",
+    "robotID": "header.robot_id",
+    "SN": "header.serial",
+    "bandWidth": "header.bandwidth",
+}
+_ENDS = {"led": "led", "wirelessRemote": "remote", "reserve": "reserve"}
+_SCALED = {
+    "mode": "mode",
+    "forwardSpeed": "forward",
+    "sideSpeed": "left",
+    "rotateSpeed": "turn",
+    "bodyHeight": "body_height",
+    "footRaiseHeight": "foot_raise_height",
+    "yaw": "yaw_rad",
+    "pitch": "pitch_rad",
+    "roll": "roll_rad",
+}
+_LATER = {
+    "mode": "mode",
+    "gaitType": "gait",
+    "speedLevel": "speed_level",
+    "footRaiseHeight": "foot_raise_height_m",
+    "bodyHeight": "body_height_m",
+    "position": "position_m",
+    "euler": "euler_rad",
+    "velocity": "velocity_m_s",
+    "yawSpeed": "yaw_speed_rad_s",
+}
+_MOTOR_CMD = {
+    "mode": "mode",
+    "q": "q_rad",
+    "dq": "dq_rad_s",
+    "tau": "tau_nm",
+    "Kp": "kp_nm_rad",
+    "Kd": "kd_nm_s_rad",
+    "reserve": "reserve",
+}
+_MOTOR_STATE = {
+    "mode": "mode",
+    "q": "q_rad",
+    "dq": "dq_rad_s",
+    "ddq": "ddq_rad_s2",
+    "tauEst": "tau_nm",
+    "q_raw": "q_raw_rad",
+    "dq_raw": "dq_raw_rad_s",
+    "ddq_raw": "ddq_raw_rad_s2",
+    "temperature": "temperature_c",
+    "reserve": "reserve",
+}
+_IMU = {
+    "quaternion": "quaternion",
+    "gyroscope": "gyroscope_rad_s",
+    "accelerometer": "accelerometer_m_s2",
+    "rpy": "rpy_rad",
+    "temperature": "temperature_c",
+}
+_BOTH_STATES = {
+    "footForce": "foot_force",
+    "footForceEst": "foot_force_estimate",
+    "tick": "tick",
+    "wirelessRemote": "remote",
+    "reserve": "reserve",
+}
+_HIGH_STATE = {
+    "mode": "mode",
+    "progress": "progress",
+    "gaitType": "gait",
+    "footRaiseHeight": "foot_raise_height_m",
+    "bodyHeight": "body_height_m",
+    "position": "position_m",
+    "velocity": "velocity_m_s",
+    "yawSpeed": "yaw_speed_rad_s",
+    "forwardSpeed": "velocity_m_s[0]",
+    "sideSpeed": "velocity_m_s[1]",
+    "rotateSpeed": "yaw_speed_rad_s",
+    "updownSpeed": "rise_speed_m_s",
+    "forwardPosition": "position_m[0]",
+    "sidePosition": "position_m[1]",
+    "footPosition2Body": "foot_position_m",
+    "footSpeed2Body": "foot_velocity_m_s",
+}
+FIELDS: dict[str, dict[str, str]] = {
+    "HighCmd of v3.2": {**_HEADER, **_SCALED, **_ENDS, "AppRemote": "app_remote"},
+    "HighCmd of v3.3 and later": {**_HEADER, **_LATER, **_ENDS},
+    "LowCmd": {**_HEADER, "motorCmd": "motors", **_ENDS},
+    "MotorCmd": _MOTOR_CMD,
+    "HighState": {
+        **_HEADER, "imu": "imu", **_HIGH_STATE, "motorState": "motors", **_BOTH_STATES,
+    },
+    "LowState": {**_HEADER, "imu": "imu", "motorState": "motors", **_BOTH_STATES},
+    "MotorState": _MOTOR_STATE,
+    "IMU": _IMU,
+}  # fmt: skip
+"""By structure: each name of the C++ header, and the field of `rote`'s value that it is. `crc` is
+in none: it is made when a frame is, and checked when one is read."""
+
+
+# ---- structures ---------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class LED:
+    """A light on a leg."""
+
+    r: int = 0
+    g: int = 0
+    b: int = 0
+
+
+@dataclass(slots=True)
+class Cartesian:
+    """A point or a velocity in the body's frame."""
+
+    x: float = 0.0
+    y: float = 0.0
+    z: float = 0.0
+
+
+def _lights() -> list[LED]:
+    return [LED() for _ in range(4)]
+
+
+def _points() -> list[Cartesian]:
+    return [Cartesian() for _ in range(4)]
+
+
+def _remote() -> bytearray:
+    return bytearray(a1_values.REMOTE_SIZE)
+
+
+def _zeros(count: int) -> list[Any]:
+    return [0] * count
+
+
+@dataclass(slots=True)
+class MotorCmd:
+    """What is asked of one motor. A new one asks for nothing, as after `InitCmdData`."""
+
+    mode: int = a1_motors.SERVO
+    q: float = PosStopF
+    dq: float = VelStopF
+    tau: float = 0.0
+    Kp: float = 0.0
+    Kd: float = 0.0
+    reserve: list[int] = field(default_factory=partial(_zeros, 3))
+
+
+@dataclass(slots=True)
+class MotorState:
+    """What one motor reports."""
+
+    mode: int = 0
+    q: float = 0.0
+    dq: float = 0.0
+    ddq: float = 0.0
+    tauEst: float = 0.0
+    q_raw: float = 0.0
+    dq_raw: float = 0.0
+    ddq_raw: float = 0.0
+    temperature: int = 0
+    reserve: list[int] = field(default_factory=partial(_zeros, 2))
+
+
+@dataclass(slots=True)
+class IMU:
+    """The inertial sensor."""
+
+    quaternion: list[float] = field(default_factory=partial(_zeros, 4))
+    gyroscope: list[float] = field(default_factory=partial(_zeros, 3))
+    accelerometer: list[float] = field(default_factory=partial(_zeros, 3))
+    rpy: list[float] = field(default_factory=partial(_zeros, 3))
+    temperature: int = 0
+
+
+@dataclass(slots=True)
+class _Framed:
+    """What every structure begins and ends with."""
+
+    levelFlag: int = 0
+    commVersion: int = 0
+    robotID: int = 0
+    SN: int = 0
+    bandWidth: int = 0
+    reserve: int = 0
+    crc: int = 0
+    """Told, never read: `Send` makes its own."""
+    wirelessRemote: Any = field(default_factory=_remote)
+
+
+@dataclass(slots=True)
+class HighCmd(_Framed):
+    """What the walking controller is asked for; the fields of v3.2 first, then those of later."""
+
+    mode: int = 0
+    forwardSpeed: float = 0.0
+    sideSpeed: float = 0.0
+    rotateSpeed: float = 0.0
+    bodyHeight: float = 0.0
+    footRaiseHeight: float = 0.0
+    yaw: float = 0.0
+    pitch: float = 0.0
+    roll: float = 0.0
+    led: list[LED] = field(default_factory=_lights)
+    AppRemote: Any = field(default_factory=_remote)
+    gaitType: int = 0
+    speedLevel: int = 0
+    position: Sequence[float] = field(default_factory=partial(_zeros, 2))
+    euler: Sequence[float] = field(default_factory=partial(_zeros, 3))
+    velocity: Sequence[float] = field(default_factory=partial(_zeros, 2))
+    yawSpeed: float = 0.0
+
+
+def _motor_cmds() -> list[MotorCmd]:
+    return [MotorCmd() for _ in range(a1_motors.MOTORS)]
+
+
+@dataclass(slots=True)
+class LowCmd(_Framed):
+    """What the motors are asked for."""
+
+    levelFlag: int = LOWLEVEL
+    motorCmd: list[MotorCmd] = field(default_factory=_motor_cmds)
+    led: list[LED] = field(default_factory=_lights)
+
+
+@dataclass(slots=True)
+class _State(_Framed):
+    imu: IMU = field(default_factory=IMU)
+    motorState: list[MotorState] = field(default_factory=list)
+    """Empty where the frame has none: at the high level before 3.3.3."""
+    footForce: list[int] = field(default_factory=partial(_zeros, 4))
+    footForceEst: list[int] = field(default_factory=partial(_zeros, 4))
+    tick: int = 0
+
+
+@dataclass(slots=True)
+class HighState(_State):
+    """What the walking controller tells. Names of all versions are filled; 0 where it is silent."""
+
+    mode: int = 0
+    progress: float = 0.0
+    gaitType: int = 0
+    footRaiseHeight: float = 0.0
+    bodyHeight: float = 0.0
+    position: list[float] = field(default_factory=partial(_zeros, 3))
+    velocity: list[float] = field(default_factory=partial(_zeros, 3))
+    yawSpeed: float = 0.0
+    forwardSpeed: float = 0.0
+    sideSpeed: float = 0.0
+    rotateSpeed: float = 0.0
+    updownSpeed: float = 0.0
+    forwardPosition: float = 0.0
+    sidePosition: float = 0.0
+    footPosition2Body: list[Cartesian] = field(default_factory=_points)
+    footSpeed2Body: list[Cartesian] = field(default_factory=_points)
+
+
+@dataclass(slots=True)
+class LowState(_State):
+    """What motors and sensors tell."""
+
+
+# ---- from structures to values, and back --------------------------------------------------------
+
+
+def _value(cmd: HighCmd | LowCmd, dialect: Dialect) -> a1_values.Command:
+    """Return what a structure asks for, or raise `BadRequestError` naming the field."""
+    try:
+        if isinstance(cmd, LowCmd):
+            ours: a1_values.Command = _low_value(cmd, dialect)
+        else:
+            ours = _high_value(cmd, dialect)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise BadRequestError(f"this {type(cmd).__name__} cannot be read: {error}") from None
+    cmd.crc = int.from_bytes(wire.encode(ours, dialect)[-4:], "little")
+    return ours
+
+
+def _low_value(cmd: LowCmd, dialect: Dialect) -> a1_values.LowCmd:
+    return a1_values.LowCmd(
+        header=_header(cmd, dialect),
+        motors=a1_motors.MotorCmds.of(_motor_cmd(motor) for motor in cmd.motorCmd),
+        led=_led(cmd),
+        remote=bytes(cmd.wirelessRemote),
+        reserve=cmd.reserve,
+    )
+
+
+def _motor_cmd(motor: MotorCmd) -> a1_motors.MotorCmd:
+    one, two, three = motor.reserve
+    gains = (motor.tau, motor.Kp, motor.Kd)
+    return a1_motors.MotorCmd(motor.mode, motor.q, motor.dq, *gains, (one, two, three))
+
+
+def _high_value(cmd: HighCmd, dialect: Dialect) -> a1_values.Command:
+    is_old = dialect is Dialect.A1_3_2
+    known, strange = (_SCALED, _LATER) if is_old else (_LATER, {**_SCALED, "AppRemote": ""})
+    for name in strange:
+        if name not in known and _says_something(getattr(cmd, name)):
+            others = ", ".join(each for each in known if each not in strange)
+            raise BadRequestError(
+                f"this robot speaks {dialect.value}, whose HighCmd has no {name}",
+                f"Its own fields are {others}.",
+            )
+    numbers: dict[str, Any] = {ours: _number(getattr(cmd, name)) for name, ours in known.items()}
+    ends: dict[str, Any] = {
+        "led": _led(cmd),
+        "remote": bytes(cmd.wirelessRemote),
+        "reserve": cmd.reserve,
+    }
+    header = _header(cmd, dialect)
+    if is_old:
+        app = bytes(cmd.AppRemote)
+        return a1_values.ScaledHighCmd(header=header, app_remote=app, **numbers, **ends)
+    return a1_values.HighCmd(header=header, **numbers, **ends)
+
+
+def _says_something(value: Any) -> bool:
+    return any(value) if isinstance(value, Sequence | bytearray) else bool(value)
+
+
+def _number(value: Any) -> Any:
+    return tuple(float(each) for each in value) if isinstance(value, Sequence) else value
+
+
+def _led(cmd: HighCmd | LowCmd) -> a1_values.Lights:
+    one, two, three, four = (a1_values.Led(led.r, led.g, led.b) for led in cmd.led)
+    return one, two, three, four
+
+
+def _header(cmd: _Framed, dialect: Dialect) -> a1_values.AnyHeader | None:
+    if dialect is not Dialect.GO1:
+        told = (cmd.levelFlag, cmd.commVersion, cmd.robotID, cmd.SN, cmd.bandWidth)
+        return a1_values.Header(*told)
+    usual = (HIGHLEVEL, a1_values.GO1_HIGH, LOWLEVEL)
+    return None if cmd.levelFlag in usual else a1_values.Go1Header(cmd.levelFlag)
+
+
+def _fill(state: _State, told: a1_values.State) -> None:
+    """Write what the robot told into a structure."""
+    names = _BOTH_STATES
+    if isinstance(told, a1_values.HighState):
+        names = {**_HIGH_STATE, **_BOTH_STATES}
+    for name, ours in names.items():
+        setattr(state, name, _plain(_of(told, ours)))
+    if told.header is not None:
+        state.levelFlag = told.header.level
+    if isinstance(told.header, a1_values.Header):
+        _, state.commVersion, state.robotID, state.SN, state.bandWidth = told.header
+    state.imu = IMU(**{name: _plain(_of(told.imu, ours)) for name, ours in _IMU.items()})
+    motors = () if told.motors is None else told.motors
+    state.motorState = [MotorState(*motor[:-1], list(motor.reserve)) for motor in motors]
+
+
+def _of(value: Any, path: str) -> Any:
+    name, _, index = path.partition("[")
+    part = getattr(value, name)
+    return part[int(index[:-1])] if index else part
+
+
+def _plain(value: Any) -> Any:
+    if value is None:
+        return 0
+    if isinstance(value, bytes):
+        return bytearray(value)
+    if isinstance(value, tuple) and value and isinstance(value[0], a1_values.Cartesian):
+        return [Cartesian(*point) for point in value]
+    return list(value) if isinstance(value, tuple) else value
+
+
+# ---- the connection -----------------------------------------------------------------------------
+
+
+class UDP:
+    """A connection to an A1 or Go1, with the methods of the library's `UDP`.
+
+    `level` is HIGHLEVEL or LOWLEVEL. Without an address it is the robot's usual one; `url` is any
+    that `rote.connect_a1` takes, `sim://a1` for one. The robot is sought at once: where none
+    answers, `NoAnswerError` is raised, and at the low level a robot that stands is refused, for it
+    would sink. Close it, or use it in a `with` block; a program that just ends, or is killed,
+    leaves the robot safe too.
+    """
+
+    def __init__(
+        self,
+        level: int,
+        localPort: int = 0,
+        targetIP: str | None = None,
+        targetPort: int | None = None,
+        *,
+        url: str | None = None,
+        timeout: float = 5.0,
+    ) -> None:
+        if level not in _LEVELS:
+            raise BadRequestError(
+                f"there is no level {level:#04x}", "Use HIGHLEVEL (0x00) or LOWLEVEL (0xff)."
+            )
+        self._level = _LEVELS[level]
+        self._hold_s = LOW_HOLD_S if self._level is Level.LOW else HIGH_HOLD_S
+        if url is None:
+            port = "" if targetPort is None else f":{targetPort}"
+            url = f"a1://{targetIP or _HOSTS[self._level]}{port}?local={localPort}"
+        url += f"{'&' if '?' in url else '?'}level={self._level.value}"
+        ability = "control" if self._level is Level.LOW else None
+        self._connection = connect(url, family="a1", timeout=timeout, ability=ability)
+        self._robot = self._connection.__enter__()
+        self._is_open = True
+        self._asked: a1_values.Command | None = None
+        native = self._robot.native
+        assert native is not None, "a connection has heard the robot"
+        self._told: a1_values.State = native
+        self._seen: a1_values.State | None = None
+
+    @property
+    def robot(self) -> BlockingA1:
+        """The robot behind it, as `rote.sync.connect` gives it: `stop`, `damp`, `arm`, `status`."""
+        return self._robot
+
+    def InitCmdData(self, cmd: HighCmd | LowCmd) -> None:
+        """Make a command ask for nothing, with the level flag of this connection."""
+        fresh = type(cmd)()
+        for name in fresh.__dataclass_fields__:
+            setattr(cmd, name, getattr(fresh, name))
+        is_go1 = self._robot.dialect is Dialect.GO1
+        high = a1_values.GO1_HIGH if is_go1 else HIGHLEVEL
+        cmd.levelFlag = LOWLEVEL if isinstance(cmd, LowCmd) else high
+
+    def SetSend(self, cmd: HighCmd | LowCmd) -> None:
+        """Take a command for the next `Send`, and write its checksum into it.
+
+        What a frame cannot hold, or this robot's dialect does not know, raises `BadRequestError`;
+        then the command before it stays.
+        """
+        if isinstance(cmd, LowCmd) is not (self._level is Level.LOW):
+            raise BadRequestError(
+                f"a {type(cmd).__name__} is not for the {self._level.value} level",
+                "Make the UDP with LOWLEVEL for a LowCmd, with HIGHLEVEL for a HighCmd.",
+            )
+        self._asked = _value(cmd, self._robot.dialect)
+
+    def Send(self) -> int:
+        """Ask the robot for the command that was set; 0. Before the first one nothing is asked.
+
+        It is good for 30 ms at the low level and 0.5 s at the high one: call `Send` again before.
+        What the robot's limits or state forbid raises `BadRequestError`, what a protection has
+        tripped at, `ProtectionError`, until `robot.arm()`.
+        """
+        if self._asked is not None:
+            self._robot.send_command(self._asked, hold_s=self._hold_s)
+        return 0
+
+    def Recv(self) -> int:
+        """Take what the robot has told since; 0, or -1 where it has told nothing new.
+
+        Raises `PeerLostError` where it is lost.
+        """
+        trouble = self._robot.trouble
+        if trouble is not None and not isinstance(trouble, ProtectionError):
+            raise trouble
+        newest = self._robot.native
+        if newest is None or newest is self._seen:
+            return -1
+        self._told = self._seen = newest
+        return 0
+
+    def GetRecv(self, state: HighState | LowState) -> None:
+        """Write the state that `Recv` took into a structure."""
+        if isinstance(state, LowState) is not (self._level is Level.LOW):
+            raise BadRequestError(
+                f"a {type(state).__name__} is not told at the {self._level.value} level"
+            )
+        _fill(state, self._told)
+
+    def close(self) -> None:
+        """Let go of the robot: it stands, or its motors brake. Safe to repeat."""
+        if self._is_open:
+            self._is_open = False
+            self._connection.__exit__(None, None, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+# ---- safety -------------------------------------------------------------------------------------
+
+
+class LeggedType(Enum):
+    """Which robot it is."""
+
+    A1 = "a1"
+    Go1 = "go1"
+
+
+class Safety:
+    """The library's `Safety`: limits of one kind of robot, not a mode of operation.
+
+    `UDP` guards every command anyway; these are for programs that call them. Where the library ends
+    the process, `ProtectionError` is raised, and the robot is made safe as soon as `Send` stops.
+    """
+
+    def __init__(self, legged: LeggedType = LeggedType.A1) -> None:
+        self._name = legged.value
+        guard = Guard(self._name)
+        self._lower_rad, self._upper_rad = guard.lower_rad, guard.upper_rad
+        self._power: dict[int, Guard] = {}
+
+    def PositionLimit(self, cmd: LowCmd) -> None:
+        """Bring positions within the joints' limits; PosStopF stays, a non-number is refused."""
+        for motor, lower, upper in zip(
+            cmd.motorCmd, self._lower_rad, self._upper_rad, strict=False
+        ):
+            if not np.isfinite(motor.q):
+                raise BadRequestError(
+                    f"a position of {motor.q} is not possible", "Ask for a number."
+                )
+            if motor.q != PosStopF:
+                motor.q = float(min(max(motor.q, lower), upper))
+
+    def PowerProtect(self, cmd: LowCmd, state: LowState, level: int) -> int:
+        """Raise `ProtectionError` where the legs have worked above a tenth of 1000 W x `level`."""
+        guard = self._power.setdefault(
+            level, Guard(self._name, _only(power_level=min(max(level, 1), 10)))
+        )
+        guard.check(_measured(state))
+        return 0
+
+    def PositionProtect(self, cmd: LowCmd, state: LowState, limit: float = 0.087) -> int:
+        """Raise `ProtectionError` where a joint is nearer to its limit than `limit` rad."""
+        Guard(self._name, _only(margin_rad=limit), from_folded=False).check(_measured(state))
+        return 0
+
+
+def _only(*, power_level: int | None = None, margin_rad: float | None = None) -> A1SafetyLimits:
+    return A1SafetyLimits(
+        power_level=power_level,
+        margin_rad=margin_rad,
+        velocity_rad_s=None,
+        torque_nm=None,
+        temperature_c=None,
+        tilt_rad=None,
+        stale_s=None,
+    )
+
+
+def _measured(state: LowState) -> a1_values.LowState:
+    motors = (
+        a1_motors.MotorState(q_rad=motor.q, dq_rad_s=motor.dq, tau_nm=motor.tauEst)
+        for motor in state.motorState
+    )
+    return a1_values.LowState(motors=a1_motors.MotorStates.of(motors))

@@ -1,1 +1,0 @@
-"""This computer: its event loop, its timers, its network."""

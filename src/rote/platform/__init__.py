@@ -1,0 +1,1 @@
+"""This computer: paths, files, console, clocks, event loop, real-time threads and ports."""

@@ -1,0 +1,67 @@
+"""Files that appear only when they are complete, and never replace another file unasked."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from rote.errors import BadRequestError
+from rote.platform.system import sync_folder
+
+
+def check_new(path: Path, overwrite: bool = False) -> None:
+    """Raise `BadRequestError` before any work is done if `path` exists or cannot be written.
+
+    With `overwrite` an existing file is accepted.
+    """
+    _check_place(path)
+    if path.exists() and not overwrite:
+        raise BadRequestError(
+            f"{path} is there already", "Choose another name, or add --overwrite."
+        )
+
+
+@contextmanager
+def appearing(
+    path: Path, *, private: bool = False, remedy: str = "Name another file."
+) -> Iterator[BinaryIO]:
+    """Yield a file to write to. It replaces `path` when the block ends without an error, not
+    before.
+
+    A `private` file can be read by its owner only. If the disk refuses the data, this raises
+    `BadRequestError` with that `remedy`.
+    """
+    _check_place(path)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o666)
+        with open(handle, "wb") as file:  # noqa: PTH123 - no path: a handle with its own rights
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        settle(part, path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise BadRequestError(f"{path} cannot be written: {reason}", remedy) from error
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def settle(part: Path, path: Path) -> None:
+    """Rename a finished file from `part` to `path`, and sync the folder so that the name survives a
+    crash.
+    """
+    part.replace(path)
+    sync_folder(path.parent)
+
+
+def _check_place(path: Path) -> None:
+    if path.is_dir():
+        raise BadRequestError(f"{path} is a folder", "Name a file in it.")
+    if path.exists() and not path.is_file():
+        raise BadRequestError(f"{path} is no ordinary file", "Name another file.")
+    if not path.parent.is_dir():
+        remedy = f"Name another file, or run: mkdir -p {path.parent}"
+        raise BadRequestError(f"{path} cannot be written: there is no folder {path.parent}", remedy)

@@ -1,0 +1,96 @@
+"""This computer's interfaces, addresses, firewalls and packages, for connections to robots."""
+
+import socket
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from rote.platform.system import interface_address
+
+_UP, _LOOPBACK, _MULTICAST = 0x1, 0x8, 0x1000
+_NETWORKS = Path("/sys/class/net")
+_UFW = Path("/etc/ufw/ufw.conf")
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """One network interface."""
+
+    name: str
+    address: str
+    """Its IPv4 address; "" if it has none."""
+    up: bool
+    loopback: bool
+    multicast: bool
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is up and has an address."""
+        return self.up and bool(self.address)
+
+
+def interfaces(networks: Path = _NETWORKS) -> list[Interface]:
+    """Return this computer's interfaces."""
+    found = []
+    for _, name in socket.if_nameindex():
+        address = address_of(name)
+        flags = _flags(networks / name / "flags")
+        if flags is None:  # the system does not say it: assume what is usual
+            flags = _UP | (_LOOPBACK if address.startswith("127.") else _MULTICAST)
+        found.append(
+            Interface(
+                name,
+                address,
+                up=bool(flags & _UP),
+                loopback=bool(flags & _LOOPBACK),
+                multicast=bool(flags & _MULTICAST),
+            )
+        )
+    return found
+
+
+def _flags(file: Path) -> int | None:
+    try:
+        return int(file.read_text(encoding="ascii"), 16)
+    except (OSError, ValueError):
+        return None
+
+
+def address_of(name: str) -> str:
+    """Return the IPv4 address of an interface; "" if it has none, or it cannot be known here."""
+    known = interface_address(name)
+    return _addresses().get(name, "") if known is None else known
+
+
+def _addresses() -> dict[str, str]:
+    """Return the IPv4 address of each interface by a package that knows many systems, where it is
+    installed; else nothing is known.
+    """
+    try:
+        import ifaddr  # noqa: PLC0415 - optional, the extra `webrtc`
+    except ImportError:
+        return {}
+    numbers = dict(socket.if_nameindex())
+    return {
+        numbers[adapter.index]: str(ip.ip)
+        for adapter in ifaddr.get_adapters()
+        for ip in adapter.ips
+        if ip.is_IPv4 and adapter.index in numbers
+    }
+
+
+def firewall(settings: Path = _UFW) -> str:
+    """Return the name of a firewall that is switched on; "" if none is known to be."""
+    try:
+        lines = settings.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    return "ufw" if "ENABLED=yes" in {line.strip() for line in lines} else ""
+
+
+def installed(package: str) -> str:
+    """Return the version of a Python package; "" if it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

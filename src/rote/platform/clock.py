@@ -1,0 +1,62 @@
+"""Clocks that count the time during which this computer was suspended.
+
+`time.monotonic` stands still while a Linux or macOS computer is suspended: a stream that was
+interrupted for an hour by a closed lid looks as if nothing had happened. Whatever decides whether
+something stalled reads one of the clocks below. Timers stay on the event loop's own clock.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+
+from rote.platform.loop import clock_of
+
+_CONTINUOUS = {"linux": "CLOCK_BOOTTIME", "darwin": "CLOCK_MONOTONIC"}
+"""The POSIX clock that counts suspend; `time.monotonic` counts it on Windows."""
+
+LEAST_S = 0.02
+"""A shorter suspension is the inexactness of two clocks read one after the other."""
+
+
+def suspended_s() -> float:
+    """Return how long this computer has been suspended since it was started, in seconds.
+
+    Only differences between two calls are meaningful; they are exact to a millisecond.
+    """
+    number: int | None = getattr(time, _CONTINUOUS.get(sys.platform, ""), None)
+    if number is None:
+        return 0.0
+    while True:
+        before = time.monotonic()
+        continuous = time.clock_gettime(number)
+        after = time.monotonic()
+        if after - before < 0.001:  # else this thread was preempted between the two clocks
+            return continuous - (before + after) / 2
+
+
+def continuous_s() -> float:
+    """Return `time.monotonic` with the time during which this computer was suspended."""
+    return time.monotonic() + suspended_s()
+
+
+class Suspensions:
+    """Notices that this computer was suspended, for one that asks again and again."""
+
+    def __init__(self) -> None:
+        self._known_s = suspended_s()
+
+    def take(self) -> float:
+        """Return how long this computer was suspended since the last call; 0.0 if it was not."""
+        total_s = suspended_s()
+        since_s, self._known_s = total_s - self._known_s, total_s
+        return since_s if since_s >= LEAST_S else 0.0
+
+
+def stall_clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
+    """Return a clock that counts suspend, to judge how long ago something happened.
+
+    Its origin differs from the event loop's: never pass its time to `call_at`.
+    """
+    clock = clock_of(loop)
+    return lambda: clock() + suspended_s()

@@ -1,1 +1,0 @@
-"""The A1 and Go1 quadrupeds."""

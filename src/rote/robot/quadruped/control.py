@@ -1,0 +1,282 @@
+"""Runs a control function for an A1's motors: called by deadline, supervised, and never trusted.
+
+It runs in its own thread. Its commands go to a sender that makes the robot safe if the next one
+does not come within `HOLD_S`, so that a function that hangs cannot leave the legs driven.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from rote.errors import BadRequestError, ProtectionError, RoteError
+from rote.model.a1 import KD_NM_S_RAD
+from rote.robot.quadruped.loop import Beats, LoopFunc, LoopStats
+from rote.robot.quadruped.safety import Safety
+from rote.session.a1 import Level
+from rote.wire.a1.motors import (
+    BRAKE,
+    LEG_MOTORS,
+    POSITION_OFF_RAD,
+    SERVO,
+    MotorCmd,
+    MotorCmds,
+    MotorStates,
+)
+from rote.wire.a1.values import Command, Dialect, HighState, LowCmd, LowState
+
+State: TypeAlias = HighState | LowState
+Step: TypeAlias = Callable[[LowState, float], "MotorCmds | LowCmd | None"]
+"""From the newest state and the seconds since the beginning to the command for the motors; None
+ends it.
+"""
+
+HOLD_S = 0.016
+"""How long a command is valid. With the sender's own period, the robot is safe within 20 ms."""
+PERIODS_S = (0.001, 0.008)
+_BRIDGE_S = 0.5
+"""How long the last command is valid, until the event loop repeats it."""
+
+
+class A1Port(Protocol):
+    """What a robot needs from the wire; see `rote.transport.a1.client.A1Client`."""
+
+    url: str
+    level: Level
+    isolated: bool
+    latest: State | None
+    heard_s: float
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect of the robot."""
+
+    def now(self) -> float:
+        """The clock of the connection, in seconds."""
+
+    def poll(self) -> State | None:
+        """Read what has arrived, and return the newest state; from any thread."""
+
+    def command(self, command: Command, hold_s: float | None = None) -> None:
+        """Send a command repeatedly."""
+
+    def trip(self, command: Command | None = None) -> None:
+        """Make the robot safe at once; from any thread."""
+
+    def arm(self) -> None:
+        """Accept commands again."""
+
+    def on_state(self, listener: Callable[[State], object]) -> Callable[[], None]:
+        """Call `listener` with every state."""
+
+    def on_trouble(self, listener: Callable[[RoteError], object]) -> Callable[[], None]:
+        """Call `listener` when the robot was made safe or is lost."""
+
+    async def close(self) -> None:
+        """Close the connection."""
+
+
+class Control:
+    """One run of a control function. Await `run`."""
+
+    def __init__(
+        self,
+        port: A1Port,
+        safety: Safety,
+        step: Step,
+        period_s: float,
+        asked: MotorCmds | None = None,
+    ) -> None:
+        """`asked` is the command that drives the motors until the first one of `step`."""
+        if not PERIODS_S[0] <= period_s <= PERIODS_S[1]:
+            raise BadRequestError(
+                f"a control period of {period_s} s is not possible",
+                f"Choose {PERIODS_S[0]} to {PERIODS_S[1]} s.",
+            )
+        self._port = port
+        self._safety = safety
+        self._step = step
+        self._period_s = period_s
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[bool] = self._loop.create_future()
+        self._checked: State | None = None
+        self._said = None if asked is None else LowCmd(motors=asked)
+        self._lock = threading.Lock()
+        """Held while a command is sent, so that none follows the one of a stop."""
+        self._is_stopped = self._over = False
+        self._began_s = 0.0
+
+    @property
+    def said(self) -> MotorCmds | None:
+        """What the motors were asked for last."""
+        return None if self._said is None else self._said.motors
+
+    def stop(self) -> None:
+        """End the run where the legs are: they hold the measured position, or brake."""
+        with self._lock:
+            if self._is_stopped:
+                return
+            self._is_stopped = self._over = True
+            state = self._port.poll()
+            if self._said is not None and isinstance(state, LowState):
+                held = hold_position(self._said.motors, state.motors)
+                self._said = self._said._replace(motors=held)
+                with suppress(RoteError):  # a robot that is lost was braked when it fell silent
+                    self._port.command(self._said, _BRIDGE_S)
+        self._finish(None, completed=False)
+
+    async def run(
+        self, *, cpu: int | None = None, realtime: bool = False
+    ) -> tuple[LoopStats, bool]:
+        """Call the function until it returns None; return the statistics, and whether it finished.
+
+        Raises what the function raised, after the robot was made safe. If cancelled, it leaves the
+        motors braked.
+        """
+        self._safety.reset()
+        self._began_s = self._port.now()
+        forget = self._port.on_trouble(self._interrupt)
+        ticker: LoopFunc | _LoopTicker
+        if self._port.isolated:
+            ticker = LoopFunc("control", self._period_s, self._tick, cpu=cpu, realtime=realtime)
+        else:
+            ticker = _LoopTicker(self._loop, self._period_s, self._tick)
+        try:
+            ticker.start()
+            completed = await asyncio.shield(self._ended)
+            if self._said is not None:
+                self._port.command(self._said)
+        except BaseException:
+            self._over = True
+            with suppress(RoteError):
+                self._port.command(LowCmd(motors=BRAKED))
+            raise
+        finally:
+            self._over = True
+            ticker.end()
+            forget()
+            if not self._ended.done():
+                self._ended.cancel()
+        return ticker.stats(), completed
+
+    def _tick(self) -> None:
+        if self._over:
+            return
+        try:
+            state = self._port.poll()
+            now = self._port.now()
+            assert isinstance(state, LowState)
+            age_s = now - self._port.heard_s
+            if state is not self._checked or age_s > HOLD_S:
+                self._checked = state
+                self._safety.check(state, age_s, self.said)
+            asked = self._step(state, now - self._began_s)
+            if asked is not None and not self._over:
+                self._say(asked)
+            elif not self._over:
+                self._bridge()
+                self._finish(None, completed=True)
+        except Exception as error:
+            if not self._over:
+                self._port.trip()
+                self._finish(_explained(error), completed=False)
+
+    def _say(self, asked: "MotorCmds | LowCmd") -> None:
+        command = LowCmd(motors=asked) if isinstance(asked, MotorCmds) else asked
+        if not isinstance(command, LowCmd):
+            raise TypeError(f"a control function returns MotorCmds, not {type(asked).__name__}")
+        command = command._replace(motors=self._safety.limit(command.motors))
+        with self._lock:
+            if not self._over:
+                self._said = command
+                self._port.command(command, HOLD_S)
+
+    def _bridge(self) -> None:
+        with self._lock:
+            if not self._over and self._said is not None:
+                self._port.command(self._said, _BRIDGE_S)
+            self._over = True
+
+    def _interrupt(self, error: RoteError) -> None:
+        self._over = True
+        self._finish(error, completed=False)
+
+    def _finish(self, error: Exception | None, *, completed: bool) -> None:
+        def settle() -> None:
+            if self._ended.done():
+                return
+            if error is not None:
+                self._ended.set_exception(error)
+            else:
+                self._ended.set_result(completed)
+
+        self._loop.call_soon_threadsafe(settle)
+
+
+BRAKED = MotorCmds.servo(mode=0)
+"""All motors damp themselves."""
+
+
+def hold_position(asked: MotorCmds, now: MotorStates) -> MotorCmds:
+    """Return the command that stops legs that were driven by `asked`.
+
+    A motor with a position to hold keeps its stiffness and holds the measured one; a motor without,
+    which was given a velocity or a torque, is braked.
+    """
+    legs = slice(0, LEG_MOTORS)
+    holds = (asked.mode[legs] == SERVO) & (asked.kp_nm_rad[legs] > 0.0)
+    holds &= asked.q_rad[legs] != np.float32(POSITION_OFF_RAD)
+    rows = zip(
+        holds.tolist(),
+        now.q_rad[legs].tolist(),
+        asked.kp_nm_rad[legs].tolist(),
+        asked.kd_nm_s_rad[legs].tolist(),
+        strict=True,
+    )
+    return MotorCmds.of(
+        MotorCmd(SERVO, q, 0.0, 0.0, kp, max(kd, KD_NM_S_RAD)) if is_held else MotorCmd(BRAKE)
+        for is_held, q, kp, kd in rows
+    )
+
+
+def _explained(error: Exception) -> Exception:
+    """Return a refused command as a protection error; other errors are the function's own."""
+    if isinstance(error, BadRequestError):
+        trip = ProtectionError("command", str(error), error.remedy)
+        trip.__cause__ = error
+        return trip
+    return error
+
+
+class _LoopTicker:
+    """The same as a `LoopFunc`, in the event loop: for a sender that is no separate process."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, period_s: float, function: Callable[[], object]
+    ) -> None:
+        self._loop = loop
+        self._function = function
+        self._beats = Beats(period_s, loop.time())
+        self._timer: asyncio.Handle | None = None
+
+    def start(self) -> None:
+        """Begin to call the function."""
+        self._timer = self._loop.call_soon(self._beat)
+
+    def end(self) -> None:
+        """Stop calling the function."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def stats(self) -> LoopStats:
+        """Return how well the deadlines were met."""
+        return self._beats.stats()
+
+    def _beat(self) -> None:
+        self._beats.begin(self._loop.time())
+        self._function()
+        self._beats.end(self._loop.time())
+        self._timer = self._loop.call_at(self._beats.due_s, self._beat)

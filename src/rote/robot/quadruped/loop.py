@@ -1,0 +1,259 @@
+"""LoopFunc: calls a function repeatedly, each time by its own deadline.
+
+    loop = LoopFunc("control", 0.002, step)
+    with loop:
+        time.sleep(10)
+    print(loop.stats())
+
+The deadlines are absolute, so that the rate does not drift. A call that is late by a period or more
+counts as late, and the calls it has delayed are skipped: they are never made up for in a burst.
+"""
+
+import threading
+import time
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import overload
+
+import numpy as np
+
+from rote.errors import BadRequestError, TimeLimitError
+from rote.platform import realtime
+from rote.platform.clock import continuous_s
+
+PERIODS_S = (0.0005, 60.0)
+_KEPT = 1 << 16
+"""For how many ticks the deviation is remembered: two minutes at 500 Hz."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopStats:
+    """How well a loop has met its deadlines."""
+
+    ticks: int
+    late: int
+    """Ticks that were skipped, because their time had passed."""
+    rate_hz: float
+    """Over the whole run; skipped ticks are missing from it."""
+    deviation_mean_us: float
+    deviation_p99_us: float
+    deviation_max_us: float
+    """How far the times between two ticks were from the period."""
+    busy_max_us: float
+    """The longest run time of the function."""
+
+
+class Beats:
+    """Absolute deadlines, one per period, and how they were met. It has no clock of its own."""
+
+    def __init__(self, period_s: float, begin_s: float) -> None:
+        self._period_s = period_s
+        self._begin_s = self._newest_s = begin_s
+        self._number = self._newest_number = 0
+        self._first_s: float | None = None
+        self._deviations_s = array("d")
+        self.ticks = 0
+        self.late = 0
+        self.busy_max_s = 0.0
+
+    @property
+    def due_s(self) -> float:
+        """When the next tick is due."""
+        return self._begin_s + self._number * self._period_s
+
+    def begin(self, now_s: float) -> None:
+        """Note that a tick began."""
+        if self._first_s is None:
+            self._first_s = now_s
+        else:
+            steps = self._number - self._newest_number
+            self._remember(abs(now_s - self._newest_s - steps * self._period_s))
+        self._newest_s, self._newest_number = now_s, self._number
+        self.ticks += 1
+
+    def end(self, now_s: float) -> None:
+        """Note that it ended; deadlines that have passed by more than a period are skipped."""
+        self.busy_max_s = max(self.busy_max_s, now_s - self._newest_s)
+        self._number += 1
+        missed = int((now_s - self.due_s) / self._period_s)
+        if missed > 0:
+            self.late += missed
+            self._number += missed
+
+    def _remember(self, deviation_s: float) -> None:
+        if len(self._deviations_s) < _KEPT:
+            self._deviations_s.append(deviation_s)
+        else:
+            self._deviations_s[self.ticks % _KEPT] = deviation_s
+
+    def stats(self) -> LoopStats:
+        """Return how well the deadlines were met."""
+        # A copy: another thread may be adding to it.
+        deviations_us = np.array(self._deviations_s[:] or array("d", [0.0])) * 1e6
+        took_s = self._newest_s - (self._first_s if self._first_s is not None else 0.0)
+        return LoopStats(
+            ticks=self.ticks,
+            late=self.late,
+            rate_hz=(self.ticks - 1) / took_s if self.ticks > 1 else 0.0,
+            deviation_mean_us=float(deviations_us.mean()),
+            deviation_p99_us=float(np.percentile(deviations_us, 99)),
+            deviation_max_us=float(deviations_us.max()),
+            busy_max_us=self.busy_max_s * 1e6,
+        )
+
+
+class LoopFunc:
+    """Calls `function` every `period_s` seconds in a thread of its own, from `start` to `stop`.
+
+    `cpu` keeps the thread on one CPU; `realtime` asks for a priority before all ordinary work, and
+    `has_priority` says whether that was permitted. An error in the function ends the loop; `stop`,
+    `join` or the end of the `with` block raises it.
+
+    `LoopFunc(name, period_s, cpu, function)`, as Unitree's library has it, is understood too: there
+    a CPU of 0 or less means any. `shutdown` is that library's name for `stop`.
+    """
+
+    @overload
+    def __init__(
+        self,
+        name: str,
+        period_s: float,
+        function: Callable[[], object],
+        *,
+        cpu: int | None = None,
+        realtime: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        name: str,
+        period_s: float,
+        cpu: int,
+        function: Callable[[], object],
+        /,
+        *,
+        realtime: bool = False,
+    ) -> None: ...
+    def __init__(
+        self,
+        name: str,
+        period_s: float,
+        function: "Callable[[], object] | int",
+        bound: Callable[[], object] | None = None,
+        *,
+        cpu: int | None = None,
+        realtime: bool = False,
+    ) -> None:
+        if isinstance(function, int) and bound is not None:
+            cpu, function = (function if function > 0 else None), bound
+        elif bound is not None:
+            raise TypeError("a loop has one function: LoopFunc(name, period_s, cpu, function)")
+        if not PERIODS_S[0] <= period_s <= PERIODS_S[1]:  # NaN fails this comparison too
+            raise BadRequestError(
+                f"a period of {period_s} s is not possible",
+                f"Choose {PERIODS_S[0]} to {PERIODS_S[1]:g} s, like 0.002 for 500 times a second.",
+            )
+        if isinstance(function, int) or not callable(function):
+            raise TypeError(f"a loop needs a function, not {type(function).__name__}")
+        self.name = name
+        self.period_s = float(period_s)
+        self.cpu = None if cpu is None else _checked_cpu(cpu)
+        self.has_priority = False
+        self.error: BaseException | None = None
+        """What the function raised."""
+        self._function = function
+        self._wants_priority = realtime
+        self._ending = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._beats = Beats(self.period_s, 0.0)
+
+    def start(self) -> "LoopFunc":
+        """Start the thread. A loop runs once; for another run, make another one."""
+        if self._thread is not None:
+            raise BadRequestError(f"the loop {self.name!r} was started already", "Make a new one.")
+        self._thread = threading.Thread(target=self._run, name=f"rote {self.name}", daemon=True)
+        self._thread.start()
+        return self
+
+    @property
+    def running(self) -> bool:
+        """Whether it still calls its function."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def stats(self) -> LoopStats:
+        """Return how well the deadlines were met so far."""
+        return self._beats.stats()
+
+    def end(self) -> None:
+        """Ask it to end without waiting. Safe anywhere, also in the function, and twice."""
+        self._ending.set()
+
+    def stop(self, timeout: float = 5.0) -> LoopStats:
+        """End the loop and wait: the current call is the last one. Safe to repeat."""
+        self.end()
+        return self.join(timeout)
+
+    def shutdown(self) -> None:
+        """End it, as `stop` does."""
+        self.stop()
+
+    def join(self, timeout: float | None = None) -> LoopStats:
+        """Wait until it has ended; raises what the function raised."""
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout)
+            if self._thread.is_alive():
+                raise TimeLimitError(
+                    f"the function of the loop {self.name!r} did not return within {timeout} s",
+                    "It holds up only its own thread; look what it waits for.",
+                )
+        if self.error is not None:
+            raise self.error
+        return self.stats()
+
+    def __enter__(self) -> "LoopFunc":
+        return self.start() if self._thread is None else self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.stop()
+        else:
+            self.end()
+
+    def _run(self) -> None:
+        try:
+            realtime.precise_timers()
+            if self.cpu is not None:
+                realtime.pin(self.cpu)
+            self.has_priority = self._wants_priority and realtime.real_time()
+            self._beat()
+        except BaseException as error:  # raised by `stop` or `join`
+            self.error = error
+
+    def _beat(self) -> None:
+        clock, sleep, function, is_ending = (
+            continuous_s,
+            time.sleep,
+            self._function,
+            self._ending.is_set,
+        )
+        self._beats = beats = Beats(self.period_s, clock())
+        while not is_ending():
+            beats.begin(clock())
+            function()
+            beats.end(clock())
+            wait_s = beats.due_s - clock()
+            if wait_s > 0.1:
+                self._ending.wait(wait_s)
+            elif wait_s > 0:
+                sleep(wait_s)  # sleeps until an absolute time, by the system's own call
+
+
+def _checked_cpu(cpu: int) -> int:
+    return realtime.check_cpu(cpu)

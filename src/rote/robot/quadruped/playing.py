@@ -1,0 +1,126 @@
+"""A playback on legs: awaited, watched or stopped."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import numpy as np
+
+from rote.messages import Phase, RobotState
+from rote.platform.loop import clock_of
+from rote.robot.api_values import Progress, StreamReport
+from rote.robot.quadruped.control import Step
+from rote.robot.quadruped.loop import LoopStats
+from rote.robot.quadruped.motion import RATE_HZ, LegMotion, MotionClock
+from rote.robot.streaming import Streaming, TimedStart
+from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
+
+_SHOWN_S = 0.1
+_MARGIN_S = 0.3
+"""Before a timed start: legs may have sunk a little, so that the way has become longer."""
+_CAUGHT_UP_MAX_S = 0.1  # of a way that begins slowly: more would be a jump into it
+
+
+class LegPlaying(Streaming):
+    """What `robot.play_track` of an A1 returns. If cancelled, it leaves the motors braked."""
+
+    def __init__(
+        self,
+        name: str,
+        prepare: Callable[[], Awaitable[LegMotion]],
+        run: Callable[[Step], Awaitable[tuple[LoopStats, bool]]],
+        stop: Callable[[], Awaitable[None]],
+        state: Callable[[], RobotState],
+        start: TimedStart | None = None,
+        legs_rad: Callable[[], Sequence[float]] = tuple,
+    ) -> None:
+        self._prepare = prepare
+        self._motion = LegMotion(name, np.zeros((1, LEG_MOTORS)), 0)
+        self._drive = run
+        self._state = state
+        self._began_s: float | None = None
+        self._start, self._legs_rad = start, legs_rad
+        self._within = MotionClock()
+        self._at_s: float | None = None
+        self._shift_s: float | None = None
+        self._late_s: float | None = None
+        super().__init__(name, stop)
+
+    @property
+    def phase(self) -> Phase:
+        """The phase: on the way to the first pose, or in the motion."""
+        if self._began_s is None or self.done:
+            return Phase.NONE
+        approach_s = self._motion.approach / RATE_HZ
+        return Phase.APPROACH if self._elapsed_s() < approach_s else Phase.PLAYING
+
+    @property
+    def progress(self) -> Progress | None:
+        """The progress; None before it has begun."""
+        if self._began_s is None:
+            return None
+        approach_s = self._motion.approach / RATE_HZ
+        motion_s = self._motion.seconds - approach_s
+        elapsed_s = min(max(self._elapsed_s() - approach_s, 0.0), motion_s)
+        return Progress(
+            phase=self.phase,
+            fraction=elapsed_s / motion_s if motion_s else 1.0,
+            remaining_s=motion_s - elapsed_s,
+            round=1,
+            state=self._state(),
+        )
+
+    def _elapsed_s(self) -> float:
+        assert self._began_s is not None
+        return self._loop.time() - self._began_s
+
+    async def _run(self) -> StreamReport:
+        self._motion = await self._prepare()
+        if self._start is not None:
+            await self._wait(self._start)
+        self._began_s = self._loop.time()
+        self._accept()
+        shower = self._loop.create_task(self._show())
+        try:
+            stats, completed = await self._drive(lambda _, time_s: self._step(time_s))
+        finally:
+            shower.cancel()
+        return StreamReport(
+            name=self.name,
+            completed=completed,
+            seconds=self._elapsed_s(),
+            reason="" if completed else "a stop was requested",
+            rate_hz=stats.rate_hz,
+            late_p99_ms=stats.deviation_p99_us / 1000,
+            late_max_ms=stats.deviation_max_us / 1000,
+            missed=stats.late,
+            start_late_ms=None if self._late_s is None else 1000 * self._late_s,
+        )
+
+    def give_up(self) -> None:
+        """Never begin, if it still waits for its time."""
+        if self._start is not None:
+            self._start.give_up()
+
+    async def _wait(self, start: TimedStart) -> None:
+        """Wait until it is time to set off, and take the way from where the legs are by then."""
+        self._at_s = await start.wait(self._motion.approach / RATE_HZ + _MARGIN_S)
+        left_s = self._at_s - clock_of(self._loop)()
+        self._motion = self._motion.begun_at(self._legs_rad(), left_s)
+
+    def _step(self, time_s: float) -> MotorCmds | None:
+        """Return the command of a tick; of a timed start, by the clock of the loop's owner."""
+        time_s = self._within.at(time_s)
+        if self._at_s is None:
+            return self._motion.motors(time_s)
+        now_s, approach_s = clock_of(self._loop)(), self._motion.approach / RATE_HZ
+        if self._shift_s is None:
+            late_s = now_s - self._at_s + approach_s - time_s
+            self._shift_s = min(max(0.0, late_s), _CAUGHT_UP_MAX_S)
+        if self._late_s is None and time_s + self._shift_s >= approach_s:
+            self._late_s = now_s - self._at_s
+        return self._motion.motors(time_s + self._shift_s)
+
+    async def _show(self) -> None:
+        while True:
+            self._changed.set()
+            await asyncio.sleep(_SHOWN_S)

@@ -1,0 +1,112 @@
+"""How the legs of an A1 are taught: soft motors while a hand moves them, braked ones after it."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import numpy as np
+
+from rote.errors import RoteError
+from rote.robot.quadruped.control import BRAKED, A1Port, State
+from rote.robot.quadruped.motion import SOFT, SoftLegs
+from rote.robot.quadruped.safety import Safety
+from rote.robot.take import Take
+from rote.wire.a1.motors import LEG_MOTORS
+from rote.wire.a1.values import LowCmd, LowState
+
+_TICKS = 2**32
+
+
+class LegLesson:
+    """One teaching of an A1. It keeps nothing itself: the take is on our side alone.
+
+    Braked legs stay where they are, which means: the robot stays lying or hanging. Soft ones are
+    kept from their stops by a weak spring; see `SoftLegs`.
+    """
+
+    def __init__(
+        self,
+        port: A1Port,
+        safety: Safety,
+        heard: Callable[[], Awaitable[None]],
+        begin: Callable[[LowCmd], None],
+        end: Callable[[], None],
+        on_end: Callable[[Callable[[RoteError], None]], Callable[[], None]],
+    ) -> None:
+        """Teach by `begin`, and call `end` after it; `on_end` calls back with why it must end.
+
+        `heard` waits for a new state of the robot.
+        """
+        self._heard = heard
+        self._port = port
+        self._legs = SoftLegs(safety)
+        self._begin = begin
+        self._ended = end
+        self._on_end = on_end
+        self._end: Callable[[RoteError], None] = lambda _: None
+        self._take: Take | None = None
+        self._trouble: RoteError | None = None
+        self._begun = False
+        self._undo: list[Callable[[], None]] = []
+        self._tick: int | None = None
+        self._time_us = 0
+
+    async def check(self) -> None:
+        """See that the robot is heard; what else forbids it was said when the teaching was made.
+
+        A stop meanwhile is raised: legs must not get soft after it.
+        """
+        stops: list[RoteError] = []
+        undo = self._on_end(stops.append)
+        try:
+            await self._heard()
+        finally:
+            undo()
+        if stops:
+            raise stops[0]
+
+    async def begin(self, take: Take, end: Callable[[RoteError], None]) -> None:
+        """Make the legs soft."""
+        self._take, self._end = take, end
+        self._begin(LowCmd(motors=SOFT))
+        self._begun = True
+        self._undo = [self._port.on_state(self._see), self._on_end(self._interrupt)]
+
+    async def hold(self, *, keep: bool) -> None:
+        """Brake the legs; a robot in trouble was braked when that began."""
+        self._ended()
+        if self._begun and self._trouble is None:
+            self._port.command(LowCmd(motors=BRAKED))
+
+    def leave(self) -> None:
+        """Stop listening to the robot."""
+        for undo in self._undo:
+            undo()
+
+    async def save(self, take: Take) -> None:
+        """Do nothing: an A1 stores no actions."""
+
+    def _see(self, state: State) -> None:
+        assert isinstance(state, LowState)
+        assert self._take is not None
+        before, self._tick = self._tick, state.tick
+        if before is not None:
+            # The robot's clock has 32 bits and wraps; a difference of more than half of it is
+            # negative.
+            ahead = (state.tick - before) % _TICKS
+            if not 0 < ahead < _TICKS // 2:
+                self._tick = before
+                return
+            self._time_us += ahead
+        joints = state.motors.q_rad[:LEG_MOTORS]
+        self._take.add(self._time_us, joints.tolist(), self._port.now())
+        motors = self._legs.motors(np.asarray(joints, dtype=float))
+        if motors is not None and self._trouble is None:
+            with suppress(RoteError):  # a robot that is lost is told by `on_end`
+                self._port.command(LowCmd(motors=motors))
+
+    def _interrupt(self, error: RoteError) -> None:
+        if self._trouble is None:
+            self._trouble = error
+            with suppress(RoteError):  # a lost robot was braked when it fell silent
+                self._port.command(LowCmd(motors=BRAKED))
+            self._end(error)

@@ -1,1 +1,0 @@
-"""Shows: what several robots, sounds and lights do together, as a file; read, compiled, checked."""

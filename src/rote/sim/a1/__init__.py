@@ -1,1 +1,0 @@
-"""A simulated A1 or Go1."""

@@ -1,0 +1,1 @@
+"""A simulated A1 or Go1 that speaks their UDP protocols."""

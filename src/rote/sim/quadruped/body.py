@@ -1,0 +1,297 @@
+"""The body of a simulated A1: twelve servos, and a trunk that stands on its feet or lies.
+
+Each joint is a rotating mass with a servo, its torque limited to the motor's. The trunk moves up
+and down, rolls and pitches as its contacts push it. Along the ground and about the vertical it
+moves by friction, or as the walking controller says. The ground gives a little. If no controller
+balances, a light hand steadies the trunk. Left out: how the trunk's own motion pulls on the legs,
+tipping over by friction, and falling on the back.
+"""
+
+from collections.abc import Sequence
+from math import cos, sin
+from typing import NamedTuple, Protocol
+
+from rote.motion.track import Array
+from rote.sim.quadruped.legs import (
+    GRAVITY_M_S2,
+    JOINTS,
+    LEGS,
+    LegDimensions,
+    LegFoot,
+    Row,
+    Three,
+    bounded,
+    foot_at,
+    tilted,
+    within,
+    wrapped,
+)
+
+STEP_S = 0.002
+HAND_EVERY = 5
+"""Steps between two calls of a hand's `grip`: 100 Hz."""
+BRAKE_NM_S_RAD = 3.0
+"""The damping of a motor without a command."""
+
+_INERTIA = (0.05, 0.05, 0.03) * LEGS
+_FRICTION_NM_S_RAD = 0.1
+_GROUND_N_M, _GROUND_N_S_M, _MAX_N = 10_000.0, 150.0, 600.0
+_RUB_N_S_M, _RUBS = 150.0, 0.6
+_FIXED: tuple[Three, ...] = ((0.0, 0.0, 0.0),) * 4
+_BELLY: tuple[Three, ...] = tuple((x, y, -0.057) for x in (0.13, -0.13) for y in (-0.1, 0.1))
+_ROLL_KG_M2, _PITCH_KG_M2, _TURN_KG_M2 = 0.12, 0.3, 0.35
+"""The trunk's inertia, legs included."""
+_MAX_TILT_RAD, _MAX_TILT_RAD_S, _MAX_FALL_M_S, _MAX_HEIGHT_M = 1.2, 8.0, 3.0, 1.0
+_MAX_SLIDE_M_S = 3.0
+_HANGS_M = 0.6
+_HAND_NM_RAD, _HAND_NM_S_RAD, _HAND_MAX_NM = 60.0, 1.5, 15.0
+
+
+class Drive(NamedTuple):
+    """The servos' command by joint: feed + kp (q - measured) + kd (dq - measured)."""
+
+    q_rad: Row
+    dq_rad_s: Row
+    kp_nm_rad: Row
+    kd_nm_s_rad: Row
+    feed_nm: Row
+
+
+class Balance(NamedTuple):
+    """What a walking controller does with the trunk as a whole."""
+
+    roll_rad: float
+    pitch_rad: float
+    ahead_m_s: float
+    left_m_s: float
+    turn_rad_s: float
+
+
+class _Righting(NamedTuple):
+    """How strongly something keeps the trunk upright, in N.m/rad and N.m.s/rad."""
+
+    roll: float
+    roll_rate: float
+    pitch: float
+    pitch_rate: float
+
+
+_BALANCED = _Righting(90.0, 6.0, 150.0, 12.0)
+"""A walking controller."""
+_STEADIED = _Righting(20.0, 2.0, 40.0, 5.0)
+"""A person with a hand on the trunk, as there should be when motors are driven one by one."""
+
+
+class LegHand(Protocol):
+    """Somebody who pulls on the legs."""
+
+    def grip(self, time_s: float) -> Array | None:
+        """Return the positions of the 12 joints that the hand wants, NaN for those it does not
+        hold.
+
+        `time_s` counts from when the hand took hold; None means that it has let go for good.
+        """
+
+
+_NOTHING = (0.0,) * JOINTS
+LIMP = Drive(_NOTHING, _NOTHING, _NOTHING, (BRAKE_NM_S_RAD,) * JOINTS, _NOTHING)
+"""Motors without a command, which damp themselves."""
+
+
+class QuadrupedBody:
+    """Joints and trunk of one robot, advanced step by step."""
+
+    def __init__(self, build: LegDimensions, joints_rad: Row, *, hung: bool = False) -> None:
+        self.build = build
+        self.hung = hung
+        """Whether the trunk hangs on a rope, its feet in the air."""
+        self.q_rad = [within(build, joint, angle) for joint, angle in enumerate(joints_rad)]
+        self.dq_rad_s = [0.0] * JOINTS
+        self.ddq_rad_s2 = [0.0] * JOINTS
+        self.torque_nm = [0.0] * JOINTS
+        self.feet: list[LegFoot] = self._feet()
+        self.foot_force_n = [0.0] * LEGS
+        self.height_m = _HANGS_M if hung else -min(foot.z for foot in self.feet)
+        self.rise_m_s = self.rise_m_s2 = 0.0
+        self.roll_rad = self.pitch_rad = self.roll_rad_s = self.pitch_rad_s = 0.0
+        self.x_m = self.y_m = self.heading_rad = 0.0
+        self.ahead_m_s = self.left_m_s = self.turn_rad_s = 0.0
+        self._up: Three = (0.0, 0.0, 1.0)
+        self._hand: LegHand | None = None
+        self._hand_since_s: float | None = None
+        self._grip: list[float] | None = None
+        self._steps = 0
+
+    def _feet(self) -> list[LegFoot]:
+        q = self.q_rad
+        return [foot_at(self.build, i, *q[3 * i : 3 * i + 3]) for i in range(LEGS)]
+
+    def feet_speed_m_s(self) -> list[Three]:
+        """Return the speeds of the feet in the trunk's frame."""
+        dq = self.dq_rad_s
+        return [foot.speed(*dq[3 * i : 3 * i + 3]) for i, foot in enumerate(self.feet)]
+
+    def step(self, now_s: float, drive: Drive, balance: Balance | None = None) -> None:
+        """Advance by `STEP_S`."""
+        self._steps += 1
+        outer: list[float] = []
+        for foot, push in zip(self.feet, self._stand(balance), strict=True):
+            for weight, pushed in zip(foot.weight_nm, foot.torques(*push), strict=True):
+                outer.append(weight + pushed)
+        if self._hand is not None:
+            self._pull(now_s, drive.kp_nm_rad, outer)
+        self._turn_joints(drive, outer)
+        self.feet = self._feet()
+
+    def _turn_joints(self, drive: Drive, outer_nm: Sequence[float]) -> None:
+        """Move the joints; the servo is evaluated at the end of the step, which is stable for any
+        gain.
+        """
+        lower, upper = self.build.lower_rad, self.build.upper_rad
+        efforts, speeds = self.build.effort_nm, self.build.speed_rad_s
+        for i, (q_to, dq_to, kp, kd, feed) in enumerate(zip(*drive, strict=True)):
+            q, before, inertia = self.q_rad[i], self.dq_rad_s[i], _INERTIA[i]
+            outer = outer_nm[i] - _FRICTION_NM_S_RAD * before
+            pull = feed + kp * (q_to - q) + kd * dq_to
+            gain = kd + STEP_S * kp
+            speed = (inertia * before + STEP_S * (pull + outer)) / (inertia + STEP_S * gain)
+            torque = bounded(pull - gain * speed, -efforts[i], efforts[i])
+            speed = before + STEP_S / inertia * (torque + outer)
+            speed = bounded(speed, -speeds[i], speeds[i])
+            q += STEP_S * speed
+            if not lower[i] <= q <= upper[i]:
+                # A joint at its mechanical stop stays there.
+                q, speed = bounded(q, lower[i], upper[i]), 0.0
+            self.q_rad[i], self.dq_rad_s[i], self.torque_nm[i] = q, speed, torque
+            self.ddq_rad_s2[i] = (speed - before) / STEP_S
+
+    # ---- the trunk ------------------------------------------------------------------------------
+
+    def _stand(self, balance: Balance | None) -> list[Three]:
+        """Move the trunk; return the force of the ground on each foot, in the trunk's frame."""
+        if self.hung:
+            return [(0.0, 0.0, 0.0)] * LEGS
+        if balance is not None:
+            self.ahead_m_s, self.left_m_s, self.turn_rad_s = balance[2:]
+        a, b, c = self._up
+        contacts: list[tuple[Three, float]] = []
+        pushes: list[Three] = []
+        rubs: list[Three] = []
+        places = (*(foot[:3] for foot in self.feet), *_BELLY)
+        for place, speed in zip(places, (*self.feet_speed_m_s(), *_FIXED), strict=True):
+            force = self._ground(place, speed)
+            contacts.append((place, force))
+            rub_x, rub_y = self._rub(place, speed, force) if force else (0.0, 0.0)
+            pushes.append((force * a + rub_x, force * b + rub_y, force * c))
+            rubs.append((rub_x, rub_y, place[0] * rub_y - place[1] * rub_x))
+        self.foot_force_n = [force for _, force in contacts[:LEGS]]
+        if balance is None:
+            self._slide(rubs)
+        self._go()
+        self._tip(contacts, balance)
+        return pushes[:LEGS]
+
+    def _rub(self, place: Three, speed: Three, force: float) -> tuple[float, float]:
+        """Return the friction of the ground on something that slips over it, along x and y."""
+        most = _RUBS * force
+        slip_x = speed[0] + self.ahead_m_s - self.turn_rad_s * place[1]
+        slip_y = speed[1] + self.left_m_s + self.turn_rad_s * place[0]
+        return bounded(-_RUB_N_S_M * slip_x, -most, most), bounded(
+            -_RUB_N_S_M * slip_y, -most, most
+        )
+
+    def _ground(self, place: Three, speed: Three) -> float:
+        """Return the upward force of the ground on a point of the trunk or a foot."""
+        (a, b, c), (x, y, z) = self._up, place
+        height = self.height_m + a * x + b * y + c * z
+        if height >= 0.0:
+            return 0.0
+        rising = self.rise_m_s + a * speed[0] + b * speed[1] + c * speed[2]
+        rising += self.roll_rad_s * y - self.pitch_rad_s * x
+        return bounded(-_GROUND_N_M * height - _GROUND_N_S_M * rising, 0.0, _MAX_N)
+
+    def _tip(self, contacts: Sequence[tuple[Three, float]], balance: Balance | None) -> None:
+        """Let the trunk rise, sink, roll and pitch as it is pushed."""
+        a, b, c = self._up
+        lift = roll = pitch = 0.0
+        for (x, y, z), force in contacts:
+            lift += force
+            roll += force * (y * c - z * b)
+            pitch += force * (z * a - x * c)
+        rights = _STEADIED if balance is None else _BALANCED
+        wanted_roll, wanted_pitch = (0.0, 0.0) if balance is None else balance[:2]
+        roll += rights.roll * (wanted_roll - self.roll_rad) - rights.roll_rate * self.roll_rad_s
+        pitch += rights.pitch * (wanted_pitch - self.pitch_rad)
+        pitch -= rights.pitch_rate * self.pitch_rad_s
+        self.roll_rad, self.roll_rad_s = _turned(
+            self.roll_rad, self.roll_rad_s + STEP_S * roll / _ROLL_KG_M2
+        )
+        self.pitch_rad, self.pitch_rad_s = _turned(
+            self.pitch_rad, self.pitch_rad_s + STEP_S * pitch / _PITCH_KG_M2
+        )
+        self.rise_m_s2 = lift / self.build.mass_kg - GRAVITY_M_S2
+        rise = self.rise_m_s + STEP_S * self.rise_m_s2
+        self.rise_m_s = bounded(rise, -_MAX_FALL_M_S, _MAX_FALL_M_S)
+        self.height_m = bounded(self.height_m + STEP_S * self.rise_m_s, 0.0, _MAX_HEIGHT_M)
+        self._up = tilted(self.roll_rad, self.pitch_rad)[2]
+
+    def _slide(self, rubs: Sequence[Three]) -> None:
+        """Let friction move the trunk along, or hold it."""
+        along, aside, turn = (sum(column) for column in zip(*rubs, strict=True))
+        mass = self.build.mass_kg
+        ahead = self.ahead_m_s + STEP_S * along / mass
+        left = self.left_m_s + STEP_S * aside / mass
+        turn = self.turn_rad_s + STEP_S * turn / _TURN_KG_M2
+        self.ahead_m_s = bounded(ahead, -_MAX_SLIDE_M_S, _MAX_SLIDE_M_S)
+        self.left_m_s = bounded(left, -_MAX_SLIDE_M_S, _MAX_SLIDE_M_S)
+        self.turn_rad_s = bounded(turn, -_MAX_TILT_RAD_S, _MAX_TILT_RAD_S)
+
+    def _go(self) -> None:
+        """Move along the ground."""
+        middle = self.heading_rad + STEP_S * self.turn_rad_s / 2.0
+        cosine, sine = cos(middle), sin(middle)
+        self.x_m += STEP_S * (cosine * self.ahead_m_s - sine * self.left_m_s)
+        self.y_m += STEP_S * (sine * self.ahead_m_s + cosine * self.left_m_s)
+        self.heading_rad = wrapped(self.heading_rad + STEP_S * self.turn_rad_s)
+
+    # ---- hands ----------------------------------------------------------------------------------
+
+    def attach(self, hand: LegHand | None) -> None:
+        """Let a hand take hold of the legs as soon as they are soft; None removes it."""
+        self._hand, self._hand_since_s, self._grip = hand, None, None
+
+    @property
+    def held_by_hand(self) -> bool:
+        """Whether a hand waits or pulls."""
+        return self._hand is not None
+
+    def _pull(self, now_s: float, stiffness: Row, outer_nm: list[float]) -> None:
+        """Add the hand's torque; a person moves only what is soft."""
+        if self._grip is None or self._steps % HAND_EVERY == 0:
+            self._take_grip(now_s, stiffness)
+        if self._grip is None:
+            return
+        for i, wanted in enumerate(self._grip):
+            if wanted == wanted and stiffness[i] == 0.0:  # noqa: PLR0124 # NaN: it does not hold it
+                pull = _HAND_NM_RAD * (wanted - self.q_rad[i]) - _HAND_NM_S_RAD * self.dq_rad_s[i]
+                outer_nm[i] += bounded(pull, -_HAND_MAX_NM, _HAND_MAX_NM)
+
+    def _take_grip(self, now_s: float, stiffness: Row) -> None:
+        assert self._hand is not None
+        if self._hand_since_s is None:
+            if any(stiffness):
+                return
+            self._hand_since_s = now_s
+        wanted = self._hand.grip(now_s - self._hand_since_s)
+        self._grip = None if wanted is None else wanted.tolist()
+        if wanted is None:
+            self._hand = None
+
+
+def _turned(angle: float, speed: float) -> tuple[float, float]:
+    """Return the trunk's angle a step later, limited to the range of the model."""
+    speed = bounded(speed, -_MAX_TILT_RAD_S, _MAX_TILT_RAD_S)
+    angle += STEP_S * speed
+    if abs(angle) > _MAX_TILT_RAD:
+        return bounded(angle, -_MAX_TILT_RAD, _MAX_TILT_RAD), 0.0
+    return angle, speed

@@ -1,0 +1,149 @@
+"""What can go wrong with a simulated A1: hot motors, a weak battery, silence, a clock that jumps,
+and numbers that are none. All of it on request, for whoever wants to see what happens then.
+"""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rote.errors import BadRequestError
+from rote.sim.network_options import seconds
+from rote.sim.quadruped.legs import JOINTS, LegDimensions, Row
+from rote.wire.a1 import layout as a1_layout
+from rote.wire.a1.formats import BY_SIZE
+from rote.wire.a1.values import GO1_HIGH
+
+BATTERY_S = 3600.0
+RESERVE_PERCENT, LOW_PERCENT = 20.0, 8.0
+AMBIENT_C, FULL_TORQUE_C = 30.0, 60.0
+"""The temperature of a motor at rest, and how much warmer one at full torque gets in the end."""
+THERMAL_S = 300.0
+HOT_C, TOO_HOT_C, COOLED_C = 105.0, 90.0, 75.0
+_NAN = struct.pack("<f", float("nan"))
+
+
+class A1Health:
+    """Battery, temperatures and what is wrong with one robot."""
+
+    def __init__(self, build: LegDimensions) -> None:
+        self.battery_percent = 100.0
+        self.temperatures_c = [AMBIENT_C] * JOINTS
+        self.hot = [False] * JOINTS
+        """The motors that are too hot, and give no torque until they have cooled."""
+        self.silent = False
+        """The robot receives everything and sends nothing."""
+        self.clock_jump_us = 0
+        self.spoiled = ""
+        """The part of every state that is not a number; empty for none."""
+        self._effort = build.effort_nm
+        self._planned: list[A1PlannedFault] = []
+
+    def heat(self, motor: int) -> None:
+        """Overheat a motor; it needs minutes to cool."""
+        self.temperatures_c[_motor(motor)] = HOT_C
+
+    def jump(self, by_s: float) -> None:
+        """Make the robot's clock jump."""
+        self.clock_jump_us += round(by_s * 1e6)
+
+    def low_battery(self) -> None:
+        """Set the battery to a low level."""
+        self.battery_percent = min(self.battery_percent, LOW_PERCENT)
+
+    def plan(self, fault: "A1PlannedFault") -> None:
+        """Schedule a fault."""
+        self._planned.append(fault)
+
+    def advance(self, time_s: float, elapsed_s: float, torques_nm: Row) -> list[str]:
+        """Let time pass; return messages for a person."""
+        messages = []
+        for fault in [fault for fault in self._planned if fault.when_s <= time_s]:
+            self._planned.remove(fault)
+            fault.apply(self)
+            messages.append(fault.message)
+        if self.battery_percent > RESERVE_PERCENT:
+            drained = self.battery_percent - 100.0 * elapsed_s / BATTERY_S
+            self.battery_percent = max(RESERVE_PERCENT, drained)
+        for motor, (torque, most) in enumerate(zip(torques_nm, self._effort, strict=True)):
+            celsius = self.temperatures_c[motor]
+            final_c = AMBIENT_C + FULL_TORQUE_C * abs(torque) / most
+            self.temperatures_c[motor] = celsius + (final_c - celsius) * elapsed_s / THERMAL_S
+            was_hot, self.hot[motor] = self.hot[motor], celsius > self._bearable_c(motor)
+            if self.hot[motor] and not was_hot:
+                messages.append(f"motor {motor} is too hot and gives no torque")
+        return messages
+
+    def _bearable_c(self, motor: int) -> float:
+        return COOLED_C if self.hot[motor] else TOO_HOT_C
+
+
+# ---- faults asked for in words ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class A1PlannedFault:
+    """A fault that occurs when the robot has run for `when_s`."""
+
+    when_s: float
+    message: str
+    apply: Callable[[A1Health], None]
+
+
+def parse_a1_fault(text: str) -> A1PlannedFault:
+    """Read `low-battery`, `hot-motor:5`, `silent`, `clock:-2s` or `nan:imu`, each with `@SECONDS`
+    if not at once."""
+    what, _, when = text.strip().partition("@")
+    when_s = seconds(when) if "@" in text else 0.0
+    name, _, value = what.strip().partition(":")
+    if name == "low-battery" and not value:
+        return A1PlannedFault(when_s, "the battery is low", A1Health.low_battery)
+    if name == "silent" and not value:
+        return A1PlannedFault(when_s, "the robot says nothing any more", _hush)
+    if name == "hot-motor" and value.isdecimal():
+        motor = _motor(int(value))
+        return A1PlannedFault(when_s, f"motor {motor} heats up", lambda h: h.heat(motor))
+    if name == "clock" and value:
+        by_s = -seconds(value[1:]) if value[0] == "-" else seconds(value)
+        return A1PlannedFault(when_s, f"the clock jumps by {by_s:g} s", lambda h: h.jump(by_s))
+    if name == "nan" and value in SPOILABLE:
+        return A1PlannedFault(when_s, f"{value} is not a number", lambda h: _spoil(h, value))
+    raise BadRequestError(
+        f"{text!r} is not a fault of an A1",
+        f"Write low-battery, hot-motor:5, silent, clock:-2s or nan:{'|'.join(SPOILABLE)}, "
+        "and when, if not at once: silent@5.",
+    )
+
+
+def _hush(health: A1Health) -> None:
+    health.silent = True
+
+
+def _spoil(health: A1Health, part: str) -> None:
+    health.spoiled = part
+
+
+def _motor(motor: int) -> int:
+    if not 0 <= motor < JOINTS:
+        raise BadRequestError(
+            f"there is no motor {motor}", f"They are numbered from 0 to {JOINTS - 1}."
+        )
+    return motor
+
+
+# part: where in it the overwritten number is
+SPOILABLE = {"imu": 40, "motors": 1, "position_m": 0, "velocity_m_s": 0}
+
+
+def spoiled(datagram: bytes, part: str) -> bytes:
+    """Return a state in which one number is NaN and the checksum is right nevertheless.
+
+    If the frame does not have the part, it is returned unchanged.
+    """
+    layout = BY_SIZE[len(datagram)].layout
+    if part not in layout.offsets:
+        return datagram
+    at = layout.offsets[part] + SPOILABLE[part]
+    body = datagram[:at] + _NAN + datagram[at + len(_NAN) : -4]
+    crc = a1_layout.crc(body)
+    encrypts = BY_SIZE[len(datagram)].is_go1 and body[2] == GO1_HIGH
+    return body + (a1_layout.encrypted(crc) if encrypts else crc)

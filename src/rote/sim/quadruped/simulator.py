@@ -1,0 +1,304 @@
+"""The simulated A1 on its ports: real time, one session per client and level, one world for all.
+
+    async with A1Simulator(A1World(dialect=Dialect.A1_3_3_4)) as robot:
+        print(robot.url(Level.HIGH))
+
+An A1 of dialect 3.2 takes both levels on one port; all others listen for the high level on 8082 and
+for the low level on 8007.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from rote.errors import LocalProtocolError
+from rote.session.a1 import A1Session, A1SessionState, A1Timing, Commanded, Level, WentStale
+from rote.session.events import PeerLost
+from rote.session.teaching import Role
+from rote.sim.quadruped.body import STEP_S
+from rote.sim.quadruped.faults import spoiled
+from rote.sim.quadruped.walker import DAMP, IDLE
+from rote.sim.quadruped.world import A1World
+from rote.transport.impair import Disturber, Impairment
+from rote.transport.udp.link import Address, UdpPort, open_port
+from rote.wire.a1.formats import BY_SIZE
+from rote.wire.a1.motors import BRAKE, LEG_MOTORS
+from rote.wire.a1.values import A1FrameKind, Command, Dialect, LowCmd
+
+HIGH_PORT, LOW_PORT = 8082, 8007
+"""Where robots listen."""
+IDLE_TICK_S = 0.02
+MAX_CATCH_UP_S = 0.25
+"""If the process was blocked longer than this, the robot's time stood still meanwhile."""
+MAX_CLIENTS = 16
+SPARE_CLIENTS = 4
+"""How many more clients may watch and stop, but drive nothing; a newer one replaces the oldest."""
+HIGH_WATCHDOG_S = 0.5
+"""A walking robot without a command for this long stands. A guess."""
+GO1_HIGH_HZ = 50.0
+"""How often a Go1 sends the state of its walking controller, by a public report."""
+
+Send = Callable[[bytes, Address], None]
+
+
+class Ports(NamedTuple):
+    """Where the robot listens."""
+
+    high: int
+    low: int
+
+
+@dataclass(slots=True)
+class _A1Client:
+    session: A1Session
+    send: Send
+    address: Address
+    level: Level
+    is_spare: bool = False
+
+
+class A1Simulator:
+    """Runs a world in real time and answers clients on its two ports."""
+
+    def __init__(
+        self,
+        world: A1World,
+        host: str = "127.0.0.1",
+        *,
+        high_port: int = 0,
+        low_port: int = 0,
+        impairment: Impairment | None = None,
+        timing: A1Timing | None = None,
+    ) -> None:
+        self.world = world
+        self.host = host
+        self.dialect = world.dialect
+        self.refused = 0
+        """How many clients may only watch and stop, because too many were connected."""
+        self._wanted = Ports(high_port, low_port)
+        self._impairment = impairment
+        low = timing or A1Timing()
+        self._timing = {
+            Level.LOW: low,
+            Level.HIGH: A1Timing(watchdog_s=max(HIGH_WATCHDOG_S, low.watchdog_s)),
+        }
+        self._strangers: Counter[str] = Counter()
+        self._clients: dict[tuple[Address, Level], _A1Client] = {}
+        self._ports: dict[Level, UdpPort] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._stepped_at = self._reported_at = 0.0
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    # ---- ports ----------------------------------------------------------------------------------
+
+    async def open(self) -> Ports:
+        """Bind the ports and let time run."""
+        self._loop = asyncio.get_running_loop()
+        disturber = None if self._impairment is None else Disturber(self._impairment)
+        try:
+            self._ports[Level.LOW] = await self._bind(Level.LOW, self._wanted.low, disturber)
+            if self.dialect is Dialect.A1_3_2 and self._wanted.high in (0, self._wanted.low):
+                self._ports[Level.HIGH] = self._ports[Level.LOW]
+            else:
+                self._ports[Level.HIGH] = await self._bind(Level.HIGH, self._wanted.high, disturber)
+        except BaseException:
+            await self.close()
+            raise
+        self._stepped_at = self._reported_at = self._loop.time()
+        self._timer = self._loop.call_later(STEP_S, self._tick)
+        return self.ports
+
+    async def _bind(self, level: Level, port: int, disturber: Disturber | None) -> UdpPort:
+        def send(answer: bytes, address: Address) -> None:
+            if disturber is None:
+                udp.send(answer, address)
+            else:
+                disturber.pass_on(answer, lambda arriving: udp.send(arriving, address))
+
+        def disturb(datagram: bytes, address: Address) -> None:
+            assert disturber is not None
+            disturber.pass_on(datagram, lambda d: self._receive([(d, address)], send, level))
+
+        def receive(datagram: bytes, address: Address) -> None:
+            arrived = [(datagram, address), *udp.read_waiting()]
+            if disturber is None:
+                self._receive(arrived, send, level)
+                return
+            for each in arrived:
+                disturb(*each)
+
+        udp = await open_port(self.host, port, receive)
+        return udp
+
+    @property
+    def ports(self) -> Ports:
+        """The ports it listens on."""
+        if not self._ports:
+            raise LocalProtocolError("the simulated robot is not open", "Call open() first.")
+        return Ports(self._ports[Level.HIGH].address[1], self._ports[Level.LOW].address[1])
+
+    def url(self, level: Level = Level.HIGH) -> str:
+        """Return the URL for clients."""
+        port = self.ports.low if level is Level.LOW else self.ports.high
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"a1://{host}:{port}?level={level.value}"
+
+    @property
+    def clients(self) -> int:
+        """How many sessions there are."""
+        return len(self._clients)
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """What arrived and was not used, by reason."""
+        total = Counter(self._strangers)
+        for client in self._clients.values():
+            total.update(client.session.dropped)
+        return total
+
+    async def close(self) -> None:
+        """Stop time and close the ports. Safe to call twice."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        for port in self._ports.values():
+            port.close()
+        self._ports.clear()
+        self._clients.clear()
+        # A socket closes in the next iteration of the loop; after that its port can be bound again.
+        await asyncio.sleep(0)
+
+    # ---- time -----------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        assert self._loop is not None
+        now = self._loop.time()
+        self._catch_up(now)
+        if now >= self._reported_at + 1.0 / GO1_HIGH_HZ:
+            self._reported_at = max(self._reported_at + 1.0 / GO1_HIGH_HZ, now - 0.1)
+            self._report_paced()
+        for client in list(self._clients.values()):
+            client.session.tick(now)
+            self._settle(client)
+        wait_s = STEP_S if self._clients else IDLE_TICK_S
+        self._timer = self._loop.call_at(max(self._stepped_at + wait_s, now), self._tick)
+
+    def _catch_up(self, now: float) -> None:
+        """Bring the world's time up to now."""
+        self._stepped_at = max(self._stepped_at, now - MAX_CATCH_UP_S)
+        while self._stepped_at + STEP_S <= now:
+            self._stepped_at += STEP_S
+            self.world.step()
+
+    def _report_paced(self) -> None:
+        for client in self._clients.values():
+            if client.session.paced:
+                client.session.report(self.world.state(client.level))
+
+    # ---- clients --------------------------------------------------------------------------------
+
+    def _receive(self, arrived: list[tuple[bytes, Address]], send: Send, level: Level) -> None:
+        """Take what has arrived, and obey the newest command of each client."""
+        assert self._loop is not None
+        now = self._loop.time()
+        self._catch_up(now)
+        heard: dict[int, _A1Client] = {}
+        for datagram, address in arrived:
+            at = level
+            if self.dialect is Dialect.A1_3_2:
+                format_ = BY_SIZE.get(len(datagram))
+                at = Level.LOW if format_ and format_.kind is A1FrameKind.LOW_CMD else Level.HIGH
+            client = self._clients.get((address, at))
+            if client is None:
+                client = self._admit(datagram, _A1Client(self._session(at), send, address, at), now)
+            else:
+                client.session.receive(datagram, now)
+            if client is not None:
+                heard.pop(id(client), None)  # in the order of their newest commands
+                heard[id(client)] = client
+        for client in heard.values():
+            self._settle(client)
+
+    def _session(self, level: Level) -> A1Session:
+        return A1Session(
+            Role.ROBOT,
+            level,
+            dialect=self.dialect,
+            timing=self._timing[level],
+            paced=self.world.is_go1 and level is Level.HIGH,
+        )
+
+    def _admit(self, datagram: bytes, client: _A1Client, now: float) -> _A1Client | None:
+        """Make a session for whoever sends a command; other bytes are only counted."""
+        session = client.session
+        session.receive(datagram, now)
+        if not session.heard:
+            self._strangers.update(session.dropped)
+            return None
+        spare = [key for key, each in self._clients.items() if each.is_spare]
+        if len(self._clients) - len(spare) >= MAX_CLIENTS:
+            self.refused += 1
+            client.is_spare = True
+            if len(spare) >= SPARE_CLIENTS:
+                del self._clients[spare[0]]
+        self._clients[client.address, client.level] = client
+        return client
+
+    def _settle(self, client: _A1Client) -> None:
+        """Handle the events of a session, and send its outgoing datagrams."""
+        session = client.session
+        events = session.events()
+        newest = max((n for n, e in enumerate(events) if isinstance(e, Commanded)), default=-1)
+        for number, event in enumerate(events):
+            if isinstance(event, Commanded):
+                if number != newest:
+                    continue  # it has waited, and a newer one is there
+                if not client.is_spare or _is_stop(event.command):
+                    self.world.obey(event.command)
+                if not session.paced:
+                    session.report(self.world.state(client.level))
+            elif isinstance(event, WentStale) and self._is_alone(client):
+                self.world.fall_silent(client.level)
+            elif isinstance(event, PeerLost):
+                self._part_with(client)
+        health = self.world.health
+        for datagram in session.outgoing():
+            if not health.silent:
+                told = spoiled(datagram, health.spoiled) if health.spoiled else datagram
+                client.send(told, client.address)
+
+    def _is_alone(self, client: _A1Client) -> bool:
+        """Whether there is no other client at that client's level."""
+        others = (other for other in self._clients.values() if other is not client)
+        return not any(
+            other.level is client.level and other.session.state is A1SessionState.LIVE
+            for other in others
+        )
+
+    def _part_with(self, client: _A1Client) -> None:
+        self._strangers.update(client.session.dropped)
+        del self._clients[client.address, client.level]
+        if self._is_alone(client):
+            self.world.forget(client.level)
+
+
+def _is_stop(command: Command) -> bool:
+    """Whether a command asks for nothing, or for damping."""
+    if isinstance(command, LowCmd):
+        return bool((command.motors.mode[:LEG_MOTORS] == BRAKE).all())
+    return command.mode in (IDLE, DAMP)

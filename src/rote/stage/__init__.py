@@ -1,0 +1,1 @@
+"""Several robots in one show: conductor, agents, reports, and the show file."""

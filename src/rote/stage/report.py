@@ -1,0 +1,270 @@
+"""How a show went: how far apart robots began, which cues were late, who was lost."""
+
+import asyncio
+import datetime
+import statistics
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+from rote.errors import RoteError
+from rote.platform.loop import to_the_end
+from rote.session.stage_conductor import (
+    ConductorEvent,
+    SectionCommitted,
+    StopBegan,
+    StopConfirmed,
+    StopUnconfirmed,
+)
+from rote.stage.conductor import Conductor, SectionError
+from rote.wire.stage import StartReport
+
+LATE_S = 0.05
+"""A robot or a cue that is later than this is named."""
+
+
+class CueReport(NamedTuple):
+    """How one cue went."""
+
+    by: str
+    """The robot, or "" for the conductor's computer."""
+    cue: str
+    late_s: float | None
+    """How much later than planned it was; None if it failed."""
+
+    @property
+    def late(self) -> bool:
+        """Whether it was too late, or failed."""
+        return self.late_s is None or self.late_s > LATE_S
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the cue as JSON data."""
+        late_ms = _ms(self.late_s)
+        return {"cue": self.cue, "by": self.by or None, "late_ms": late_ms, "late": self.late}
+
+
+@dataclass(frozen=True, slots=True)
+class SectionReport:
+    """One section that was played."""
+
+    name: str
+    robots: Mapping[str, StartReport | None]
+    cues: tuple[tuple[str, float | None], ...] = ()
+    """The conductor's own cues, each with how late it was; None if it failed."""
+    lost: tuple[str, ...] = ()
+    """The robots whose agents were lost in it: nobody knows how it went there."""
+    faults: Mapping[str, str] = field(default_factory=dict)
+    """Why robots did not complete it, by name, as far as their agents reported a reason."""
+
+    @property
+    def incomplete(self) -> tuple[str, ...]:
+        """The robots that did not complete it, or whose agents did not report that they did."""
+        return tuple(
+            sorted(n for n, each in self.robots.items() if each is None or not each.completed)
+        )
+
+    @property
+    def starts_s(self) -> list[float]:
+        """How much later than planned each robot that moved began."""
+        known = [each for each in self.robots.values() if each is not None]
+        return [each.skew_s for each in known if each.skew_s is not None]
+
+    @property
+    def skews_s(self) -> list[float]:
+        """How far each robot's start was from the middle one's."""
+        starts_s = self.starts_s
+        middle_s = statistics.median(starts_s) if starts_s else 0.0
+        return [abs(each - middle_s) for each in starts_s]
+
+    @property
+    def late(self) -> tuple[str, ...]:
+        """What began too late."""
+        robots = [
+            name
+            for name, each in self.robots.items()
+            if each is not None and each.skew_s is not None and each.skew_s > LATE_S
+        ]
+        cues = [each.cue for each in self.all_cues if each.late]
+        return (*sorted(robots), *cues)
+
+    @property
+    def all_cues(self) -> tuple[CueReport, ...]:
+        """The cues of everybody."""
+        parts = [("", self.cues)]
+        parts += [(name, each.cues) for name, each in self.robots.items() if each is not None]
+        return tuple(CueReport(by, *cue) for by, cues in parts for cue in cues)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the section as JSON data."""
+        skews_s = self.skews_s
+        return {
+            "name": self.name,
+            "skew_ms": {
+                "p50": round(1000 * statistics.median(skews_s), 3) if skews_s else None,
+                "max": round(1000 * max(skews_s), 3) if skews_s else None,
+            },
+            "robots": {name: _robot(each) for name, each in self.robots.items()},
+            "cues": [each.as_json() for each in self.all_cues],
+            "late": list(self.late),
+            "lost": list(self.lost),
+            "incomplete": list(self.incomplete),
+            "faults": dict(self.faults),
+        }
+
+
+@dataclass(slots=True)
+class ShowReport:
+    """A whole show, or as much of it as was played."""
+
+    sections: list[SectionReport] = field(default_factory=list)
+    stopped_within_s: float | None = None
+    unconfirmed: tuple[str, ...] = ()
+    ended: str = ""
+    """Why it ended early; "" if it did not."""
+    lost: tuple[str, ...] = ()
+    """The robots whose agents were lost in the section with which it ended early."""
+    stopped_by: str = ""
+    """The origin of the last stop; "" if there was none."""
+    show: str = ""
+    run: str = ""
+    """Another one for every run of a show."""
+    began: str = ""
+    """When the run began, as UTC in ISO 8601."""
+    playing: str = ""
+    """The section that plays, or that played when the show ended early."""
+    over: bool = True
+    """False while it runs. It stays false if the conductor was killed."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every robot played every section to its end, and confirmed a stop after it."""
+        is_cut_short = self.ended or any(each.incomplete for each in self.sections)
+        return self.over and not is_cut_short and not self.unconfirmed
+
+    def end_early(self, error: BaseException) -> None:
+        """Note the error with which the show ended."""
+        if isinstance(error, SectionError):
+            self.ended, self.lost = str(error), error.lost
+        elif isinstance(error, RoteError):
+            self.ended = f"{error} {error.remedy}".strip()
+        elif isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
+            self.ended = f"stopped by {self.stopped_by}" if self.stopped_by else "stopped"
+        else:
+            self.ended = f"it failed with an error of this program: {error!r:.300}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the report as JSON data."""
+        stopped = self.stopped_within_s
+        return {
+            "show": self.show,
+            "run": self.run,
+            "began": self.began,
+            "over": self.over,
+            "sections": [section.as_json() for section in self.sections],
+            "playing": self.playing,
+            "stopped_by": self.stopped_by,
+            "stopped_within_ms": None if stopped is None else round(1000 * stopped, 1),
+            "unconfirmed": list(self.unconfirmed),
+            "ended": self.ended,
+            "lost": list(self.lost),
+        }
+
+
+class ShowRecorder:
+    """Keeps the report of a show while it runs, and saves it at each change.
+
+    It is saved first when the show begins: a saved report is never that of an earlier run, even if
+    the conductor is killed. Use it as a context manager around the whole run.
+    """
+
+    def __init__(
+        self,
+        conductor: Conductor,
+        show: str,
+        save: Callable[[dict[str, Any]], Awaitable[None]],
+        warn: Callable[[str], None],
+    ) -> None:
+        """`save` writes a report; if it fails later than at first, `warn` is told why."""
+        self._conductor, self._save, self._warn = conductor, save, warn
+        began = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        self.report = ShowReport(show=show, run=uuid.uuid4().hex, began=began, over=False)
+        self.fault = ""
+        """Why the newest report is not saved; "" if it is."""
+        self._changed = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        await self._save(self.report.as_json())
+        self._forget = self._conductor.on_event(self._note)
+        self._writing = asyncio.create_task(self._write())
+        return self
+
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if error is not None:
+            self.report.end_early(error)
+            self._changed.set()
+        await to_the_end(self._finish())
+
+    def add(self, section: SectionReport) -> None:
+        """Add a section that is over."""
+        self.report.sections.append(section)
+        self.report.playing = ""
+        self._changed.set()
+
+    def _note(self, event: ConductorEvent) -> None:
+        report = self.report
+        if isinstance(event, SectionCommitted):
+            report.playing = event.section
+        elif isinstance(event, StopBegan):
+            report.stopped_by = event.stop.by or "an unknown origin"
+            self._note_stop(None, self._conductor.session.unconfirmed)
+        elif isinstance(event, StopConfirmed):
+            self._note_stop(event.after_s, ())
+        elif isinstance(event, StopUnconfirmed):
+            self._note_stop(None, event.agents)
+        else:
+            return
+        self._changed.set()
+
+    def _note_stop(self, within_s: float | None, unconfirmed: tuple[str, ...]) -> None:
+        self.report.stopped_within_s, self.report.unconfirmed = within_s, unconfirmed
+
+    async def _finish(self) -> None:
+        answer = await self._conductor.stop_answer()
+        self._forget()
+        if answer is not None:
+            self._note_stop(answer.confirmed_s, answer.unconfirmed)
+        self.report.over = True
+        self._changed.set()
+        await self._writing
+
+    async def _write(self) -> None:
+        """Save the report after each change, one save after the other, the last when it is over."""
+        over = False
+        while not over:
+            await self._changed.wait()
+            self._changed.clear()
+            over, before = self.report.over, self.fault
+            try:
+                await self._save(self.report.as_json())
+            except Exception as error:  # the show goes on, and so does its stop
+                self.fault = f"the report of this show cannot be saved: {error}"
+                if self.fault != before:
+                    self._warn(self.fault)
+            else:
+                self.fault = ""
+
+
+def _ms(value_s: float | None) -> float | None:
+    return None if value_s is None else round(1000 * value_s, 3)
+
+
+def _robot(report: StartReport | None) -> dict[str, Any] | None:
+    if report is None:
+        return None
+    return {
+        "late_ms": _ms(report.skew_s),
+        "resolution_ms": _ms(report.resolution_s),
+        "lead_s": round(report.lead_s, 3),
+        "completed": report.completed,
+    }

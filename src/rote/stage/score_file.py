@@ -1,0 +1,99 @@
+"""A score as bytes, named by their hash: what a conductor gives to an agent."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from rote.errors import BadRequestError
+from rote.motion.files.npz_file import npz_bytes, track_from_npz
+from rote.stage.show.file import Cue, CueKind
+from rote.stage.show.score import PlacedAction, PlacedTrack, Score
+
+MAX_BYTES = 64 * 2**20
+_HEAD_BYTES = 4 * 2**20
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def name_of(data: bytes) -> str:
+    """Return the name of these bytes: their SHA-256."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def pack(score: Score, sounds: Mapping[str, str] | None = None) -> bytes:
+    """Return a score as bytes. `sounds` names the bytes of each sound that the robot plays."""
+    head = {
+        "rote_score": 1,
+        "section": score.section,
+        "role": score.role,
+        "at_s": None if score.motion is None else score.motion.at_s,
+        "actions": [asdict(action) for action in score.actions],
+        "cues": [{**asdict(cue), "kind": cue.kind.value} for cue in score.cues],
+        "sounds": dict(sounds or {}),
+    }
+    data = json.dumps(head, separators=(",", ":")).encode() + b"\n"
+    if score.motion is not None:
+        data += npz_bytes(score.motion.track)
+    if len(data) > MAX_BYTES:
+        raise BadRequestError(
+            f"the score of {score.role!r} in {score.section!r} has {len(data) / 2**20:.0f} MB; "
+            f"{MAX_BYTES // 2**20} MB are the most",
+            "Make two sections of it.",
+        )
+    return data
+
+
+def unpack(data: bytes) -> tuple[Score, dict[str, str]]:
+    """Return a score, and the names of the sounds it needs.
+
+    Raises `BadRequestError` for bytes that are no score.
+    """
+    if len(data) > MAX_BYTES:
+        raise BadRequestError(f"a score of {len(data)} bytes is too large")
+    head, _, rest = data.partition(b"\n")
+    try:
+        if len(head) > _HEAD_BYTES:
+            raise ValueError("too long")
+        said = json.loads(head)
+        if said["rote_score"] != 1:
+            raise ValueError("another version")
+        motion = PlacedTrack(float(said["at_s"]), track_from_npz(rest)) if rest else None
+        score = Score(
+            str(said["section"]),
+            str(said["role"]),
+            motion,
+            tuple(_action(each) for each in said["actions"]),
+            tuple(_cue(each) for each in said["cues"]),
+        )
+        sounds = {str(name): _hash(value) for name, value in said["sounds"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, BadRequestError):
+            raise
+        raise BadRequestError(f"this is no score: {error}") from None
+    return score, sounds
+
+
+def _hash(value: object) -> str:
+    if not isinstance(value, str) or not _HASH.fullmatch(value):
+        raise ValueError("a sound without its hash")
+    return value
+
+
+def _action(said: Mapping[str, Any]) -> PlacedAction:
+    return PlacedAction(float(said["at_s"]), str(said["name"]), float(said["speed"]))
+
+
+def _cue(said: Mapping[str, Any]) -> Cue:
+    red, green, blue = (int(part) for part in said["colour"])
+    return Cue(
+        CueKind(said["kind"]),
+        float(said["at_s"]),
+        str(said["role"]),
+        str(said["value"]),
+        str(said["language"]),
+        (red, green, blue),
+        str(said["to"]),
+        tuple(said["args"]),
+    )

@@ -1,0 +1,208 @@
+"""Is this show fit to be run? Every role's score is compiled and checked before anybody moves."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from rote.errors import BadRequestError
+from rote.findings import Finding, FindingKind, Severity
+from rote.motion.check import check as check_motion
+from rote.motion.track import Track
+from rote.stage.show.file import Cast, Cue, CueKind, Section, Show
+from rote.stage.show.score import ClipError, Score, TrackSource, compile_role
+
+LIGHT_APART_S = 0.2
+"""A G1 takes a new colour of its light no more often."""
+
+SoundSource = Callable[[str], float]
+"""Returns how long a sound of that name is in seconds, or raises `BadRequestError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShowFinding:
+    """One thing to know before a show runs, and where it is."""
+
+    finding: Finding
+    section: str = ""
+    """"" if it concerns the whole show."""
+    role: str = ""
+    time_s: float | None = None
+    """From the section's start."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, as text."""
+        parts = [f"section {self.section!r}"] if self.section else []
+        parts += [f"role {self.role!r}"] if self.role else []
+        parts += [] if self.time_s is None else [f"at {self.time_s:.2f} s"]
+        return ", ".join(parts) or "the show"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the finding as JSON data."""
+        where = {"section": self.section or None, "role": self.role or None}
+        return {**self.finding.as_json(), **where, "time_s": self.time_s}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckedShow:
+    """A show, every role's score, and what was found."""
+
+    show: Show
+    scores: dict[tuple[str, str], Score]
+    """By section and role; the conductor's own cues have the role ""."""
+    findings: tuple[ShowFinding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing forbids to run it; there may be warnings."""
+        return all(each.finding.severity is not Severity.ERROR for each in self.findings)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `rote show check --json` prints."""
+        return {"ok": self.ok, "findings": [each.as_json() for each in self.findings]}
+
+    def require(self) -> None:
+        """Raise `BadRequestError` that names the first error, if there is one."""
+        for each in self.findings:
+            if each.finding.severity is Severity.ERROR:
+                raise BadRequestError(
+                    f"{each.place}: {each.finding.message}", str(each.finding.remedy)
+                )
+
+
+def check_show(
+    show: Show,
+    takes: TrackSource,
+    sounds: SoundSource,
+    *,
+    cast: Cast | None = None,
+    contact: bool = True,
+    progress: Callable[[str, str], None] = lambda _section, _role: None,
+) -> CheckedShow:
+    """Compile and check every role of every section; `progress` is told which is looked at."""
+    found: list[ShowFinding] = []
+    scores: dict[tuple[str, str], Score] = {}
+    for section in show.sections:
+        for role in ("", *(role.name for role in show.roles)):
+            progress(section.name, role)
+            try:
+                score = compile_role(show, section, role, takes) if role else _own(section)
+            except ClipError as error:
+                kind = FindingKind.OVERLAP if error.overlap else FindingKind.FILE
+                finding = Finding(Severity.ERROR, str(error), str(error.remedy), kind=kind)
+                found.append(ShowFinding(finding, section.name, role, error.time_s))
+                continue
+            if score.empty:
+                continue
+            scores[section.name, role] = score
+            found += _of_score(score, sounds, contact=contact)
+    found += _of_cast(show, cast)
+    found += _not_looked_at(show)
+    order = list(Severity)
+    found.sort(key=lambda each: order.index(each.finding.severity))
+    return CheckedShow(show, scores, tuple(found))
+
+
+def _own(section: Section) -> Score:
+    """Return the cues of the conductor's own computer."""
+    cues = sorted((cue for cue in section.cues if not cue.role), key=lambda cue: cue.at_s)
+    return Score(section.name, "", cues=tuple(cues))
+
+
+def _of_score(score: Score, sounds: SoundSource, *, contact: bool) -> Iterator[ShowFinding]:
+    if score.motion is not None:
+        yield from _of_motion(score, score.motion.track, score.motion.at_s, contact=contact)
+    for action in score.actions:
+        note = f"what the robot's own action {action.name!r} does was not checked"
+        yield _found(score, Severity.NOTE, FindingKind.STORE, note, "Rehearse it.", action.at_s)
+    lights = [cue.at_s for cue in score.cues if cue.kind is CueKind.LIGHT]
+    for before_s, after_s in pairwise(lights):
+        if after_s - before_s < LIGHT_APART_S - 1e-9:
+            message = (
+                f"two colours are {1000 * (after_s - before_s):.0f} ms apart; "
+                f"a robot's light needs {1000 * LIGHT_APART_S:.0f} ms"
+            )
+            remedy = f"Move it to {before_s + LIGHT_APART_S:.2f} s."
+            yield _found(score, Severity.ERROR, FindingKind.CUE, message, remedy, after_s)
+    for cue in score.cues:
+        yield from _of_cue(score, cue, sounds)
+    yield from _of_interrupted(score, sounds)
+
+
+def _of_motion(score: Score, track: Track, at_s: float, *, contact: bool) -> Iterator[ShowFinding]:
+    for finding in check_motion(track, contact=contact).findings:
+        time_s = None if finding.time_s is None else at_s + finding.time_s
+        yield ShowFinding(finding, score.section, score.role, time_s)
+
+
+def _of_cue(score: Score, cue: Cue, sounds: SoundSource) -> Iterator[ShowFinding]:
+    if cue.kind is CueKind.SOUND:
+        try:
+            sounds(cue.value)
+        except BadRequestError as error:
+            yield _found(
+                score, Severity.ERROR, FindingKind.FILE, str(error), str(error.remedy), cue.at_s
+            )
+    if cue.kind is CueKind.SAY and (other := _other_language(cue)):
+        message = f"{cue.value!r:.60} does not look like {cue.language!r}"
+        remedy = f"Give it the language {other!r}."
+        yield _found(score, Severity.WARNING, FindingKind.CUE, message, remedy, cue.at_s)
+
+
+def _of_interrupted(score: Score, sounds: SoundSource) -> Iterator[ShowFinding]:
+    """Find sounds of one robot at the same time: its loudspeaker ends one for the next."""
+    if not score.role:
+        return
+    for before, after in pairwise(cue for cue in score.cues if cue.kind is CueKind.SOUND):
+        try:
+            end_s = before.at_s + sounds(before.value)
+        except BadRequestError:
+            continue  # that is said elsewhere
+        if end_s > after.at_s + 1e-3:
+            message = f"{after.value!r} ends {before.value!r} {end_s - after.at_s:.1f} s early"
+            remedy = f"Move it to {end_s:.2f} s: a robot plays one sound at a time."
+            yield _found(score, Severity.WARNING, FindingKind.CUE, message, remedy, after.at_s)
+
+
+def _other_language(cue: Cue) -> str:
+    """Return the language that the words look like, if it is not the one that is said."""
+    is_chinese = any("\u4e00" <= letter <= "\u9fff" for letter in cue.value)
+    looks = "zh" if is_chinese else "en"
+    return looks if looks != cue.language else ""
+
+
+def _of_cast(show: Show, cast: Cast | None) -> Iterator[ShowFinding]:
+    if cast is None:
+        return
+    for role in show.roles:
+        if role.name not in cast.robots:
+            yield ShowFinding(
+                Finding(
+                    Severity.ERROR,
+                    "nobody plays this role",
+                    "Add it to the cast.",
+                    kind=FindingKind.CAST,
+                ),
+                role=role.name,
+            )
+    for name in cast.robots:
+        if name not in {role.name for role in show.roles}:
+            message = f"the cast has a role {name!r} that the show does not have"
+            finding = Finding(Severity.WARNING, message, "Take it out.", kind=FindingKind.CAST)
+            yield ShowFinding(finding)
+
+
+def _not_looked_at(show: Show) -> Iterable[ShowFinding]:
+    if len(show.roles) < 2:
+        return ()
+    message = "nobody looked whether robots touch each other"
+    remedy = "Place them so far apart that their arms cannot meet."
+    return (ShowFinding(Finding(Severity.NOTE, message, remedy, kind=FindingKind.COLLISION)),)
+
+
+def _found(
+    score: Score, severity: Severity, kind: FindingKind, message: str, remedy: str, at_s: float
+) -> ShowFinding:
+    finding = Finding(severity, message, remedy, kind=kind, time_s=at_s)
+    return ShowFinding(finding, score.section, score.role, at_s)

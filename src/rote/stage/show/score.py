@@ -1,0 +1,191 @@
+"""Compiles a show: what one role does in one section, as one motion, actions and cues."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rote.errors import BadRequestError, UnsafeMotionError
+from rote.motion import edit
+from rote.motion.mirror import mirror
+from rote.motion.track import Track
+from rote.stage.show.file import Clip, Cue, Section, Show
+
+TrackSource = Callable[[str], Track]
+"""Returns the take of a name, or raises `BadRequestError`."""
+
+_LEAST_S = 1e-3
+
+
+class ClipError(BadRequestError):
+    """A clip cannot be compiled; `time_s` is where it lies in the section."""
+
+    def __init__(self, message: str, remedy: str, time_s: float, *, overlap: bool = False) -> None:
+        super().__init__(message, remedy)
+        self.args = (message, remedy, time_s)
+        self.time_s = time_s
+        self.overlap = overlap
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlacedTrack:
+    """The whole motion of a role in a section."""
+
+    at_s: float
+    """When its first pose is due, from the section's start."""
+    track: Track
+    """It begins at 0 s."""
+
+    @property
+    def end_s(self) -> float:
+        """When its last pose is due, from the section's start."""
+        return self.at_s + self.track.duration_s
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedAction:
+    """An action stored on the robot, and when its motion is to begin."""
+
+    at_s: float
+    name: str
+    speed: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Score:
+    """What one role does in one section."""
+
+    section: str
+    role: str
+    motion: PlacedTrack | None = None
+    actions: tuple[PlacedAction, ...] = ()
+    cues: tuple[Cue, ...] = ()
+
+    @property
+    def duration_s(self) -> float:
+        """When the last thing that is known begins or ends, from the section's start."""
+        moments = [cue.at_s for cue in self.cues] + [action.at_s for action in self.actions]
+        return max([0.0, *moments, *([self.motion.end_s] if self.motion else [])])
+
+    @property
+    def empty(self) -> bool:
+        """Whether the role does nothing."""
+        return self.motion is None and not self.actions and not self.cues
+
+    def at_pace(self, pace: float) -> "Score":
+        """Return the score `pace` times as fast: 0.5 for a rehearsal at half speed."""
+        motion = self.motion
+        if motion is not None:
+            slower = edit.speed(motion.track, pace) if pace != 1.0 else motion.track
+            motion = PlacedTrack(motion.at_s / pace, slower)
+        return replace(
+            self,
+            motion=motion,
+            actions=tuple(
+                replace(each, at_s=each.at_s / pace, speed=each.speed * pace)
+                for each in self.actions
+            ),
+            cues=tuple(replace(cue, at_s=cue.at_s / pace) for cue in self.cues),
+        )
+
+    def without_motion(self) -> "Score":
+        """Return the score with its cues alone, for a rehearsal of light and sound."""
+        return replace(self, motion=None, actions=())
+
+
+def compile_role(show: Show, section: Section, role: str, takes: TrackSource) -> Score:
+    """Return what `role` does in `section`.
+
+    Raises `ClipError` for a clip that cannot be compiled: an unknown take, an impossible trim, two
+    clips at one time.
+    """
+    clips = sorted((clip for clip in section.clips if clip.role == role), key=lambda c: c.at_s)
+    cues = tuple(sorted((cue for cue in section.cues if cue.role == role), key=lambda c: c.at_s))
+    actions = [clip for clip in clips if clip.action]
+    if actions and len(actions) < len(clips):
+        raise ClipError(
+            "takes and actions of the robot are mixed",
+            "Use either in a section, or make two sections.",
+            actions[0].at_s,
+        )
+    placed = tuple(PlacedAction(clip.at_s, clip.action, clip.speed) for clip in actions)
+    for clip in actions:
+        if clip.loop > 1:
+            raise ClipError(
+                "an action of the robot is not looped here",
+                "Loop the section, or use a take.",
+                clip.at_s,
+            )
+    motion = None if actions or not clips else _motion(clips, takes, show.role(role).build)
+    return Score(section.name, role, motion, placed, cues)
+
+
+def _motion(clips: Sequence[Clip], takes: TrackSource, build: str) -> PlacedTrack:
+    """Return one motion of all clips: each follows the one before by a soft way, or fades in."""
+    first = clips[0]
+    whole = _piece(first, takes, build)
+    for clip in clips[1:]:
+        try:
+            whole = _joined(whole, _piece(clip, takes, build), clip, clip.at_s - first.at_s)
+        except ClipError:
+            raise
+        except BadRequestError as error:
+            raise ClipError(str(error), str(error.remedy), clip.at_s) from None
+    return PlacedTrack(first.at_s, whole)
+
+
+def _piece(clip: Clip, takes: TrackSource, build: str) -> Track:
+    """Return one clip's motion: trimmed, mirrored, paced and looped, beginning at 0 s."""
+    try:
+        track = takes(clip.take)
+        if clip.from_s is not None or clip.to_s is not None:
+            track = edit.trim_from_start(track, clip.from_s, clip.to_s)
+        if track.variant != build:
+            track = edit.to_build(track, build)
+        if clip.mirror:
+            track = mirror(track)
+        if clip.speed != 1.0:
+            track = edit.speed(track, clip.speed)
+        track = edit.from_zero(track)
+        if clip.loop > 1:
+            # Without a way back the last pose must be the first one, and closes the loop by itself.
+            closed = edit.close_loop(track, clip.blend_s) if clip.blend_s else track
+            once = track
+            for _ in range(clip.loop - 1):
+                track = edit.concatenate(track, once, closed.duration_s - once.duration_s)
+    except (BadRequestError, UnsafeMotionError) as error:
+        remedy = str(getattr(error, "remedy", ""))
+        raise ClipError(f"the take {clip.take!r}: {error}", remedy, clip.at_s) from None
+    return track
+
+
+def _joined(whole: Track, piece: Track, clip: Clip, at_s: float) -> Track:
+    """Return `whole` followed by `piece`, which begins `at_s` seconds after the whole began."""
+    gap_s = at_s - whole.duration_s
+    if gap_s < -_LEAST_S:
+        if -gap_s > clip.blend_s + _LEAST_S:
+            raise ClipError(
+                f"{clip.take!r} begins {-gap_s:.2f} s before the clip before it has ended",
+                f"Move it to {clip.at_s - gap_s:.2f} s, or give it a blend_s of {-gap_s:.2f} "
+                "to fade.",
+                clip.at_s,
+                overlap=True,
+            )
+        return edit.cross_fade(whole, piece, -gap_s)
+    gap_s = max(gap_s, 0.0)
+    way_s = min(gap_s, clip.blend_s)
+    try:
+        return edit.concatenate(_held(whole, gap_s - way_s), piece, way_s)
+    except BadRequestError:
+        return edit.concatenate(whole, piece, gap_s)  # the way needs all the time there is
+
+
+def _held(track: Track, seconds: float) -> Track:
+    """Return a track that keeps its last pose for some time."""
+    if seconds < _LEAST_S:
+        return track
+    return replace(
+        track,
+        times_s=np.append(track.times_s, track.times_s[-1] + seconds),
+        joints_rad=np.vstack([track.joints_rad, track.joints_rad[-1:]]),
+    )

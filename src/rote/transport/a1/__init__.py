@@ -1,0 +1,1 @@
+"""UDP of the A1 and the Go1."""

@@ -1,0 +1,1 @@
+"""DDS of the G1 EDU."""

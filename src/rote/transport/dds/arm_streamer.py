@@ -1,0 +1,306 @@
+"""Streams poses to a robot's motors, and releases them softly however a stream ends.
+
+A stream is never cut: the arms are released when it is stopped, when the poses cease, when the
+robot's states cease or its arms do not track, and before the client disconnects.
+
+Poses may be sent from a thread of their own. One lock makes sending a pose and ending the stream
+exclude each other: once it fades, no pose comes in between.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Generic, TypeVar
+
+from rote.messages import Phase, StreamPose
+from rote.model.family import Build, Hand
+from rote.platform import clock
+from rote.platform.loop import to_the_end
+from rote.session.arm_stream import ASTRAY_RAD, ASTRAY_S, FADE_HZ, ArmSetpoint, ArmStream
+
+_LOOK_S = 0.02
+_CEASED_S = 0.1
+"""Poses that are further apart than this have ceased. A robot moves its arms by itself from then
+on: a pose sent longer ago does not tell where they are.
+"""
+_STALLED_S = 0.3
+"""Poses do not go on after an interruption longer than this: the arms have moved too far."""
+_BLIND_S, _BLIND_STATES = 0.3, 3.0
+"""Timeout for the robot's states, in seconds and, for robots that report slowly, in usual intervals
+between two states. The larger of the two counts.
+"""
+_FRESH_S = 0.15
+"""Joint positions older than this do not tell where the arms are."""
+_FIRST_INTERVAL_S, _SMOOTHING = 0.5, 0.2
+_FADE_S = 1.0 / FADE_HZ
+_AT_ONCE = 50
+"""Number of poses that are packed together, shortly before the first of them is sent."""
+
+Packed = TypeVar("Packed")
+
+
+class StateAge:
+    """How old the robot's states are when they arrive, and how often they come.
+
+    After this computer was suspended or this process was stopped, states that arrived before that
+    are delivered first. The robot's own clock tells them from new ones.
+    """
+
+    def __init__(self) -> None:
+        self.interval_s = _FIRST_INTERVAL_S
+        """The usual time between two states."""
+        self._age_s = 0.0
+        self._last: tuple[float, int | None] | None = None
+
+    def see(self, now: float, tick_ms: int | None) -> float:
+        """Process a state that arrives now; return its age in seconds, 0 if the robot reports no
+        time.
+        """
+        last, self._last = self._last, (now, tick_ms)
+        if last is None:
+            return 0.0
+        passed_s = now - last[0]
+        if tick_ms is None or last[1] is None or tick_ms <= last[1]:
+            self._age_s = 0.0  # it has no clock, or was started again
+        else:
+            older_s = passed_s - (tick_ms - last[1]) / 1000
+            # States get old only while nothing is received; otherwise the clocks differ.
+            if older_s < 0.0 or passed_s > max(_CEASED_S, _BLIND_STATES * self.interval_s):
+                self._age_s = max(0.0, self._age_s + older_s)
+        self.interval_s += _SMOOTHING * (min(passed_s, 1.0) - self.interval_s)
+        return self._age_s
+
+    def reset(self) -> None:
+        """Count the age from the state that was seen last."""
+        self._age_s = 0.0
+
+
+class ArmStreamer(Generic[Packed]):
+    """At most one stream at a time."""
+
+    def __init__(
+        self,
+        pack: Callable[[Sequence[ArmSetpoint], Build, tuple[Hand, ...]], Sequence[Packed]],
+        write: Callable[[Packed], None],
+        stopped: Callable[[str], None],
+        obeyed: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`pack` prepares setpoints and `write` sends one; both are called from any thread.
+        `stopped` is called with the reason if a stream is ended early. While `obeyed` returns
+        False no robot receives what is written.
+        """
+        self._obeyed = obeyed
+        self._loop = asyncio.get_running_loop()
+        self._clock = clock.stall_clock(self._loop)
+        self._lock = threading.Lock()
+        self._pack = pack
+        self._write = write
+        self._stopped = stopped
+        self._stream: ArmStream | None = None
+        self._build: Build | None = None
+        self._hands: tuple[Hand, ...] = ()
+        self._guard: asyncio.TimerHandle | None = None
+        self._late = False
+        self._age = StateAge()
+        self._fading: asyncio.Future[None] = self._loop.create_future()
+        self._fading.set_result(None)
+        self._fade_timer: asyncio.TimerHandle | None = None
+        self._sent_at = self._seen_at = self._suspended_s = 0.0
+        self._measured_rad: tuple[float, ...] = ()
+        self._unseen: ArmStream | None = None
+        """A stream that was released while the robot's states were missing."""
+
+    @property
+    def phase(self) -> Phase | None:
+        """The phase of the stream; None if there is none."""
+        return None if self._stream is None else self._stream.phase
+
+    @property
+    def hands(self) -> tuple[Hand, ...]:
+        """The hands in the stream; none if there is no stream."""
+        return () if self._stream is None else self._hands
+
+    def begin(
+        self, joints_rad: tuple[float, ...], build: Build, hands: tuple[Hand, ...] = ()
+    ) -> None:
+        """Begin a stream from the current positions of a build's joints, and of these hands
+        of it.
+        """
+        self._stream = ArmStream(joints_rad, build, hands)
+        self._unseen = None
+        self._build, self._hands = build, hands
+        self._age.reset()
+        self._measured_rad = joints_rad
+        self._sent_at = self._seen_at = self._clock()
+        self._suspended_s = clock.suspended_s()
+        self._late = False
+        self._guard = self._loop.call_later(_CEASED_S, self._look)
+
+    def ready(self, poses: Sequence[StreamPose]) -> Callable[[int], bool]:
+        """Prepare the poses of the stream that was begun, and return a function that sends one by
+        its index.
+
+        The function sends nothing and returns False once the stream has ended, or was interrupted
+        for so long that the arms would jump.
+        """
+        begun, lock, now_of, write = self._stream, self._lock, self._clock, self._write
+        first = last = 0
+        setpoints, packed = list[ArmSetpoint](), list[Packed]()
+
+        def send(place: int) -> bool:
+            nonlocal first, last, setpoints, packed
+            if begun is None:
+                return False
+            if not first <= place < last:
+                setpoints = [begun.setpoint(pose) for pose in poses[place : place + _AT_ONCE]]
+                first, last, packed = place, place + len(setpoints), self._packed(setpoints)
+            now = now_of()
+            with lock:
+                if begun is not self._stream or not begun.following:
+                    return False
+                if now - self._sent_at > _STALLED_S and begun.last.weight > 0.0:
+                    return False  # the poses cease, which ends the stream
+                begun.tell(setpoints[place - first], now)
+                write(packed[place - first])
+                self._sent_at = now
+            if place == len(poses) - 1:
+                self._loop.call_soon_threadsafe(self._end, begun)
+            return True
+
+        return send
+
+    def see(
+        self, joints_rad: tuple[float, ...], tick_ms: int | None = None, *, idle: bool = True
+    ) -> None:
+        """Process the joints' positions at a time of the robot's clock, if it reports one.
+
+        Arms that do not track are released. So are arms that were released while the robot's
+        states were missing, because it may have received nothing of that; but only if it is
+        `idle` or still fades: otherwise another client may move the arms.
+        """
+        now = self._clock()
+        if self._age.see(now, tick_ms) > _FRESH_S:
+            return
+        self._measured_rad, self._seen_at = joints_rad, now
+        stream = self._stream
+        if stream is not None and stream.following and stream.astray(joints_rad, now):
+            self.stop(
+                f"the arms did not track: a joint was {ASTRAY_RAD:g} rad away from its setpoint "
+                f"for {ASTRAY_S:g} s"
+            )
+        elif self._unseen is not None and (idle or stream is not None):
+            self._release_again(self._unseen)
+
+    def stop(self, reason: str) -> None:
+        """End the stream early and softly, for a reason that is reported as one sentence; does
+        nothing without a stream.
+        """
+        if self._stream is not None:
+            if self._stream.following:
+                self._stopped(self._stall_reason() or reason)
+            self.fade()
+
+    def fade(self) -> None:
+        """Release the arms softly from wherever they are; does nothing without a stream."""
+        stream = self._stream
+        if stream is not None and stream.following:
+            self._stop_looking()
+            self._fading = self._loop.create_future()
+            self._release(stream)
+
+    async def faded(self) -> None:
+        """Wait until the arms are released. A cancellation takes effect only after that."""
+        await to_the_end(self._fading)
+
+    def _release(self, stream: ArmStream, *, anew: bool = False) -> None:
+        """Release the arms from the last setpoint; `anew`, or if that was sent too long ago, from
+        their measured position.
+        """
+        now = self._clock()
+        stiff = stream.last.weight > 0.0
+        with self._lock:
+            if stiff and (anew or now - self._sent_at > _CEASED_S):
+                fresh = now - self._seen_at <= _FRESH_S
+                stream.restart_from(self._measured_rad if fresh else None)
+            setpoints = stream.fade()
+            self._sent_at = now
+        if stiff and now - self._seen_at >= self._blind_after_s:
+            self._unseen = stream
+        self._let_go(stream, iter(self._packed(setpoints)), self._loop.time())
+
+    def _release_again(self, stream: ArmStream) -> None:
+        """Release the arms from their measured position: the robot is there again."""
+        self._unseen = None
+        if self._fade_timer is not None:
+            self._fade_timer.cancel()
+        if self._fading.done():
+            self._fading = self._loop.create_future()
+        self._stream = stream
+        self._hands = ()  # hands relax by themselves when their commands cease
+        stream.restart_from(self._measured_rad)
+        self._release(stream)
+
+    @property
+    def _blind_after_s(self) -> float:
+        return max(_BLIND_S, _BLIND_STATES * self._age.interval_s)
+
+    def _packed(self, setpoints: Sequence[ArmSetpoint]) -> list[Packed]:
+        assert self._build is not None
+        return list(self._pack(setpoints, self._build, self._hands))
+
+    def _look(self) -> None:
+        """End the stream if the poses or the robot's states have ceased."""
+        now = self._clock()
+        blind_s = now - self._seen_at
+        left_s = min(_CEASED_S - (now - self._sent_at), self._blind_after_s - blind_s)
+        if left_s > 0.0:
+            self._late, again_s = False, left_s
+            self._suspended_s = clock.suspended_s()
+        elif not self._late:
+            # This loop may have been stalled, so that the next pose and the next state are as late
+            # as this check: wait once more.
+            self._late, again_s = True, _LOOK_S
+        else:
+            self.stop(f"the robot reported no joint positions for {blind_s:.1f} s")
+            return
+        self._guard = self._loop.call_later(again_s, self._look)
+
+    def _stall_reason(self) -> str:
+        """Return how long this computer did not send; "" if the poses have not ceased."""
+        suspended_s = clock.suspended_s() - self._suspended_s
+        if suspended_s > _CEASED_S:
+            return f"this computer was suspended for {suspended_s:.1f} s"
+        ceased_s = self._clock() - self._sent_at
+        return f"this computer sent no pose for {ceased_s:.2f} s" if ceased_s > _CEASED_S else ""
+
+    def _let_go(self, stream: ArmStream, packed: Iterator[Packed], now: float) -> None:
+        """Send the next setpoint, and go on by a timer: a task would be cancelled with all others
+        where a program is ended."""
+        if self._clock() - self._sent_at > _CEASED_S:  # this loop stalled: states are late, too
+            anew = partial(self._release, stream, anew=True)
+            self._fade_timer = self._loop.call_later(_LOOK_S, anew)
+            return
+        obeyed = self._obeyed()
+        if not obeyed:  # the next robot that receives would jump: it is released when it reports
+            self._unseen = stream
+        following = next(packed, None) if obeyed else None
+        if following is None:
+            self._fade_timer = None
+            self._end(stream)
+            self._fading.set_result(None)
+        else:
+            then = max(now + _FADE_S, self._loop.time() + _FADE_S / 2)
+            self._fade_timer = self._loop.call_at(then, self._let_go, stream, packed, then)
+            self._sent_at = self._clock()
+            self._write(following)
+
+    def _end(self, stream: ArmStream) -> None:
+        if stream is self._stream:
+            self._stop_looking()
+            self._stream = None
+
+    def _stop_looking(self) -> None:
+        if self._guard is not None:
+            self._guard.cancel()
+            self._guard = None

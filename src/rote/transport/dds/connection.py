@@ -1,0 +1,299 @@
+"""The connection to a robot's services over DDS: by topics, without a channel.
+
+DDS has no connection set-up. A robot is there once it is heard, or once its services are found.
+What it publishes beside its answers is passed on as bytes, by topic.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+
+from rote.errors import DecodeError, LinkError, NoAnswerError, RoteError
+from rote.model.family import Hand
+from rote.platform.clock import stall_clock
+from rote.session.dds import DdsSession
+from rote.session.rpc import ChannelState, ChannelTiming
+from rote.text import Act, Text
+from rote.transport.dds import types
+from rote.transport.dds.participant import Bus, DdsTarget, Inlet, Outlet
+from rote.transport.tap import Tap
+from rote.wire import cdr, channel, dds_lowlevel, rpc
+from rote.wire.lowstate import BMS_TOPIC, HAND_TOPIC
+from rote.wire.lowstate import SPORT_TOPIC as SLOW_SPORT_TOPIC
+
+SPORT_TOPIC = "rt/sportmodestate"
+ASKED = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER, rpc.ROBOT_STATE, rpc.VOICE)
+"""The services that rote asks."""
+_NEEDED = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER)
+OLD_SPORT = "loco"
+"""The name of the service `sport` before ai_sport 8.2.0.0."""
+_LOOK_S = 0.02
+_SETTLE_S = 1.0
+"""How long a robot that is heard may take to offer its services, and one that offers them to report
+its joints. Some never do: the first in debug mode.
+"""
+_REPLIES, _STATES = 256, 64
+
+STATE_TOPICS = {
+    dds_lowlevel.LOWSTATE_TOPIC: types.LOWSTATE,
+    SPORT_TOPIC: types.SPORT,
+    SLOW_SPORT_TOPIC: types.SPORT,
+    BMS_TOPIC: types.BATTERY,
+    rpc.ARM_STATE_TOPIC: types.TEXT,
+    rpc.AUDIO_TOPIC: types.TEXT,
+}
+Sample = Callable[[str, bytes], None]
+"""Called with what was published on a topic."""
+
+
+def request_topic(service: str) -> str:
+    """Return the topic on which a service takes requests."""
+    return f"rt/api/{service}/request"
+
+
+def response_topic(service: str) -> str:
+    """Return the topic on which a service answers."""
+    return f"rt/api/{service}/response"
+
+
+class DdsTopics:
+    """All topics of one connection."""
+
+    def __init__(self, bus: Bus, receive: Callable[[str, bytes], None]) -> None:
+        self.bus = bus
+        self._receive = receive
+        self.hands: dict[Hand, Inlet] = {}
+        """The hands that are subscribed to."""
+        self._hand_commands: dict[Hand, Outlet] = {}
+        self._requests: dict[str, Outlet] = {}
+        self._responses: dict[str, Inlet] = {}
+        for service in ASKED:
+            topic = response_topic(service)
+            self._responses[service] = bus.reader(
+                topic, types.RESPONSE, partial(receive, service), depth=_REPLIES
+            )
+            self._requests[service] = bus.writer(
+                request_topic(service), types.REQUEST, depth=_STATES
+            )
+        # Reliable delivery is not worth it for hundreds of states per second: a lost state is out
+        # of date.
+        states = {
+            topic: bus.reader(topic, kind, partial(receive, topic), depth=_STATES, reliable=False)
+            for topic, kind in STATE_TOPICS.items()
+        }
+        self.joints = states[dds_lowlevel.LOWSTATE_TOPIC]
+        self.arms = bus.writer(dds_lowlevel.ARM_SDK_TOPIC, types.LOWCMD)
+        self.hand = bus.writer(HAND_TOPIC, types.TEXT)
+
+    def listen_to(self, hands: Iterable[Hand]) -> None:
+        """Subscribe to these hands, in case the robot wears them."""
+        for hand in hands:
+            if hand not in self.hands:
+                receive = partial(self._receive, hand.state_topic)
+                self.hands[hand] = self.bus.reader(
+                    hand.state_topic, types.HAND_STATE, receive, depth=_STATES, reliable=False
+                )
+
+    def commands_to(self, hand: Hand) -> Outlet:
+        """Return the writer of commands to a hand."""
+        if hand not in self._hand_commands:
+            self._hand_commands[hand] = self.bus.writer(hand.command_topic, types.HAND_COMMAND)
+        return self._hand_commands[hand]
+
+    def offers(self, service: str) -> bool:
+        """Whether somebody takes requests to a service, and can answer us."""
+        return bool(self._requests[service].matched and self._responses[service].matched)
+
+    def send(self, value: channel.Value) -> None:
+        """Write a request, or a command to a simulated hand."""
+        if isinstance(value, rpc.RpcRequest):
+            self._requests[value.service].write(cdr.encode_request(value))
+        elif isinstance(value, channel.ChannelMessage):
+            self.hand.write(cdr.encode_text(rpc.write_json(value.data)))
+
+
+class DdsWay:
+    """A series of DDS participants, one after the other, and a robot's services there."""
+
+    session: DdsSession
+
+    def __init__(
+        self,
+        target: DdsTarget,
+        take: Sample,
+        timing: ChannelTiming | None = None,
+        *,
+        before_close: Callable[[], Awaitable[None]],
+        tap: Tap | None = None,
+    ) -> None:
+        """`take` gets what is published; nothing is closed before `before_close` has ended."""
+        self._tap = tap
+        self._loop = asyncio.get_running_loop()
+        self._now = stall_clock(self._loop)
+        self.session = DdsSession(timing=timing, now=self._now())
+        self.lines: DdsTopics | None = None
+        self.target = target
+        self._timing = timing
+        self._take = take
+        self._hands: dict[str, Hand] = {}
+        self._before_close = before_close
+        self._flush: Callable[[], None] = lambda: None
+        self._looker: asyncio.TimerHandle | None = None
+        self._first_heard_at: float | None = None
+        self._offered_at: float | None = None
+        self._some_at: float | None = None
+
+    async def open(self, flush: Callable[[], None], topics: Iterable[str]) -> None:
+        """Join the domain and look for the robot. Topics cannot be requested by name on DDS."""
+        self._flush = flush
+        self._first_heard_at = self._offered_at = self._some_at = None
+        # Every client receives every client's answers; ours are recognised by their random ids.
+        first = secrets.randbits(61)
+        now = self._now()
+        self.session = DdsSession(timing=self._timing, first_id=first, now=now)
+        if self._tap is not None:
+            self._tap.stage("domain")
+        self.lines = DdsTopics(Bus(self.target), self._hear)
+        if self._tap is not None:
+            self._tap.stage("services")
+        self.lines.listen_to(self._hands.values())
+        self._loop.call_soon(self._look)
+
+    def listen_to(self, hands: Iterable[Hand]) -> None:
+        """Subscribe to these hands; what they publish is passed on like any other topic."""
+        self._hands |= {hand.state_topic: hand for hand in hands}
+        if self.lines is not None:
+            self.lines.listen_to(self._hands.values())
+
+    def _look(self) -> None:
+        """Check whether the robot is there: whether it is heard, and its services are offered."""
+        lines, now = self.lines, self._now()
+        if lines is None or self.session.state is not ChannelState.OPEN:
+            return
+        self._looker = self._loop.call_later(_LOOK_S, self._look)
+        offered = all(map(lines.offers, _NEEDED))
+        if offered and self._offered_at is None:
+            self._offered_at = now
+        if self._some_at is None and any(map(lines.offers, ASKED)):
+            self._some_at = now
+        since = [at for at in (self._first_heard_at, self._offered_at) if at is not None]
+        settled = since and now - since[0] >= _SETTLE_S
+        # One service is enough to send a stop, on a robot that has no more.
+        alone = self._some_at is not None and now - self._some_at >= 2 * _SETTLE_S
+        if len(since) == 2 or settled or alone:
+            self.session.begin(now)
+            self._flush()
+
+    async def close(self) -> None:
+        """Leave the domain."""
+        try:
+            await self._before_close()
+        finally:
+            if self._looker is not None:
+                self._looker.cancel()
+            lines, self.lines = self.lines, None
+            if lines is not None:
+                lines.bus.close()
+
+    # ---- asking ---------------------------------------------------------------------------------
+
+    def send(self) -> Iterable[tuple[int, RoteError]]:
+        """Write the session's outgoing requests; return those that could not be written."""
+        failed: list[tuple[int, RoteError]] = []
+        for value in self.session.said():
+            if self.lines is not None and self._may_send(value):
+                try:
+                    self.lines.send(value)
+                except LinkError as error:
+                    if isinstance(value, rpc.RpcRequest):
+                        failed.append((value.id, error))
+        return failed
+
+    def _may_send(self, value: channel.Value) -> bool:
+        """Whether the tap, if there is one, lets a message out."""
+        if self._tap is None or not isinstance(value, rpc.RpcRequest):
+            return True
+        return self._tap.sending(cdr.encode_request(value), request_topic(value.service))
+
+    def problem(self, call: rpc.Call) -> RoteError | None:
+        """Return why a service cannot be asked; None if it can."""
+        rpc.check_service(call.service)
+        lines = self.lines
+        if lines is not None and lines.offers(call.service):
+            return None
+        if lines is not None and not lines.joints.matched and not any(map(lines.offers, ASKED)):
+            self.session.lose(self._now())  # it has left, and DDS reported it
+            self._flush()
+        return self._unserved(call.service)
+
+    def _unserved(self, service: str) -> NoAnswerError:
+        """Return the error for a service that is not offered, with likely reasons."""
+        _, read = self.lines.bus.seen() if self.lines else (set(), set())
+        seen = f"nobody takes requests to the service {service!r}, though the robot is there"
+        if service == rpc.SPORT and request_topic(OLD_SPORT) in read:
+            return NoAnswerError(
+                f"{seen}; it has {OLD_SPORT!r}, which older software calls it",
+                "Update the robot: rote needs ai_sport 8.2.0.0 or newer.",
+            )
+        if request_topic(rpc.MOTION_SWITCHER) in read and service in (rpc.ARM, rpc.SPORT):
+            return NoAnswerError(
+                seen,
+                Text(
+                    "It is in debug mode, or the service is off: leave debug mode by switching the "
+                    "robot off and on, or select the controller 'ai'. See: {doctor}.",
+                    doctor=Act.DOCTOR,
+                ),
+            )
+        return NoAnswerError(seen, "The robot may still be starting: wait a minute, try again.")
+
+    # ---- what the robot says --------------------------------------------------------------------
+
+    def _hear(self, source: str, data: bytes) -> None:
+        """Process one sample of a topic, or of a service of that name."""
+        now = self._now()
+        if self._tap is not None:
+            known = source in self._hands or source in STATE_TOPICS
+            self._tap.heard(data, source if known else response_topic(source))
+        if self._first_heard_at is None and source == dds_lowlevel.LOWSTATE_TOPIC:
+            self._first_heard_at = now
+        try:
+            if source in self._hands:
+                self._take(source, data)  # hands that report do not prove that the robot is there
+            elif source in STATE_TOPICS:
+                self.session.hear(now)
+                self._take(source, data)
+            else:
+                self.session.answer(cdr.decode_response(data, source), now)
+                self._flush()
+        except DecodeError:
+            self.session.dropped["telemetry"] += 1
+
+    def unopened(self, url: str, waited_s: float) -> RoteError:
+        """Return the error for a robot that was not found, with what was found instead."""
+        written, read = self.lines.bus.seen() if self.lines is not None else (set(), set())
+        where = f"{self.target.interface}, domain {self.target.domain}"
+        seen = f"no robot answered at {url} within {waited_s:.0f} s: "
+        if dds_lowlevel.LOWSTATE_TOPIC in written:
+            seen += f"one announces {dds_lowlevel.LOWSTATE_TOPIC}, and nothing of it arrives"
+            remedy = Text(
+                "Its states are longer than one packet: a firewall may drop their fragments (ufw "
+                "does). Allow UDP from the robot's network. A simulated one: {simulate}.",
+                simulate=Act.SIMULATE_DDS,
+            )
+        elif written | read:
+            seen += f"there is DDS on {where}, but no G1 among it"
+            remedy = Text(
+                "Check that the robot has started: {doctor}. A simulated one: {simulate}.",
+                doctor=Act.DOCTOR,
+                simulate=Act.SIMULATE_DDS,
+            )
+        else:
+            seen += f"nobody else speaks DDS on {where}"
+            remedy = Text(
+                "Check the cable, that the robot is on, and that this computer has an address in "
+                "its network (192.168.123.x): {doctor}. For a simulated one: {simulate}.",
+                doctor=Act.DOCTOR,
+                simulate=Act.SIMULATE_DDS,
+            )
+        return NoAnswerError(seen, remedy)

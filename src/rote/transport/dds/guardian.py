@@ -1,0 +1,282 @@
+"""A process that releases the arms softly if the program that streams to them is killed.
+
+A killed program cannot lower the weight of its stream, and a robot may hold the arms at the last
+weight for ever. The program writes each setpoint to memory that it shares with the process. The
+process waits for the end of a pipe, which the system closes with the program. Programs that were
+forked from it keep the pipe open, so the process also checks whether it still has the same parent.
+The last setpoint of every stream that ends properly has weight 0: then there is nothing to release.
+"""
+
+import asyncio
+import json
+import mmap
+import os
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from typing import IO, NamedTuple
+
+from rote.errors import LinkError
+from rote.model.family import Build, Hand, wearing
+from rote.model.registry import family_of, find_build
+from rote.platform import clock, system
+from rote.platform.loop import in_thread
+from rote.session.arm_stream import FADE_HZ, ArmSetpoint, ArmStream
+from rote.transport.dds import types
+from rote.transport.dds.participant import Bus, DdsTarget
+from rote.wire import dds_hands, dds_lowlevel
+
+_OLD_S = 0.1
+"""The arms may have left a setpoint that is older than this."""
+_FIND_S, _STATE_S = 3.0, 1.0
+"""Timeouts for finding the robot, and for a state of it."""
+_ENDS_WITHIN_S = 3.0
+_PARENT_S = 0.1
+"""Time between two checks whether the program still runs."""
+_NUMBERS = 64
+_SLOT = struct.Struct(f"<{_NUMBERS}d")
+_FIRST = 8
+
+
+def _now() -> float:
+    """Return the time by a clock that all processes share, suspend included."""
+    return time.monotonic() + clock.suspended_s()
+
+
+class _Sent(NamedTuple):
+    """A setpoint, and when it was sent."""
+
+    at_s: float
+    weight: float
+    positions_rad: tuple[float, ...]
+    """Of the streamed joints, then of the hands."""
+
+
+class _SharedSetpoints:
+    """The last two setpoints, in memory of two processes. An index says which is the newer one: a
+    program that is killed while it writes leaves the other one intact.
+    """
+
+    def __init__(self, file: int) -> None:
+        self._memory = mmap.mmap(file, _FIRST + 2 * _SLOT.size)
+
+    def write(self, setpoint: ArmSetpoint) -> None:
+        """Make this the newest setpoint."""
+        slot = 1 - self._memory[0]
+        numbers = (_now(), setpoint.weight, *setpoint.joints_rad, *setpoint.hands_rad)
+        struct.pack_into(f"<{len(numbers)}d", self._memory, _FIRST + slot * _SLOT.size, *numbers)
+        self._memory[0] = slot
+
+    def clear(self) -> None:
+        """Forget both."""
+        self._memory[:] = bytes(len(self._memory))
+
+    def read(self) -> tuple[_Sent, _Sent]:
+        """Return the older and the newer one."""
+        newest = self._memory[0]
+        slots = (1 - newest, newest)
+        found = [_SLOT.unpack_from(self._memory, _FIRST + slot * _SLOT.size) for slot in slots]
+        older, newer = (_Sent(at_s, weight, tuple(more)) for at_s, weight, *more in found)
+        return older, newer
+
+    def close(self) -> None:
+        """Unmap the memory."""
+        self._memory.close()
+
+
+class Guardian:
+    """The process, as the program that streams sees it."""
+
+    def __init__(self, target: DdsTarget) -> None:
+        """Start the process; raises `OSError` if that is not possible."""
+        with tempfile.TemporaryFile() as file:
+            # A file with holes would kill this program on a full disk as soon as it is written to.
+            file.write(bytes(_FIRST + 2 * _SLOT.size))
+            file.flush()
+            self._setpoints = _SharedSetpoints(file.fileno())
+            where = (target.interface, str(target.domain), str(int(target.multicast)))
+            ours = (str(file.fileno()), str(os.getpid()))
+            command = [sys.executable, "-m", __name__, *where, *ours]
+            self._process = subprocess.Popen(  # noqa: S603 - ourselves
+                command,
+                pass_fds=(file.fileno(),),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
+
+    def begin(self, build: Build, hands: tuple[Hand, ...], machine: int) -> None:
+        """Guard a new stream to a build and these hands of it."""
+        self._setpoints.clear()
+        told = {
+            "build": build.bare.name,
+            "hands": [hand.side for hand in build.hands],
+            "streamed": [hand.side for hand in hands],
+            "machine": machine,
+        }
+        assert self._process.stdin is not None
+        with suppress(OSError):  # it has died
+            self._process.stdin.write(json.dumps(told).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def note(self, setpoint: ArmSetpoint) -> None:
+        """Note what was sent; from any thread, but one after the other."""
+        self._setpoints.write(setpoint)
+
+    def abandon(self) -> None:
+        """Free what was shared with a process that has ended by itself."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        self._setpoints.close()
+
+    async def close(self) -> None:
+        """End the process, which releases what is left to release."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.close()
+        try:
+            await in_thread(self._process.wait, _ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            await in_thread(self._process.wait)
+        self._setpoints.close()
+
+
+def can_guard(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether a process can guard a stream of this loop: one in virtual time is a test's."""
+    return system.hands_sockets_on() and abs(loop.time() - time.monotonic()) < 1.0
+
+
+# ---- the process --------------------------------------------------------------------------------
+
+
+class _Released:
+    """The stream of a program that is gone."""
+
+    def __init__(self, bus: Bus, told: dict[str, object]) -> None:
+        bare = find_build(str(told["build"]))
+        assert bare is not None
+        family = family_of(bare)
+        sides, streamed = told["hands"], told["streamed"]
+        assert family is not None
+        assert isinstance(sides, list)
+        assert isinstance(streamed, list)
+        worn = tuple(hand for hand in family.hands if hand.side in sides)
+        self._hands = tuple(hand for hand in worn if hand.side in streamed)
+        self._build, self._machine = wearing(bare, worn), int(str(told["machine"]))
+        self._bus = bus
+        self._arms = bus.writer(dds_lowlevel.ARM_SDK_TOPIC, types.LOWCMD)
+        self._fingers = [bus.writer(hand.command_topic, types.HAND_COMMAND) for hand in self._hands]
+
+    async def release(self, older: _Sent, newer: _Sent) -> None:
+        """Release the arms from the last setpoint, or from where they are if it is old."""
+        stream = ArmStream(self._build.rest_rad, self._build, self._hands)
+        for sent in (older, newer):
+            stream.tell(self._setpoint(sent), sent.at_s)
+        until = _now() + _FIND_S
+        while not self._arms.matched and _now() < until:  # noqa: ASYNC110 - DDS has no event
+            await asyncio.sleep(0.005)
+        if _now() - newer.at_s > _OLD_S:
+            body_rad = await self._measure()
+            held_rad = self._build.rest_rad[len(self._build.bare.joints) :]
+            stream.restart_from(None if body_rad is None else body_rad + held_rad)
+            # Where the fingers are is not known; they stay where they were sent.
+            stream.last = stream.last._replace(hands_rad=self._setpoint(newer).hands_rad)
+        loop = asyncio.get_running_loop()
+        due = loop.time()
+        for setpoint in stream.fade():
+            self._write(setpoint)
+            due = max(due + 1.0 / FADE_HZ, loop.time() + 0.5 / FADE_HZ)
+            await asyncio.sleep(due - loop.time())
+
+    def _setpoint(self, sent: _Sent) -> ArmSetpoint:
+        arms = len(self._build.streamed)
+        fingers = sum(len(hand.joints) for hand in self._hands)
+        positions = sent.positions_rad
+        return ArmSetpoint(positions[:arms], sent.weight, positions[arms : arms + fingers])
+
+    async def _measure(self) -> tuple[float, ...] | None:
+        """Return the positions of the body's joints; None if the robot reports none in time."""
+        state: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+        def take(data: bytes) -> None:
+            if not state.done():
+                state.set_result(data)
+
+        self._bus.reader(dds_lowlevel.LOWSTATE_TOPIC, types.LOWSTATE, take, depth=1, reliable=False)
+        try:
+            async with asyncio.timeout(_STATE_S):
+                return dds_lowlevel.joints_of(await state, self._build.bare).joints_rad
+        except TimeoutError:
+            return None
+
+    def _write(self, setpoint: ArmSetpoint) -> None:
+        with suppress(LinkError):
+            self._arms.write(
+                dds_lowlevel.encode_arm_command(
+                    setpoint.joints_rad,
+                    setpoint.weight,
+                    build=self._build,
+                    mode_machine=self._machine,
+                )
+            )
+            first = 0
+            for hand, outlet in zip(self._hands, self._fingers, strict=True):
+                own = setpoint.hands_rad[first : first + len(hand.joints)]
+                first += len(hand.joints)
+                outlet.write(dds_hands.encode_command(own, setpoint.weight, hand=hand))
+
+
+async def _next_line(lines: asyncio.StreamReader, parent: int) -> bytes:
+    """Return the next line from the program; empty once the program has ended."""
+    while True:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PARENT_S):
+                return await lines.readline()
+        if os.getppid() != parent:
+            return b""
+
+
+async def _guard(
+    target: DdsTarget, setpoints: _SharedSetpoints, pipe: IO[bytes], parent: int
+) -> None:
+    """Wait for the end of the program, and release what it has left."""
+    bus = Bus(target)
+    released: _Released | None = None
+    lines = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(lines), pipe
+    )
+    while line := await _next_line(lines, parent):
+        released = _Released(bus, json.loads(line))
+    older, newer = setpoints.read()
+    if released is not None and newer.weight > 0.0:
+        await released.release(older, newer)
+    bus.close()
+
+
+def main(arguments: list[str]) -> None:
+    """Run the process: `arguments` are the interface, the domain, whether samples are sent by
+    multicast, an open file of setpoints, and the id of the program's process.
+    """
+    # The parent decides when it ends: Ctrl-C at a terminal is not for it.
+    for number in (signal.SIGINT, *system.end_signals()):
+        signal.signal(number, signal.SIG_IGN)
+    interface, domain, multicast, file, parent = arguments
+    target = DdsTarget(interface, int(domain), multicast=multicast == "1")
+    asyncio.run(_guard(target, _SharedSetpoints(int(file)), sys.stdin.buffer, int(parent)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

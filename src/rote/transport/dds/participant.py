@@ -1,0 +1,377 @@
+"""DDS: one participant on one interface, whose readers pass bytes to the event loop.
+
+CycloneDDS calls back on threads of its own. A callback here does one thing: it wakes the loop, once
+until the loop has taken what there is; nothing else of ours runs on a foreign thread. A reader
+whose samples come faster than anybody needs them can be paced: nothing wakes the loop then, which
+looks at that reader now and then. Samples are taken and written as packed bytes; the library's own
+packing costs a hundred times more.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import SplitResult
+
+from cyclonedds._clayer import ddspy_take, ddspy_write  # type: ignore[import-not-found]
+from cyclonedds.builtin import (
+    BuiltinDataReader,
+    BuiltinTopicDcpsPublication,
+    BuiltinTopicDcpsSubscription,
+)
+from cyclonedds.builtin_types import DcpsEndpoint
+from cyclonedds.core import DDSException, Entity, Listener, Policy, Qos
+from cyclonedds.domain import DomainParticipant
+from cyclonedds.pub import DataWriter
+from cyclonedds.sub import DataReader
+from cyclonedds.topic import Topic
+from cyclonedds.util import duration
+
+from rote.errors import BadRequestError, LinkError
+from rote.model.family import Build
+from rote.platform.check import address_of
+from rote.text import Act, Text
+from rote.transport.dds.settings import VARIABLE, joined, problem
+from rote.transport.dds.types import Type
+from rote.transport.link import take_build
+
+MAX_DOMAIN = 229
+"""The last domain whose ports (7400, and 250 more for each domain) are valid."""
+_ANY_STATE = 0x7F
+_AT_ONCE = 64
+_BLOCKED_MS = 20
+_RELIABLE = Policy.Reliability.Reliable(duration(milliseconds=_BLOCKED_MS))
+
+Receive = Callable[[bytes], None]
+ReceiveFrom = Callable[[bytes, object], None]
+"""Called with a sample, and with what tells its sender from every other program."""
+
+
+@dataclass(frozen=True, slots=True)
+class DdsTarget:
+    """Which DDS domain and interface a robot is on."""
+
+    interface: str
+    domain: int = 0
+    build: Build | None = None
+    """Which build the robot is, if the URL names one."""
+    multicast: bool = False
+    """Whether samples are sent by multicast on loopback too, as some programs expect it."""
+
+
+def read_url(parts: SplitResult) -> DdsTarget:
+    """Parse `dds://INTERFACE[?domain=N&build=NAME]`; the domain of a robot is 0."""
+    query, build = take_build(parts.query)
+    domain = query.pop("domain", "0")
+    more = parts.path.strip("/") or parts.fragment or query
+    if not parts.netloc or more or not domain.isdecimal() or int(domain) > MAX_DOMAIN:
+        raise BadRequestError(
+            f"{parts.geturl()!r} does not name a robot",
+            "Write dds://INTERFACE, for example dds://eth0; ?domain=N may follow, "
+            f"0 to {MAX_DOMAIN}, and build=NAME.",
+        )
+    return DdsTarget(parts.netloc, int(domain), build)
+
+
+@contextmanager
+def _configured(interface: str, *, multicast: bool = False) -> Iterator[None]:
+    """Set the environment variable from which CycloneDDS reads its settings, and restore it
+    afterwards.
+
+    A domain that is created explicitly must also be ended explicitly, for all its participants. One
+    that is created by its first participant ends with its last.
+    """
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = joined(before, interface, address_of(interface), multicast=multicast)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
+
+
+def interfaces() -> list[str]:
+    """Return the names of this computer's interfaces."""
+    return [name for _, name in socket.if_nameindex()]
+
+
+def check_interface(name: str) -> None:
+    """Raise `BadRequestError` if this computer has no interface of that name."""
+    known = interfaces()
+    if name not in known:
+        raise BadRequestError(
+            f"this computer has no interface {name!r}", f"It has: {', '.join(known)}."
+        )
+
+
+class Bus:
+    """One participant in a domain: its readers, its writers, and the others it has discovered."""
+
+    def __init__(self, target: DdsTarget) -> None:
+        self.closed = True
+        self.target = target
+        self._loop = asyncio.get_running_loop()
+        check_interface(target.interface)
+        self._inlets: list[Inlet] = []
+        self._outlets: list[Outlet] = []
+        try:
+            with _configured(target.interface, multicast=target.multicast):
+                self._participant = DomainParticipant(target.domain)
+        except DDSException as error:
+            raise _unusable(target, error) from error
+        self._topics: dict[str, Topic[Any]] = {}
+        self.closed = False
+
+    def reader(
+        self, topic: str, kind: Type, receive: Receive, *, depth: int, reliable: bool = True
+    ) -> "Inlet":
+        """Call `receive` with every sample on a topic, in the event loop."""
+        reliability = _RELIABLE if reliable else Policy.Reliability.BestEffort
+        qos = Qos(reliability, Policy.History.KeepLast(depth))
+        inlet = Inlet(self._loop, receive)
+        inlet.open(DataReader(self._participant, self._topic(topic, kind), qos, inlet.waker))
+        self._inlets.append(inlet)
+        return inlet
+
+    def reader_from(self, topic: str, kind: Type, receive: ReceiveFrom, *, depth: int) -> None:
+        """Call `receive` with every sample on a topic and its sender, in the event loop."""
+        qos = Qos(_RELIABLE, Policy.History.KeepLast(depth))
+        inlet = Inlet(self._loop, receive_from=receive)
+        inlet.open(DataReader(self._participant, self._topic(topic, kind), qos, inlet.waker))
+        self._inlets.append(inlet)
+
+    def writer(
+        self,
+        topic: str,
+        kind: Type,
+        *,
+        depth: int = 1,
+        latched: bool = False,
+        blocked_ms: int = _BLOCKED_MS,
+    ) -> "Outlet":
+        """Return a writer for a topic; it is reliable for readers that request it.
+
+        With `latched`, readers that come later get the newest sample too, if they ask for it. A
+        write waits `blocked_ms` at most for readers that are slow.
+        """
+        qos = Qos(
+            Policy.Reliability.Reliable(duration(milliseconds=blocked_ms)),
+            Policy.History.KeepLast(depth),
+            Policy.Durability.TransientLocal if latched else Policy.Durability.Volatile,
+        )
+        outlet = Outlet(topic, DataWriter(self._participant, self._topic(topic, kind), qos))
+        self._outlets.append(outlet)  # a writer without a reference is deleted
+        return outlet
+
+    def _topic(self, name: str, kind: Type) -> Topic[Any]:
+        if name not in self._topics:
+            self._topics[name] = Topic(self._participant, name, kind)
+        return self._topics[name]
+
+    def seen(self) -> tuple[set[str], set[str]]:
+        """Return the topics that others write to, and the topics that others read."""
+        found = []
+        for builtin in (BuiltinTopicDcpsPublication, BuiltinTopicDcpsSubscription):
+            reader = BuiltinDataReader(self._participant, builtin)
+            own = self._participant.guid
+            there = [s for s in reader.read(N=4096) if isinstance(s, DcpsEndpoint)]
+            found.append({each.topic_name for each in there if each.participant_key != own})
+            _end(reader)
+        return found[0], found[1]
+
+    def close(self) -> None:
+        """Leave the domain. Safe to call twice."""
+        if not self.closed:
+            self.closed = True
+            for inlet in self._inlets:
+                inlet.close()
+            _end(self._participant)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _unusable(target: DdsTarget, error: DDSException) -> LinkError:
+    """Return why an interface cannot be used: because of the settings in the environment, or
+    itself.
+    """
+    names = interfaces()
+    known = (*names, *filter(None, map(address_of, names)))
+    found = problem(os.environ.get(VARIABLE), target.interface, known)
+    where = f"DDS cannot use {target.interface} in domain {target.domain}"
+    if found is not None:
+        return LinkError(f"{where}: {found[0]}", found[1])
+    also = f" So may {VARIABLE}, which is set." if os.environ.get(VARIABLE) else ""
+    return LinkError(
+        f"{where}: {error}",
+        Text(
+            "The interface may be down, or have no IPv4 address: {doctor}.{also}",
+            doctor=Act.DOCTOR,
+            also=also,
+        ),
+    )
+
+
+def _end(entity: Entity) -> None:
+    """Delete an entity and all its children now.
+
+    Its own finaliser fails once the garbage collector has found it: it looks itself up among weak
+    references, which are gone by then. CycloneDDS would go on calling a listener that no longer
+    exists.
+    """
+    entity._entities.pop(entity._ref, None)
+    entity._delete(entity._ref)
+
+
+class _Waker(Listener):
+    """Wakes the event loop when there are samples."""
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._wake = wake
+
+    def on_data_available(self, reader: object) -> None:
+        """Called by CycloneDDS, on any thread."""
+        self._wake()
+
+
+class Inlet:
+    """A reader that is emptied in the event loop."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        receive: Receive = lambda _: None,
+        receive_from: ReceiveFrom | None = None,
+    ) -> None:
+        self._loop = loop
+        self._receive = receive
+        self._receive_from = receive_from
+        self._senders: dict[int, object] = {}
+        self._woken = False
+        self._reader: DataReader[Any] | None = None
+        self._every_s: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self.waker = _Waker(self._wake)
+
+    def open(self, reader: "DataReader[Any]") -> None:
+        """Begin; samples that have arrived already are taken too."""
+        self._reader = reader
+        self._wake()
+
+    def pace(self, every_s: float | None) -> None:
+        """From now on hand over the newest sample every so often, or None for each as it comes.
+
+        A call from DDS's thread for each of hundreds of samples a second costs more than they do.
+        """
+        if every_s == self._every_s or self._reader is None:
+            return
+        self._every_s = every_s
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        listener = None if every_s is not None else self.waker._ref
+        self._reader._set_listener(self._reader._ref, listener)
+        if every_s is None:
+            self._wake()  # what came in between
+        else:
+            self._timer = self._loop.call_later(every_s, self._look, self._loop.time() + every_s)
+
+    def _look(self, due_s: float) -> None:
+        """Take the newest, and look again when it is time, however late it is now."""
+        if self._every_s is None or self._reader is None:
+            return
+        due_s = max(due_s, self._loop.time() - self._every_s) + self._every_s
+        self._timer = self._loop.call_at(due_s, self._look, due_s)
+        newest = None
+        for samples in self._batches():
+            valid = (data for data, info in reversed(samples) if info.valid_data)
+            newest = next(valid, newest)
+        if newest is not None:
+            self._receive(newest)
+
+    def _wake(self) -> None:
+        if not self._woken:
+            self._woken = True
+            with suppress(RuntimeError):  # the event loop is closed
+                self._loop.call_soon_threadsafe(self._drain)
+
+    def _drain(self) -> None:
+        self._woken = False
+        for data, writer in self._taken():
+            if self._receive_from is None:
+                self._receive(data)
+            else:
+                self._receive_from(data, self._sender(writer))
+
+    def _sender(self, writer: int) -> object:
+        """Return what tells the program of a writer from every other: its participant."""
+        if writer not in self._senders and self._reader is not None:
+            found = self._reader.get_matched_publication_data(writer)
+            self._senders[writer] = writer if found is None else str(found.participant_key)
+        return self._senders.get(writer, writer)
+
+    def _taken(self) -> Iterator[tuple[bytes, int]]:
+        """Take what there is, sample by sample, each with the handle of its writer."""
+        for samples in self._batches():
+            for data, info in samples:
+                if info.valid_data:
+                    yield data, info.publication_handle
+
+    def _batches(self) -> Iterator[list[tuple[bytes, Any]]]:
+        """Take what there is, some at a time, the oldest first."""
+        while self._reader is not None:
+            samples = ddspy_take(self._reader._ref, _ANY_STATE, _AT_ONCE)
+            if isinstance(samples, int):
+                return  # the participant has ended
+            yield samples
+            if len(samples) < _AT_ONCE:
+                return
+
+    @property
+    def matched(self) -> int:
+        """How many writers match."""
+        if self._reader is None:
+            return 0
+        return max(0, int(self._reader._get_matched_publications(self._reader._ref, None, 0)))
+
+    def close(self) -> None:
+        """Hear no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            _end(reader)
+
+
+class Outlet:
+    """A writer of packed bytes."""
+
+    def __init__(self, topic: str, writer: "DataWriter[Any]") -> None:
+        self.topic = topic
+        self._writer = writer
+        self._ref = writer._ref
+
+    def write(self, data: bytes) -> None:
+        """Write one sample; raises `LinkError` where it cannot be sent."""
+        missing = -len(data) % 4
+        result = ddspy_write(self._ref, data + bytes(missing) if missing else data)
+        if result < 0:
+            raise LinkError(
+                f"DDS could not send to {self.topic}: {DDSException(result)}",
+                Text(
+                    "Somebody is there and does not take it: the network may be full or cut. "
+                    "Look at the cable and the interface ({doctor}), then try again.",
+                    doctor=Act.DOCTOR,
+                ),
+            )
+
+    @property
+    def matched(self) -> int:
+        """How many readers match."""
+        return max(0, int(self._writer._get_matched_subscriptions(self._ref, None, 0)))

@@ -1,0 +1,89 @@
+"""OSC over UDP: messages of lighting and sound desks come in, and ours go out."""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import cast
+
+from rote.errors import DecodeError, LinkError
+from rote.transport.udp.link import host_and_port
+from rote.wire.osc import OscMessage, decode, encode
+
+PORT = 53535
+
+
+class OscPort(asyncio.DatagramProtocol):
+    """One UDP socket for OSC, in both directions."""
+
+    def __init__(self, listener: Callable[[OscMessage], None]) -> None:
+        self._listener = listener
+        self._transport: asyncio.DatagramTransport | None = None
+        self._found: dict[str, tuple[str, int]] = {}
+        self.not_understood = 0
+
+    @classmethod
+    async def open(
+        cls, listener: Callable[[OscMessage], None], host: str = "127.0.0.1", port: int = PORT
+    ) -> "OscPort":
+        """Listen. Raises `LinkError` if the port cannot be had."""
+        loop = asyncio.get_running_loop()
+        try:
+            _, made = await loop.create_datagram_endpoint(
+                lambda: cls(listener), local_addr=(host, port)
+            )
+        except OSError as error:
+            raise LinkError(
+                f"OSC cannot be heard at {host}:{port}: {error.strerror or error}",
+                "Choose another port.",
+            ) from None
+        return made
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        assert self._transport is not None
+        host, port = self._transport.get_extra_info("sockname")[:2]
+        return host, port
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio."""
+        # In Python 3.11 asyncio's own transport for datagrams is no `DatagramTransport`.
+        self._transport = cast("asyncio.DatagramTransport", transport)
+
+    def datagram_received(self, data: bytes, _addr: object) -> None:
+        """Called by asyncio."""
+        try:
+            messages = decode(data)
+        except DecodeError:
+            self.not_understood += 1
+            return
+        for message in messages:
+            self._listener(message)
+
+    async def find(self, to: str) -> None:
+        """Look up HOST:PORT, to which messages will be sent. Raises `LinkError` if it is unknown.
+
+        That may take seconds, for which a name that is looked up by sending would hold the loop.
+        """
+        host, port = host_and_port(to)
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.getaddrinfo(
+                host, port, family=socket.AF_INET, type=socket.SOCK_DGRAM
+            )
+        except OSError as error:
+            raise LinkError(
+                f"OSC cannot be sent to {host}: {error.strerror or error}",
+                "Give its address in numbers, like 192.168.1.20:53000.",
+            ) from None
+        self._found[to] = str(found[0][4][0]), port
+
+    def send(self, message: OscMessage, to: str) -> None:
+        """Send a message to HOST:PORT that was found; it may get lost, as OSC does."""
+        if self._transport is not None:
+            self._transport.sendto(encode(message), self._found[to])
+
+    def close(self) -> None:
+        """Stop listening."""
+        if self._transport is not None:
+            self._transport.close()

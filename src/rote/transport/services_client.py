@@ -1,0 +1,667 @@
+"""A robot by its services arm, sport and motion_switcher: commands become their requests.
+
+It owns its connection, which may be a data channel or DDS. What the robot reports by motor slot
+becomes states in the columns of its build, and the build is recognised from those reports.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from rote import messages as m
+from rote.errors import (
+    CautionError,
+    DecodeError,
+    LinkError,
+    NoAnswerError,
+    RefusedError,
+    RoteError,
+    UnsupportedError,
+)
+from rote.messages import Phase, RobotState
+from rote.model.family import Build
+from rote.session.recognition import Identity
+from rote.session.rpc import ChannelState, RpcSession
+from rote.session.teaching import ClockWatch
+from rote.text import Act, Text
+from rote.transport.base_client import (
+    AudioListener,
+    LossListener,
+    StateFeed,
+    StateListener,
+    listen,
+    tell_all,
+)
+from rote.transport.rpc_connection import RpcConnection, TopicListener, Way
+from rote.transport.watchdog import Watchdog
+from rote.transport.wires import SERVICES, unsupported
+from rote.wire import channel, rpc
+from rote.wire import faults as wire_faults
+from rote.wire.lowstate import (
+    BMS_TOPIC,
+    HAND_TOPIC,
+    LOWSTATE_TOPIC,
+    SPORT_TOPIC,
+    JointColumns,
+    decode_battery,
+    decode_fsm,
+    decode_lowstate,
+    select,
+)
+from rote.wire.rpc import NO_STATUS
+
+KEEP_TEACHING_S = 1.0
+READ_BACK_S = 0.25
+CHANGE_MODE_S = 8.0
+PULSE_S = 0.5
+"""A robot that does not report its joints still gets a state twice per second, so that nobody waits
+for a state for ever.
+"""
+JOINTS_OLD_S = 2.5
+"""Positions older than this are marked as not measured: a robot silent for this long counts as
+lost.
+"""
+ARMS_OLD_S = 3.0
+"""The robot reports what its arms do ten times per second; a report older than this is not used."""
+STOPPED_S = 2.0
+"""How long a robot whose answer has no status may take to report that it has stopped."""
+GREET_S = 1.5
+"""How long a new connection waits for the mode: a stop must not wait long for it."""
+_FRESH_S = 0.15
+"""Joints reported within this time are reported many times per second: then they make the
+states.
+"""
+_LET_GO_S = 1.0
+_RECOGNISE_S = 1.0
+"""How long a newly connected robot may take to report which machine it is."""
+
+_APP = "rote"
+"""The name under which we play sounds."""
+
+_PHASES = {
+    rpc.RpcActivity.PLAYING: Phase.PLAYING,
+    rpc.RpcActivity.PRESET: Phase.PLAYING,
+    rpc.RpcActivity.RELEASING: Phase.RETURN,
+}
+
+
+class _Ask(Protocol):
+    """Asks a service: `RpcConnection.call`, or `request` for a robot that is not back yet."""
+
+    async def __call__(
+        self, call: rpc.Call, *, read: bool = False, seen: bool = False
+    ) -> rpc.RpcResponse: ...
+
+
+class ServicesClient:
+    """One client's conversation with one robot's services."""
+
+    def __init__(
+        self,
+        url: str,
+        way: Way,
+        *,
+        reconnect: bool = True,
+        build: Build | None = None,
+        serial: str = "",
+    ) -> None:
+        self.connection = RpcConnection(url, way, reconnect=reconnect)
+        self.connection.greet = self._greet
+        self.connection.hear = self._hear
+        self.connection.losing = self._losing
+        self.url, self.wire = self.connection.url, self.connection.wire
+        self.abilities = SERVICES
+        self.latest: RobotState | None = None
+        """The newest state of the robot."""
+        self.identity = Identity(build, serial)
+        self.build = self.identity.build
+        """Which robot it is. Before it has reported its joints: the named build, or the
+        default G1.
+        """
+        self._loop = asyncio.get_running_loop()
+        self._states = StateFeed()
+        self._known = asyncio.Event()
+        self._keeper: asyncio.TimerHandle | None = None
+        self._watchdog = Watchdog(
+            self._loop,
+            "the arms are soft and the robot must hear of us every second; "
+            "after 10 s without it ends the teaching",
+        )
+        self._pulse_timer: asyncio.TimerHandle | None = None
+        self._arms = rpc.ArmState()
+        self._arms_at: float | None = None
+        self._joints: JointColumns | None = None
+        self._joints_at = self._reported_at = 0.0
+        self._mode = -1
+        self._battery: float | None = None
+        self._faults: dict[tuple[int, int], str] = {}
+        self._teaching = ""
+        self._held_by_us = False
+        self._stopped = False
+        self.stop_reason = ""
+        """Why the stream that was begun last was ended early."""
+        self._tickless = False
+        self._ticks = ClockWatch()
+        self._said = 0
+        self._audio_listeners: list[AudioListener] = []
+        self._listen()
+
+    def _listen(self) -> None:
+        """Subscribe to the topics that states are made from."""
+        self.on_topic(LOWSTATE_TOPIC, self._see_joints)
+        self.on_topic(SPORT_TOPIC, self._see_mode)
+        self.on_topic(rpc.ARM_STATE_TOPIC, self._see_arms)
+        self.on_topic(BMS_TOPIC, self._see_battery)
+
+    # ---- what is held, as others see it ---------------------------------------------------------
+
+    @property
+    def session(self) -> RpcSession:
+        """The current session."""
+        return self.connection.session
+
+    @property
+    def reconnects(self) -> int:
+        """How often it has reconnected."""
+        return self.connection.reconnects
+
+    @property
+    def stop_pending(self) -> bool:
+        """Whether a stop was requested, or is owed to soft arms, and the robot has not confirmed
+        it.
+        """
+        return self.connection.stop_pending
+
+    @stop_pending.setter
+    def stop_pending(self, pending: bool) -> None:
+        self.connection.stop_pending = pending
+
+    @property
+    def recognised(self) -> bool:
+        """Whether the robot has reported which machine it is, and rote knows it."""
+        return self.identity.recognised
+
+    @property
+    def build_note(self) -> str:
+        """What is odd about the machine, as text; empty if nothing is."""
+        return self.identity.note
+
+    @property
+    def clockless(self) -> bool:
+        """Whether the robot reports no time, so that states have this computer's time."""
+        return self._tickless
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The joints of the build whose positions the robot does not report; states hold them at
+        rest.
+        """
+        return self.identity.missing
+
+    def on_state(self, listener: StateListener) -> Callable[[], None]:
+        """Call `listener` with every state. Return a function that removes it."""
+        return self._states.on_state(listener)
+
+    def on_audio(self, listener: AudioListener) -> Callable[[], None]:
+        """Call `listener` with what the robot hears, and when it begins and ends to play a sound.
+
+        Return a function that removes it.
+        """
+        return listen(self._audio_listeners, listener)
+
+    def on_loss(self, listener: LossListener) -> Callable[[], None]:
+        """Call `listener` with the error when the robot is lost. Return a function that
+        removes it.
+        """
+        return self.connection.on_loss(listener)
+
+    def on_topic(self, topic: str, listener: TopicListener) -> Callable[[], None]:
+        """Call `listener` with what is published on `topic`. Return a function that removes it."""
+        return self.connection.on_topic(topic, listener)
+
+    def ready(self, poses: Sequence[m.StreamPose]) -> Callable[[int], bool]:
+        """Raise `UnsupportedError`: a robot's services take no poses one by one."""
+        raise unsupported("stream a motion", self.wire, "stream")
+
+    async def call(
+        self, call: rpc.Call, *, read: bool = False, seen: bool = False
+    ) -> rpc.RpcResponse:
+        """Ask a service and return its response. See `RpcConnection.call`."""
+        return await self.connection.call(call, read=read, seen=seen)
+
+    # ---- opening and closing --------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Connect; raises what went wrong, and at which stage."""
+        try:
+            await self.connection.open()
+        except BaseException:
+            await self.close()
+            raise
+        self._pulse_timer = self._loop.call_later(PULSE_S, self._pulse)
+
+    async def _greet(self) -> None:
+        if self.stop_pending:
+            with suppress(RefusedError):  # its answer: asking again would change nothing
+                await self.connection.confirm_stop(self._stop_all(self.connection.request))
+        if self.session.challenge.startswith(channel.SIMULATED):
+            self.abilities = SERVICES | {"hand"}
+        # In debug mode no service answers for the controller, and some robots answer oddly; the
+        # preflight reports that. In any case the robot can still be stopped.
+        with suppress(TimeoutError, NoAnswerError, RefusedError, DecodeError):
+            async with asyncio.timeout(GREET_S):
+                answer = await self.connection.request(rpc.GET_FSM, read=True)
+            self._note_mode(rpc.decode_value(answer.text))
+
+    async def close(self) -> None:
+        """Release a pose that the robot holds for us, then close the connection. Safe to call
+        twice.
+        """
+        self._keep_teaching(on=False)
+        if self._pulse_timer is not None:
+            self._pulse_timer.cancel()
+            self._pulse_timer = None
+        try:
+            if self._held_by_us and self._arms.holding and self.connection.failure is None:
+                with suppress(RoteError, TimeoutError):
+                    async with asyncio.timeout(_LET_GO_S):
+                        await self.call(rpc.execute_preset(m.RELEASE_PRESET))
+        finally:
+            await self.connection.close()
+
+    async def ask(self, command: m.Command) -> m.Reply:
+        """Carry out a command by requests to the services."""
+        handler = _HANDLERS.get(type(command))
+        if handler is None:
+            raise UnsupportedError(f"do {type(command).__name__}", f"{self.wire}://")
+        return await handler(self, command)
+
+    # ---- commands in the words of the services --------------------------------------------------
+
+    async def _list(self, _: m.ListActions) -> m.Reply:
+        response = await self.call(rpc.LIST_ACTIONS, read=True)
+        presets, taught, notes = rpc.decode_actions(response.text)
+        return m.ActionList(
+            tuple(m.ActionEntry(t.name, round(t.seconds * 1000)) for t in taught),
+            tuple(m.PresetEntry(p.id, p.name) for p in presets),
+            notes,
+        )
+
+    async def _enter(self, command: m.EnterTeaching) -> m.Reply:
+        before, self._teaching = self._teaching, command.name
+        # Before the answer: if only the answer is lost, the arms are soft nevertheless.
+        self._keep_teaching(on=True)
+        try:
+            # Whether the robot records is seen from its states and, at the end, from its list.
+            await self.call(rpc.start_teaching(command.name), seen=True)
+        except RefusedError:
+            self._teaching = before
+            self._keep_teaching(on=bool(before))
+            raise
+        return m.Status()
+
+    async def _nothing(self, _: m.Command) -> m.Reply:
+        """Do nothing: on this wire, teaching includes recording and saving."""
+        return m.Status()
+
+    async def _pause(self, command: m.PauseRecording) -> m.Reply:
+        await self.call(rpc.pause_teaching(paused=command.paused))
+        return m.Status()
+
+    async def _exit(self, _: m.ExitTeaching) -> m.Reply:
+        if self._teaching:
+            await self._end_teaching(self.call)
+        return m.Status()
+
+    async def _end_teaching(self, ask: _Ask) -> None:
+        """Make soft arms hold, whichever client made them soft."""
+        self._keep_teaching(on=False)
+        ended = self._teaching
+        try:
+            await ask(rpc.STOP_TEACHING, seen=True)
+        except LinkError:
+            self.connection.owe_stop()  # the arms may still be soft
+            raise
+        except RefusedError:
+            self._teaching = ""
+            if ended or self._reports_teaching:
+                raise
+        if self._teaching == ended:
+            self._teaching = ""
+
+    async def _play(self, command: m.PlayAction) -> m.Reply:
+        self._stopped = False
+        await self.call(rpc.play_taught(command.name), seen=True)
+        return m.Status()
+
+    async def _play_preset(self, command: m.PlayPreset) -> m.Reply:
+        self._stopped = False
+        self._held_by_us = command.id != m.RELEASE_PRESET
+        await self.call(rpc.execute_preset(command.id), seen=True)
+        return m.Status()
+
+    async def _say(self, command: m.Say) -> m.Reply:
+        self._said += 1
+        await self.call(rpc.speak(command.text, m.LANGUAGES[command.language], self._said))
+        return m.Status()
+
+    async def _light(self, command: m.SetLight) -> m.Reply:
+        await self.call(rpc.set_light(command.red, command.green, command.blue))
+        return m.Status()
+
+    async def _sound(self, command: m.PlaySound) -> m.Reply:
+        if "sound" not in self.abilities:
+            raise unsupported("play a sound", self.wire, "sound")
+        await self.call(rpc.play_sound(_APP, command.stream, command.pcm))
+        return m.Status()
+
+    async def _silence(self, _: m.StopSound) -> m.Reply:
+        await self.call(rpc.stop_sound(_APP))
+        return m.Status()
+
+    def _note_audio(self, audio: m.HeardSpeech | m.SoundState) -> None:
+        tell_all(self._audio_listeners, audio, self._loop)
+
+    async def _stop(self, _: m.StopMotion) -> m.Reply:
+        # A reconnected robot takes a stop before it counts as ready; the pending stop that opens a
+        # session may have been sent already.
+        is_open = self.session.state is ChannelState.READY
+        ask = self.connection.request if is_open else self.call
+        return await self.connection.confirm_stop(self._stop_all(ask))
+
+    async def _stop_all(self, ask: _Ask) -> m.Reply:
+        """Stop everything. All requests are sent at once: none waits for the answer to another."""
+        self._stopped = True
+        stops = [self._stop_taught(ask)]
+        if self._may_be_soft:
+            stops.append(self._end_teaching(ask))
+        if self._arms.holding:
+            stops.append(self._release(ask))
+        problems = [each for each in await asyncio.gather(*map(self._tried, stops)) if each]
+        if problems:
+            # A missing answer outranks a refusal: the robot may not have received the request.
+            raise min(problems, key=lambda each: not isinstance(each, LinkError))
+        return m.Status()
+
+    @property
+    def _may_be_soft(self) -> bool:
+        """Whether this client teaches, or the robot reports soft arms or nothing about its arms."""
+        return bool(self._teaching) or self._reports_teaching or self._arms_at is None
+
+    @property
+    def _reports_teaching(self) -> bool:
+        return self._arms.activity is rpc.RpcActivity.RECORDING
+
+    async def _release(self, ask: _Ask) -> None:
+        await ask(rpc.execute_preset(m.RELEASE_PRESET))
+
+    async def _stop_taught(self, ask: _Ask) -> None:
+        answer = await ask(rpc.STOP_TAUGHT, seen=True)
+        if answer.code == NO_STATUS and not await self._is_seen(self._at_rest, STOPPED_S):
+            raise NoAnswerError(
+                "the stop was sent, and the robot does not say whether it stopped",
+                "Look at the robot; if it moves, use its remote: L2+B.",
+            )
+
+    def _at_rest(self) -> bool:
+        """Whether the robot reported that its arms neither play nor record."""
+        state = self.latest
+        idle = state is not None and state.phase in (Phase.NONE, Phase.RETURN)
+        return state is not None and idle and state.phase_told and not state.recording
+
+    async def _is_seen(self, so: Callable[[], bool], seconds: float) -> bool:
+        """Wait at most `seconds` until `so()` is true; return whether it is."""
+        told = asyncio.Event()
+        forget = self.on_state(lambda _: told.set())
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    while not so():
+                        told.clear()
+                        await told.wait()
+        finally:
+            forget()
+        return so()
+
+    async def _names(self) -> set[str]:
+        """Return the names of the taught actions, for answers that do not say whether it
+        was done.
+        """
+        try:
+            response = await self.call(rpc.LIST_ACTIONS, read=True)
+        except RoteError as error:
+            raise _not_told(str(error)) from error
+        return {action.name for action in rpc.decode_actions(response.text).taught}
+
+    async def _tried(self, work: Awaitable[object]) -> RoteError | None:
+        try:
+            await work
+        except RoteError as error:
+            return error
+        return None
+
+    async def _rename(self, command: m.RenameAction) -> m.Reply:
+        answer = await self.call(rpc.rename_taught(command.old, command.new), seen=True)
+        if answer.code == NO_STATUS and command.new not in await self._names():
+            raise _not_told(f"{command.old!r} is not renamed")
+        return m.Status()
+
+    async def _delete(self, command: m.DeleteAction | m.DiscardRecording) -> m.Reply:
+        answer = await self.call(rpc.delete_taught(command.name), seen=True)
+        if answer.code == NO_STATUS and command.name in await self._names():
+            raise _not_told(f"{command.name!r} is still there")
+        return m.Status()
+
+    async def _change_mode(self, command: m.ChangeMode) -> m.Reply:
+        """Change the mode and read it back: a robot may answer "done" without having done it."""
+        await self._recognition()
+        if problem := self.identity.mode_problem():
+            raise CautionError(*problem)
+        await self.call(rpc.set_fsm(command.mode), seen=True)
+        try:
+            async with asyncio.timeout(CHANGE_MODE_S):
+                while True:
+                    answer = await self.call(rpc.GET_FSM, read=True)
+                    self._note_mode(rpc.decode_value(answer.text))
+                    if self._mode == command.mode:
+                        return m.Status()
+                    await asyncio.sleep(READ_BACK_S)
+        except TimeoutError:
+            raise NoAnswerError(
+                f"the robot accepted mode {command.mode:d} and is still in mode {self._mode:d}",
+                "Look at the robot; try the buttons of its remote. Robots of 29 joints with newer "
+                "software do not know mode 500, but 501.",
+            ) from None
+
+    async def _ask_mode(self, _: m.ReadMode) -> m.Reply:
+        answer = await self.call(rpc.GET_FSM, read=True)
+        self._note_mode(rpc.decode_value(answer.text))
+        self._report(self._state(None))
+        return m.Status()
+
+    async def _recognition(self) -> None:
+        """Wait until the robot has reported its joints, which many do within milliseconds."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_RECOGNISE_S):
+                await self._known.wait()
+
+    async def _controller(self, _: m.ReadController) -> m.Reply:
+        answer = await self.call(rpc.CHECK_MODE, read=True)
+        return m.Controller(rpc.decode_mode_check(answer.text))
+
+    async def _hand(self, command: m.MoveByHand) -> m.Reply:
+        if "hand" not in self.abilities:
+            raise UnsupportedError(
+                "move a robot's arms by a script", f"{self.wire}://", ("sim://",)
+            )
+        self.session.publish(
+            HAND_TOPIC, {"script": command.script, "duration_ms": command.duration_ms}
+        )
+        self.connection.flush()
+        return m.Status()
+
+    # ---- while somebody teaches -----------------------------------------------------------------
+
+    def _keep_teaching(self, *, on: bool) -> None:
+        if self._keeper is not None:
+            self._keeper.cancel()
+            self._keeper = None
+        if on and self.session.live:
+            self._keeper = self._loop.call_later(KEEP_TEACHING_S, self._keep)
+        self._watchdog.watch(on=on)
+
+    def _keep(self) -> None:
+        if self.session.live and self._teaching:
+            self.session.request(rpc.KEEP_TEACHING, self.connection.now())
+            self.connection.flush()
+            self._keep_teaching(on=True)
+
+    def _losing(self) -> None:
+        """Called when the robot is lost: stop what was repeated for it."""
+        self._keep_teaching(on=False)
+        if self._teaching:
+            self.connection.owe_stop()  # the arms may still be soft
+        self._teaching, self._arms, self._arms_at = "", rpc.ArmState(), None
+
+    # ---- what the robot says of itself ----------------------------------------------------------
+
+    def _hear(self, value: channel.Value) -> None:
+        if isinstance(value, wire_faults.Faults):
+            self._note_faults(value)
+
+    def _note_faults(self, faults: wire_faults.Faults) -> None:
+        if faults.change is wire_faults.Change.ALL:
+            self._faults.clear()
+        for fault in faults.faults:
+            if faults.change is wire_faults.Change.REMOVED:
+                self._faults.pop((fault.source, fault.code), None)
+            else:
+                self._faults[fault.source, fault.code] = fault.message
+
+    def _see_arms(self, message: channel.ChannelMessage) -> None:
+        said = message.data
+        self._note_arms(
+            rpc.decode_arm_state(said) if isinstance(said, str) else rpc.read_arm_state(said)
+        )
+
+    def _note_arms(self, arms: rpc.ArmState) -> None:
+        """Process what the arms do; if no joints are reported, this makes the state."""
+        now = self._loop.time()
+        self._arms, self._arms_at = arms, now
+        if now - self._joints_at > _FRESH_S:
+            self._report(self._state(None))
+
+    def _pulse(self) -> None:
+        """Make a state of what is known about a robot that reports too little."""
+        self._pulse_timer = self._loop.call_later(PULSE_S, self._pulse)
+        here = self.session.live and self.connection.failure is None
+        if here and self._loop.time() - self._reported_at >= PULSE_S:
+            self._report(self._state(None))
+
+    def _see_mode(self, message: channel.ChannelMessage) -> None:
+        self._note_mode(decode_fsm(message.data))
+
+    def _note_mode(self, mode: int) -> None:
+        self._mode = mode
+        if self.identity.see_mode(mode):
+            self._know()
+
+    def _see_battery(self, message: channel.ChannelMessage) -> None:
+        self._battery = decode_battery(message.data)
+
+    def _see_joints(self, message: channel.ChannelMessage) -> None:
+        slots = decode_lowstate(message.data)
+        self._see_motors(slots.mode_machine, len(slots.joints_rad))
+        joints = select(slots, self.build)
+        self.identity.see_missing(joints.missing)
+        self._report(self._state(joints))
+
+    def _see_motors(self, machine: int, slots: int) -> None:
+        """Process the machine number, and the number of motor slots in the report."""
+        if self.identity.see_motors(machine, slots):
+            self._know()
+        self._known.set()
+
+    def _know(self) -> None:
+        """Called when the build turns out to be another one."""
+        self.build = self.identity.build
+
+    def _report(self, state: RobotState) -> None:
+        self.latest, self._reported_at = state, self._loop.time()
+        self._states.tell(state)
+
+    def _time_us(self, joints: JointColumns | None, now: float) -> int:
+        """Return the robot's clock, or this computer's if the robot reports none that advances."""
+        if joints is not None:
+            self._tickless |= joints.tick_ms is None or self._ticks.see(joints.tick_ms, now)
+        last = joints or self._joints
+        if self._tickless or last is None or last.tick_ms is None:
+            return int(now * 1e6)
+        return last.tick_ms * 1000 + (0 if joints is last else int((now - self._joints_at) * 1e6))
+
+    def _state(self, told: JointColumns | None) -> RobotState:
+        """Return a state of what is known; `told` are joints measured now, None if there
+        are none.
+        """
+        now = self._loop.time()
+        time_us = self._time_us(told, now)
+        if told is not None:
+            self._joints, self._joints_at = told, now
+        elif now - self._joints_at > JOINTS_OLD_S:
+            self._joints = None
+        joints = self._joints or _NO_JOINTS
+        activity = self._arms.activity
+        recording = self._reports_teaching
+        holding = self._arms.holding
+        return RobotState(
+            mode=self._mode,
+            arms_soft=recording,
+            recording=recording,
+            phase=Phase.NONE if holding else _PHASES.get(activity, Phase.NONE),
+            stopped_early=self._stopped,
+            joints_rad=joints.joints_rad,
+            velocities_rad_s=joints.velocities_rad_s,
+            accelerometer_m_s2=joints.accelerometer_m_s2,
+            gyroscope_rad_s=joints.gyroscope_rad_s,
+            foot_force_n=(),
+            time_us=time_us,
+            temperatures_c=joints.temperatures_c,
+            battery_percent=self._battery,
+            faults=tuple(self._faults.values()),
+            holding=holding,
+            joints_told=told is not None,
+            phase_told=self._arms_at is not None and now - self._arms_at <= ARMS_OLD_S,
+        )
+
+
+def _not_told(seen: str) -> NoAnswerError:
+    return NoAnswerError(
+        f"the robot's answer does not say whether it was done: it has no status; {seen}",
+        Text("Look what there is ({list}), then ask again.", list=Act.LIST),
+    )
+
+
+_NO_JOINTS = JointColumns(None, (), (), (), ())
+_HANDLERS: dict[type, Callable[..., Awaitable[m.Reply]]] = {
+    m.ListActions: ServicesClient._list,
+    m.EnterTeaching: ServicesClient._enter,
+    m.Record: ServicesClient._nothing,
+    m.PauseRecording: ServicesClient._pause,
+    m.SaveAction: ServicesClient._nothing,
+    m.ExitTeaching: ServicesClient._exit,
+    m.DiscardRecording: ServicesClient._delete,
+    m.PlayAction: ServicesClient._play,
+    m.PlayPreset: ServicesClient._play_preset,
+    m.Say: ServicesClient._say,
+    m.SetLight: ServicesClient._light,
+    m.PlaySound: ServicesClient._sound,
+    m.StopSound: ServicesClient._silence,
+    m.StopMotion: ServicesClient._stop,
+    m.RenameAction: ServicesClient._rename,
+    m.DeleteAction: ServicesClient._delete,
+    m.ChangeMode: ServicesClient._change_mode,
+    m.ReadMode: ServicesClient._ask_mode,
+    m.ReadController: ServicesClient._controller,
+    m.MoveByHand: ServicesClient._hand,
+}

@@ -1,0 +1,221 @@
+"""The asyncio client of a teaching session: datagrams in, timers, answers out."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from rote import messages as m
+from rote.errors import CautionError, LinkError, RefusedError
+from rote.model.family import Build, numbered
+from rote.model.g1 import G1
+from rote.session.events import (
+    Event,
+    Opened,
+    OpenRefused,
+    PeerLost,
+    Replied,
+    Reported,
+    Unanswered,
+)
+from rote.session.pose_stream import Told
+from rote.session.teaching import Role, TeachingSession, TeachingTiming
+from rote.transport.base_client import FromAnywhere, Shell, StateFeed, StateListener, unanswered
+from rote.transport.link import Link, Receiver
+from rote.transport.udp.link import UdpLink
+from rote.transport.wires import FRAMES, unsupported
+from rote.wire.teaching import encode_pose
+
+Dial = Callable[[Receiver], Awaitable[Link]]
+
+
+class TeachingClient(Shell[m.Reply]):
+    """One client's conversation with one robot, in teaching frames over any link."""
+
+    abilities = FRAMES
+    arms_hold_within_s = 14
+    stop_reason = ""
+
+    def __init__(
+        self,
+        url: str,
+        timing: TeachingTiming | None = None,
+        *,
+        build: Build | None = None,
+        reconnect: bool = False,
+    ) -> None:
+        super().__init__(url, reconnect=reconnect)
+        self.latest: m.RobotState | None = None
+        """The newest state of the robot."""
+        self.build = build or G1.default
+        """Which robot it is. If it was not named, the number of joints in the first state decides;
+        until then it is the default G1.
+        """
+        self.recognised = build is not None
+        self.build_note = ""
+        """How the robot's states contradict the build; empty if they do not."""
+        self._states = StateFeed()
+        self.session = TeachingSession(Role.CLIENT, timing=timing)
+        self._dial: Dial | None = None
+        self._link: Link | None = None
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The joints whose positions the robot does not report: always none on this wire."""
+        return ()
+
+    @property
+    def clockless(self) -> bool:
+        """Whether the robot reports no time, so that states have this computer's time."""
+        return self.session.clockless
+
+    async def open(self, dial: Dial) -> None:
+        """Open the link and the session; raises `NoAnswerError` if nobody answers in time."""
+        self._dial = dial
+        try:
+            await self._connect()
+        except BaseException:
+            await self.close()
+            raise
+
+    @property
+    def _is_live(self) -> bool:
+        return self.session.live
+
+    async def _connect(self) -> None:
+        assert self._dial is not None
+        self.session = TeachingSession(Role.CLIENT, timing=self.session.timing)
+        self._link = await self._dial(self._receive)
+        self.session.open(self.now())
+        self._flush()
+        await self._opened
+        if self.stop_pending:
+            await self.confirm_stop(self._request(m.StopMotion()))
+
+    async def _disconnect(self) -> None:
+        if self._link is not None:
+            self._link.close()
+
+    def on_state(self, listener: StateListener) -> Callable[[], None]:
+        """Call `listener` with every state. Return a function that removes it."""
+        return self._states.on_state(listener)
+
+    def on_topic(self, topic: str, listener: Callable[[Any], None]) -> Callable[[], None]:
+        """Raise `UnsupportedError`: frames have no topics."""
+        raise unsupported("listen to topics", self.wire, "topics")
+
+    async def ask(self, command: m.Command) -> m.Reply:
+        """Send a command and return the robot's reply."""
+        if self._failure is not None:
+            if isinstance(command, m.StopMotion):
+                self.owe_stop()
+            raise self._failure
+        if isinstance(command, m.BeginStream | m.ChangeMode) and self.build_note:
+            raise CautionError(
+                f"a machine that rote does not know is not moved by it: {self.build_note}",
+                "If you know what it is, name it: ?build=NAME behind its address.",
+            )
+        if isinstance(command, m.DiscardRecording):
+            return m.Status()  # leaving teaching stored nothing, so there is nothing to delete
+        if isinstance(command, m.StopMotion):
+            return await self.confirm_stop(self._request(command))
+        try:
+            return await self._request(command)
+        except LinkError:
+            if isinstance(command, m.ExitTeaching):
+                self.owe_stop()  # the arms may still be soft
+            raise
+
+    async def _request(self, command: m.Command) -> m.Reply:
+        return await self._answer_to(self.session.request(command, self.now()))
+
+    def ready(self, poses: Sequence[m.StreamPose]) -> Callable[[int], bool]:
+        """Return what sends one of the poses of the stream that was begun, by its place.
+
+        The function sends nothing and returns False after a stop was requested or the robot was
+        lost.
+        """
+        session, stream, link = self.session, self.session.stream, self._link
+        if stream is None or link is None:
+            return lambda _: False
+        # By a socket poses can be sent from any thread.
+        send = link.aside().send if isinstance(link, UdpLink) else link.send
+
+        def tell(place: int) -> bool:
+            if self.session is not session or session.stream != stream or self._failure is not None:
+                return False
+            send(encode_pose(poses[place], stream))
+            return True
+
+        return FromAnywhere(tell) if isinstance(link, UdpLink) else tell
+
+    async def close(self) -> None:
+        """Tell the robot that the client leaves, and close the link. Safe to call twice."""
+        await self._stop_reconnecting()
+        self.session.close(self.now())
+        self._flush()
+        self._alarm.clear()
+        self._fail(LinkError("the connection was closed", "Connect again."))
+        await self._disconnect()
+
+    # ---- the loop around the session ------------------------------------------------------------
+
+    def _receive(self, datagram: bytes) -> None:
+        self.session.receive(datagram, self.now())
+        self._flush()
+
+    def _tick(self) -> None:
+        self.session.tick(self.now())
+        self._flush()
+
+    def _flush(self) -> None:
+        for event in self.session.events():
+            self._handle(event)
+        datagrams = self.session.outgoing()
+        if self._link is not None:
+            for datagram in datagrams:
+                self._link.send(datagram)
+        # Only what was just sent can be due before the timer, and not before its first repetition.
+        # A timer that fires too early costs one idle tick; setting it again costs more.
+        alarm = self._alarm
+        if alarm.due == float("inf") or (
+            datagrams and alarm.due > self._loop.time() + self.session.timing.retry_s
+        ):
+            self._set_alarm(self.session.due)
+
+    def _handle(self, event: Event | Told) -> None:
+        if isinstance(event, Reported):
+            self._report(event.state)
+        elif isinstance(event, Replied):
+            self._answer(event.token, event.reply)
+        elif isinstance(event, Unanswered):
+            self._answer(event.token, unanswered(event.waited_s))
+        elif isinstance(event, Opened):
+            self._has_opened()
+        elif isinstance(event, OpenRefused):
+            self._fail(RefusedError(event.code, *m.explain(event.code)))
+        elif isinstance(event, PeerLost):
+            self._lose(event.silence_s)
+
+    def _lose(self, silence_s: float) -> None:
+        if self.session.keeps_teaching:
+            self.owe_stop()  # the arms may still be soft
+        was_connected = self._opened.done()
+        self._fail(self._lost(silence_s))
+        if was_connected:
+            self._start_reconnecting()
+
+    def _report(self, state: m.RobotState) -> None:
+        if self.latest is None:
+            self._recognise(len(state.joints_rad))
+        self.latest = state
+        self._states.tell(state)
+
+    def _recognise(self, joints: int) -> None:
+        """Choose the build by the number of joints: teaching frames do not name the machine."""
+        if not self.recognised:
+            alike = [build for build in G1.builds if len(build.names) == joints]
+            self.build = alike[0] if alike else numbered(joints, 0)
+            self.recognised = bool(alike)
+            self.build_note = "" if alike else f"no G1 has {joints} joints"
+        elif len(self.build.names) != joints:
+            named = f"{self.build.name} has {len(self.build.names)} joints"
+            self.build_note = f"{named}, and the robot tells of {joints}"

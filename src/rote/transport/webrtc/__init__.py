@@ -1,0 +1,1 @@
+"""The WebRTC data channel of the G1 Air."""

@@ -1,0 +1,181 @@
+"""aiortc's transports with small changes: keys can be logged, and bad packets do not crash them.
+
+These are subclasses, not patches: other users of aiortc in the same process are not affected.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from aiortc import RTCCertificate, RTCIceGatherer, RTCIceTransport, RTCSctpTransport
+from aiortc.rtcsctptransport import SCTP_DATA_LAST_FRAG, DataChunk, InboundStream
+
+from rote.transport.impair import Disturber
+
+ACKNOWLEDGE_S = 0.02
+"""How long a packet may wait for its acknowledgement; RFC 9260 allows 0.2 s."""
+_TEXT, _BINARY = 51, 53
+_DCEP, _ACK = 50, b"\x02"
+
+
+class KeyLogCertificate(RTCCertificate):
+    """A certificate whose sessions can be decrypted with the key log."""
+
+    keylog: Path | None = None
+
+    def _create_ssl_context(self, *args: Any, **kwargs: Any) -> Any:
+        context = super()._create_ssl_context(*args, **kwargs)
+        if self.keylog is not None:
+            path = self.keylog
+            context.set_keylog_callback(lambda _, line: _append(path, line))
+        return context
+
+
+def _append(path: Path, line: bytes) -> None:
+    """Append a line to a file that only its owner may read: the keys decrypt the whole session."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(handle, line + b"\n")
+    finally:
+        os.close(handle)
+
+
+class Ice(RTCIceTransport):
+    """ICE that survives an empty datagram: anybody can send one, and aiortc fails on it."""
+
+    def __init__(self, gatherer: RTCIceGatherer) -> None:
+        super().__init__(gatherer)
+        self._recv = self._receive
+
+    async def _receive(self) -> bytes:
+        while not (data := await self._connection.recv()):
+            pass
+        return data
+
+
+class _Inbound(InboundStream):
+    """Joins fragments only when a message is complete; aiortc tries at every fragment.
+
+    A message of 10 MB, which is dropped anyway, then costs 3 seconds instead of 20.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ends = 0
+
+    def add_chunk(self, chunk: DataChunk) -> None:
+        super().add_chunk(chunk)
+        self._ends += bool(chunk.flags & SCTP_DATA_LAST_FRAG)
+
+    def pop_messages(self) -> Iterator[tuple[int, int, bytes]]:
+        if self._ends:
+            for message in super().pop_messages():
+                self._ends -= 1
+                yield message
+
+
+class Sctp(RTCSctpTransport):
+    """SCTP that survives a text that is not UTF-8; aiortc fails on one.
+
+    It also acknowledges as RFC 9260 recommends, every second packet or after a moment. aiortc sends
+    an acknowledgement for each packet, before the message is processed.
+    """
+
+    _later: asyncio.TimerHandle | None = None
+    _catching_up: "asyncio.Future[None] | None" = None
+
+    async def _send_sack(self) -> None:
+        second = self._later is not None
+        self._forget()
+        if self._sack_misordered or self._sack_duplicates:
+            await super()._send_sack()
+            return
+        self._sack_needed = False
+        # The acknowledgement can wait until the receiver of the message has run.
+        wait_s = 0.0 if second else ACKNOWLEDGE_S
+        self._later = asyncio.get_running_loop().call_later(wait_s, self._catch_up)
+
+    def _catch_up(self) -> None:
+        self._later = None
+        self._catching_up = asyncio.ensure_future(self._acknowledge())
+
+    async def _acknowledge(self) -> None:
+        # The association may have ended between the timer and this iteration of the loop.
+        if self._association_state == self.State.ESTABLISHED:
+            with suppress(ConnectionError):
+                await super()._send_sack()
+
+    def _forget(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+
+    async def stop(self) -> None:
+        """Stop the transport."""
+        self._forget()
+        if self._catching_up is not None:
+            self._catching_up.cancel()
+        await super().stop()
+
+    async def _data_channel_receive(self, stream_id: int, pp_id: int, data: bytes) -> None:
+        if pp_id == _TEXT:
+            try:
+                data.decode()
+            except UnicodeDecodeError:
+                pp_id = _BINARY  # to be dropped and counted as a bad binary frame
+        await super()._data_channel_receive(stream_id, pp_id, data)
+
+    def _get_inbound_stream(self, stream_id: int) -> InboundStream:
+        return self._inbound_streams.setdefault(stream_id, _Inbound())
+
+
+class Unacknowledging(Sctp):
+    """SCTP as on a robot: it opens channels and does not acknowledge that."""
+
+    async def _data_channel_flush(self) -> None:
+        unwanted = [item for item in self._data_channel_queue if item[1:] == (_DCEP, _ACK)]
+        for item in unwanted:
+            self._data_channel_queue.remove(item)
+        await super()._data_channel_flush()
+
+
+class DisturbedIce(Ice):
+    """ICE over an impaired network."""
+
+    def __init__(self, gatherer: RTCIceGatherer, disturber: Disturber) -> None:
+        super().__init__(gatherer)
+        self._disturber = disturber
+        self._arrived: asyncio.Queue[bytes | ConnectionError] = asyncio.Queue()
+        self._pump: asyncio.Task[None] | None = None
+        self._sending: set[asyncio.Task[None]] = set()
+        self._send, self._recv = self._send_badly, self._receive_badly
+
+    async def _send_badly(self, data: bytes) -> None:
+        self._disturber.pass_on(data, self._pass_on)
+
+    def _pass_on(self, data: bytes) -> None:
+        async def send() -> None:
+            with suppress(ConnectionError):
+                await self._connection.send(data)
+
+        task = asyncio.ensure_future(send())
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    async def _receive_badly(self) -> bytes:
+        if self._pump is None:
+            self._pump = asyncio.ensure_future(self._receive_all())
+        arrived = await self._arrived.get()
+        if isinstance(arrived, ConnectionError):
+            raise arrived
+        return arrived
+
+    async def _receive_all(self) -> None:
+        try:
+            while True:
+                self._disturber.pass_on(await self._receive(), self._arrived.put_nowait)
+        except ConnectionError as error:
+            self._arrived.put_nowait(error)

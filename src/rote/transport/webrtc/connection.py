@@ -1,0 +1,82 @@
+"""The connection to a robot's services over a data channel, on any carrier."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable
+
+from rote.errors import BadRequestError, RoteError, StageTimeoutError
+from rote.platform.clock import stall_clock
+from rote.session.rpc import ChannelTiming, RpcSession
+from rote.session.teaching import Role
+from rote.transport.link import Carrier, Message
+from rote.wire import channel, rpc
+
+Dial = Callable[[], Awaitable[Carrier]]
+_VALIDATION = (
+    "The channel is open and the robot does not let us in: its software may be newer than rote "
+    "knows. Switch the robot off and on, and try again."
+)
+_LONGEST_ID = 2**62
+
+
+class ChannelWay:
+    """A series of data channels to one robot, one after the other."""
+
+    def __init__(self, dial: Dial, timing: ChannelTiming | None = None) -> None:
+        self.session = RpcSession(Role.CLIENT, timing=timing)
+        self._dial = dial
+        self._timing = timing
+        self._now = stall_clock(asyncio.get_running_loop())
+        self._carrier: Carrier | None = None
+        self._flush: Callable[[], None] = lambda: None
+
+    async def open(self, flush: Callable[[], None], topics: Iterable[str]) -> None:
+        """Open a carrier and begin a new session on it."""
+        self._flush = flush
+        carrier = await self._dial()
+        self._carrier = carrier
+        self.session = RpcSession(Role.CLIENT, timing=self._timing)
+        self.session.open(self._now(), unix_s=time.time(), utc_offset_s=time.localtime().tm_gmtoff)
+        for topic in topics:
+            self.session.subscribe(topic)
+        carrier.listen(self._receive, self._gone)
+
+    def send(self) -> Iterable[tuple[int, RoteError]]:
+        """Send the session's outgoing messages, if there is a carrier."""
+        for message in self.session.outgoing():
+            if self._carrier is not None:
+                self._carrier.send(message)
+        return ()
+
+    def problem(self, call: rpc.Call) -> RoteError | None:
+        """Return an error for a request longer than the robot accepts: it would never arrive."""
+        most = self._carrier.most_bytes if self._carrier is not None else None
+        if most is None:
+            return None
+        size = len(channel.encode(call.request(_LONGEST_ID)))
+        if size <= most:
+            return None
+        return BadRequestError(
+            f"a request of {size} bytes, and the robot takes {most} at once",
+            "Say it in fewer: is the name of an action so long?",
+        )
+
+    def unopened(self, url: str, waited_s: float) -> RoteError:
+        """Return the error for an open channel on which the robot says nothing."""
+        seen = f"no robot answered at {url} within {waited_s:.0f} s of its channel's opening"
+        return StageTimeoutError("validation", seen, _VALIDATION)
+
+    async def close(self) -> None:
+        """Close the carrier."""
+        carrier, self._carrier = self._carrier, None
+        if carrier is not None:
+            await carrier.close()
+
+    def _receive(self, message: Message) -> None:
+        self.session.receive(message, self._now())
+        self._flush()
+
+    def _gone(self) -> None:
+        """Called when the carrier reports that the robot cannot be reached any more."""
+        self.session.lose(self._now())
+        self._flush()

@@ -1,0 +1,451 @@
+"""WebRTC: one data channel between a client and a robot; both ends.
+
+aiortc's transports are used one by one (ICE, DTLS, SCTP), not through its peer connection. So every
+stage has a name, a time limit and its own error, the certificate can log its keys, and the
+description contains only what a robot reads.
+"""
+
+import asyncio
+import re
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TypeVar
+from urllib.parse import SplitResult
+
+from aiortc import (
+    RTCDataChannel,
+    RTCDataChannelParameters,
+    RTCDtlsFingerprint,
+    RTCDtlsParameters,
+    RTCDtlsTransport,
+    RTCIceGatherer,
+    RTCIceParameters,
+    RTCSctpCapabilities,
+    RTCSctpTransport,
+)
+from aiortc.sdp import candidate_from_sdp, candidate_to_sdp
+
+from rote.errors import (
+    BadRequestError,
+    BusyError,
+    DecodeError,
+    StageError,
+    StageTimeoutError,
+)
+from rote.model.family import Build
+from rote.transport.discovery import find
+from rote.transport.impair import Disturber
+from rote.transport.link import Carrier, Message, check_host, take_build
+from rote.transport.webrtc.aiortc_adapters import (
+    DisturbedIce,
+    Ice,
+    KeyLogCertificate,
+    Sctp,
+    Unacknowledging,
+)
+from rote.transport.webrtc.signalling import exchange, find_key
+from rote.wire.description import Peer, Side, read_peer, write_answer, write_offer
+from rote.wire.sdp import as_strictly_read
+
+AP_ADDRESS = "192.168.12.1"
+LABEL = "data"
+LIMITS_S = {"discover": 3.0, "signal": 5.0, "ICE": 5.0, "DTLS": 5.0, "channel": 5.0}
+"""How long each stage may take, in seconds; validation has its limit in the session."""
+BUSY_PAUSES_S = (0.2, 0.6)
+"""The pauses before a busy robot is asked again."""
+MAX_UNSENT = 4 * 2**20
+"""A robot's telemetry is dropped while this many bytes wait to be sent."""
+_SERIAL = re.compile(r"(?=[A-Z]*[0-9])[A-Z0-9]{12,64}")
+
+_T = TypeVar("_T")
+_FIREWALL = (
+    "Signalling works, datagrams do not come through: allow UDP between this computer and the "
+    "robot (a firewall, a guest network and a VPN forbid it), and be in the same network."
+)
+_NO_DTLS = (
+    "Something answers in the robot's place, or its software is newer than rote knows. Switch the "
+    "robot off and on, and try again."
+)
+_CLOSED = "the other end closed the connection before the channel was open"
+_NO_CHANNEL = (
+    "Try again, then with ?media=1 after the address; if it stays so, switch the robot off and on: "
+    "it may still hold an older session."
+)
+
+
+class ConnectTap(Protocol):
+    """Who is told how a connection is made."""
+
+    signalling: str
+
+    def stage(self, name: str) -> None:
+        """Note that a stage begins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebRtcTarget:
+    """Which robot, and how to talk to it."""
+
+    host: str = ""
+    serial: str = ""
+    port: int | None = None
+    media: bool = False
+    build: Build | None = None
+    """Which build the robot is, if the URL names one."""
+    key: str | None = field(default=None, repr=False)
+    keylog: Path | None = None
+    limit_s: float = 5.0
+    tap: ConnectTap | None = None
+    """Who is told of the stages of connecting."""
+
+    @property
+    def name(self) -> str:
+        """The robot's name in the key file."""
+        return self.serial or self.host
+
+
+def read_url(parts: SplitResult) -> WebRtcTarget:
+    """Parse `webrtc://HOST[:PORT]`, `webrtc://SERIAL` or `webrtc://ap`, with `?media=1` and
+    `build=NAME`.
+    """
+    try:
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    query, build = take_build(parts.query)
+    media = query.pop("media", "0")
+    more = parts.path.strip("/") or parts.fragment or "@" in parts.netloc or query
+    if not host or more or media not in ("0", "1"):
+        raise BadRequestError(
+            f"{parts.geturl()!r} does not name a robot",
+            "Write webrtc://HOST, webrtc://SERIAL or webrtc://ap for the robot's own Wi-Fi; "
+            "?media=1 and build=NAME may follow.",
+        )
+    # The host is in lower case here; a serial is not.
+    is_serial = _SERIAL.fullmatch(parts.netloc) is not None
+    return WebRtcTarget(
+        host="" if is_serial else AP_ADDRESS if host == "ap" else check_host(host),
+        serial=parts.netloc if is_serial else "",
+        port=None if is_serial else port,
+        media=media == "1",
+        build=build,
+    )
+
+
+# ---- one stack of transports --------------------------------------------------------------------
+
+
+class Stack:
+    """ICE, DTLS and SCTP to one peer, and the data channel on top."""
+
+    def __init__(
+        self,
+        *,
+        offering: bool,
+        keylog: Path | None = None,
+        acknowledges: bool = True,
+        disturber: Disturber | None = None,
+    ) -> None:
+        self._offering = offering
+        self._gatherer = RTCIceGatherer(iceServers=[])
+        self._ice = (
+            Ice(self._gatherer) if disturber is None else DisturbedIce(self._gatherer, disturber)
+        )
+        self._ice._connection.ice_controlling = offering
+        self._certificate = KeyLogCertificate.generateCertificate()
+        self._certificate.keylog = keylog
+        self._dtls = RTCDtlsTransport(self._ice, [self._certificate])
+        sctp = Sctp if acknowledges else Unacknowledging
+        self._sctp = sctp(self._dtls)
+        self._channel: RTCDataChannel | None = None
+        self._early: list[Message] = []
+        self.most_bytes: int | None = None
+        """The longest message that the peer accepts; None for no limit."""
+        self._receive: Callable[[Message], None] = self._early.append
+        self._lost: Callable[[], None] = lambda: None
+        self._gathering: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+        self._ended = False
+        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Done when the channel can be used."""
+        self._sctp.on("datachannel", self._adopt)
+        self._dtls.on("statechange", self._watch)
+        self._ice.on("statechange", self._watch)
+
+    async def gather(self) -> Side:
+        """Collect the addresses of this end."""
+        # Shielded, because aioice loses the sockets it has opened if it is cancelled meanwhile.
+        self._gathering = asyncio.ensure_future(self._gatherer.gather())
+        await asyncio.shield(self._gathering)
+        candidates = self._gatherer.getLocalCandidates()
+        if not candidates:
+            raise StageError(
+                "ICE",
+                "this computer has no network address for WebRTC (loopback does not count)",
+                "Join the robot's network. For tests on one machine: "
+                "ip address add 10.99.0.1/32 dev lo",
+            )
+        local = self._gatherer.getLocalParameters()
+        (sha256,) = (f for f in self._certificate.getFingerprints() if f.algorithm == "sha-256")
+        return Side(
+            local.usernameFragment or "",
+            local.password or "",
+            sha256.value,
+            tuple(candidate_to_sdp(candidate) for candidate in candidates),
+        )
+
+    async def connect(
+        self,
+        peer: Peer,
+        limits_s: dict[str, float],
+        begins: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Connect to a peer, stage by stage; the channel opens later.
+
+        `begins` is called with the name of each stage.
+        """
+        begins("ICE")
+        usable = [one for one in peer.candidates if _is_usable(one)]
+        for candidate in usable:
+            with suppress(ValueError):  # a relay address in it may be malformed
+                await self._ice.addRemoteCandidate(candidate_from_sdp(candidate))
+        # A browser hides its addresses (NAME.local), or names none: its connectivity checks reveal
+        # them. So the answering end waits for those checks; the offering end has nothing to wait
+        # for.
+        if self._offering or len(usable) == len(peer.candidates) > 0:
+            await self._ice.addRemoteCandidate(None)
+        start = self._ice.start(RTCIceParameters(peer.ufrag, peer.password))
+        await _stage("ICE", limits_s, start, "no way to the robot was found", _FIREWALL)
+        if self._ice.state != "completed":
+            raise StageError("ICE", f"no way to the robot was found ({_heard(peer)})", _FIREWALL)
+        begins("DTLS")
+        fingerprints = [RTCDtlsFingerprint(*fingerprint) for fingerprint in peer.fingerprints]
+        if peer.setup != "actpass":
+            self._dtls._set_role("server" if peer.setup == "active" else "client")
+        handshake = self._dtls.start(RTCDtlsParameters(fingerprints))
+        await _stage("DTLS", limits_s, handshake, "the handshake did not end", _NO_DTLS)
+        if self._dtls.state != "connected":
+            seen = "the handshake failed, or the certificate is not the one that was announced"
+            raise StageError("DTLS", seen, _NO_DTLS)
+        self.most_bytes = peer.message_size or None  # 0 means no limit
+        begins("channel")
+        await self._sctp.start(RTCSctpCapabilities(peer.message_size), peer.sctp_port)
+
+    def make_channel(self) -> None:
+        """Create the only channel, as clients do."""
+        self._adopt(RTCDataChannel(self._sctp, RTCDataChannelParameters(label=LABEL)))
+
+    def listen(self, receive: Callable[[Message], None], lost: Callable[[], None]) -> None:
+        """Call `receive` with every message, including those that have arrived already."""
+        self._receive, self._lost = receive, lost
+        early, self._early = self._early, []
+        for message in early:
+            receive(message)
+        if self._ended:
+            lost()
+
+    def send(self, message: Message) -> None:
+        """Send one message; it is dropped if it is too long for the peer or the channel is
+        closing.
+        """
+        channel = self._channel
+        if channel is not None and channel.readyState == "open":
+            with suppress(ValueError):  # longer than the peer accepts
+                channel.send(message)
+
+    @property
+    def unsent(self) -> int:
+        """How many bytes wait to be sent."""
+        return self._channel.bufferedAmount if self._channel is not None else 0
+
+    async def close(self) -> None:
+        """Close everything. Safe to call twice, and concurrently."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        self._lost = lambda: None
+        self.opened.cancel()
+        if self._gathering is not None:
+            await asyncio.wait({self._gathering})
+        for part in (self._sctp, self._dtls, self._ice):
+            with suppress(ConnectionError):
+                await part.stop()
+        await asyncio.sleep(0)  # cancelled tasks end in this iteration of the loop
+
+    def _adopt(self, channel: RTCDataChannel) -> None:
+        if self._channel is not None:
+            return  # a robot has one channel, and a client needs no second
+        self._channel = channel
+        channel.on("message", self._hear)
+        channel.on("open", self._has_opened)
+        channel.on("close", self._end)
+        if channel.readyState == "open":
+            self._has_opened()
+
+    def _hear(self, message: Message) -> None:
+        if self._channel is not None and self._channel.readyState == "connecting":
+            # A robot's stack may never acknowledge: a message from it proves that the channel is
+            # open.
+            self._channel._setReadyState("open")
+        try:
+            self._receive(message)
+        except Exception as error:  # in a listener; aiortc would close the channel because of it
+            context = {"message": "a message could not be dealt with", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(context)
+
+    def _has_opened(self) -> None:
+        if not self.opened.done():
+            self.opened.set_result(None)
+
+    def _watch(self) -> None:
+        if self._dtls.state in {"closed", "failed"} or self._ice.state in {"closed", "failed"}:
+            self._end()
+
+    def _end(self) -> None:
+        self._ended = True
+        if not self.opened.done():
+            self.opened.set_exception(StageError("channel", _CLOSED, _NO_CHANNEL))
+            self.opened.exception()  # the error is raised where the channel is awaited
+        lost, self._lost = self._lost, lambda: None
+        lost()
+
+
+def _is_usable(candidate: str) -> bool:
+    words = candidate.split(" ")
+    return words[2].lower() == "udp" and not words[4].endswith(".local")
+
+
+async def _stage(
+    name: str, limits_s: dict[str, float], work: Awaitable[_T], seen: str, remedy: str
+) -> _T:
+    limit_s = limits_s[name]
+    try:
+        async with asyncio.timeout(limit_s):
+            return await work
+    except TimeoutError:
+        raise StageTimeoutError(name, f"{seen} within {limit_s:g} s", remedy) from None
+
+
+def _heard(peer: Peer) -> str:
+    places = {candidate.split(" ")[4] for candidate in peer.candidates}
+    return "it says it is at " + ", ".join(sorted(places)) if places else "it names no address"
+
+
+# ---- the client's end ---------------------------------------------------------------------------
+
+
+class ClientCarrier(Carrier):
+    """A channel to a robot."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        self.listen = stack.listen  # type: ignore[method-assign]
+        self.send = stack.send  # type: ignore[method-assign]
+        self.most_bytes = stack.most_bytes
+
+    async def close(self) -> None:
+        """Close the channel and everything below it."""
+        await self._stack.close()
+
+
+async def _patiently(ask: Callable[[], Awaitable[str]]) -> str:
+    """Ask again if the robot is busy: its last client may be leaving at this moment."""
+    for pause_s in BUSY_PAUSES_S:
+        try:
+            return await ask()
+        except BusyError:
+            await asyncio.sleep(pause_s)
+    return await ask()
+
+
+def _learn(tap: ConnectTap | None, variant: str) -> None:
+    if tap is not None:
+        tap.signalling = variant
+
+
+async def dial(target: WebRtcTarget) -> Carrier:
+    """Open a channel to a robot, stage by stage; an error names the stage."""
+    limits_s = {stage: min(limit_s, target.limit_s) for stage, limit_s in LIMITS_S.items()}
+    key = find_key(target.key, target.name)
+    tap = target.tap
+    begins: Callable[[str], None] = (lambda _: None) if tap is None else tap.stage
+    begins("discover")
+    host = target.host or await find(target.serial, limit_s=limits_s["discover"])
+    stack = Stack(offering=True, keylog=target.keylog)
+    try:
+        begins("signal")
+        stack.make_channel()
+        offer = write_offer(await stack.gather(), secrets.randbits(62), media=target.media)
+        answer = await _patiently(
+            partial(
+                exchange,
+                host,
+                target.port,
+                offer,
+                key=key,
+                limit_s=limits_s["signal"],
+                own_wifi=host == AP_ADDRESS,
+                learn=partial(_learn, tap),
+            )
+        )
+        try:
+            peer = read_peer(answer)
+        except DecodeError as error:
+            raise StageError("signal", f"its answer cannot be used: {error}", _NO_DTLS) from error
+        await stack.connect(peer, limits_s, begins)
+        seen = "the data channel did not open"
+        await _stage("channel", limits_s, asyncio.shield(stack.opened), seen, _NO_CHANNEL)
+    except BaseException:
+        await stack.close()
+        raise
+    return ClientCarrier(stack)
+
+
+# ---- the robot's end ----------------------------------------------------------------------------
+
+
+class RobotEnd:
+    """A simulated robot's end of one client's channel."""
+
+    def __init__(
+        self,
+        *,
+        strict: bool,
+        disturber: Disturber | None = None,
+        message_size: int | None = None,
+    ) -> None:
+        """Make the answering end. `message_size` is the longest message it announces; default: the
+        stack's.
+        """
+        self._strict = strict
+        self._message_size = message_size
+        self._peer: Peer | None = None
+        self._stack = Stack(offering=False, acknowledges=not strict, disturber=disturber)
+        self.listen = self._stack.listen
+        self.close = self._stack.close
+
+    async def answer(self, offer: str) -> str:
+        """Return the answer to an offer; raises `DecodeError` for one that cannot be used."""
+        self._peer = read_peer(as_strictly_read(offer) if self._strict else offer)
+        side = await self._stack.gather()
+        own_size = None if self._strict else RTCSctpTransport.getCapabilities().maxMessageSize
+        size = own_size if self._message_size is None else self._message_size
+        return write_answer(offer, side, secrets.randbits(62), message_size=size)
+
+    async def open(self, limit_s: float = 15.0) -> None:
+        """Connect to the client that was answered, and wait for its channel."""
+        assert self._peer is not None
+        limits_s = dict.fromkeys(LIMITS_S, limit_s)
+        await self._stack.connect(self._peer, limits_s)
+        await _stage("channel", limits_s, asyncio.shield(self._stack.opened), "it is missing", "")
+
+    def send(self, message: Message) -> None:
+        """Send one message, unless too many bytes wait for the client already."""
+        if self._stack.unsent < MAX_UNSENT:
+            self._stack.send(message)

@@ -1,0 +1,188 @@
+"""The table of wires: what each can do, known before a connection is made.
+
+A connected robot says itself what it can do. This table is for code that has only a URL, and for
+saying which other wire can do what this one cannot.
+"""
+
+from dataclasses import dataclass
+
+from rote.errors import BadRequestError, UnsupportedError
+from rote.transport.link import split_url
+
+EMBEDDED = "sim://g1"
+"""The URL of the simulated robot that is used by default."""
+FRAMES = frozenset(
+    {
+        "list", "teach", "save", "store", "play", "tempo", "stream", "stop", "mode", "states",
+        "overwrite", "hand", "frames",
+    }
+)  # fmt: skip
+"""What the teaching frames can do."""
+SERVICES = frozenset(
+    {
+        "list", "teach", "play", "stop", "mode", "states", "rename", "delete", "presets", "pause",
+        "overwrite", "health", "controller", "topics", "voice",
+    }
+)  # fmt: skip
+"""What a robot's services can do. How an action is played is left to the robot."""
+DDS = SERVICES - {"topics"} | {"stream", "sound", "hear"}
+IN_PROCESS = FRAMES | {"rename", "delete"}
+"""A robot in this process can do more than the frames can express."""
+QUADRUPED = frozenset(
+    {"states", "stop", "teach", "pause", "stream", "control", "walk", "pose", "lie"}
+)
+"""What an A1 can do, at its high or its low level."""
+
+
+EXAMINE = "examine"
+"""An ability to connect for: look at a robot without any risk, whichever level its URL names."""
+_SIMULATED = frozenset({"hand"})
+"""Arms that a script moves, instead of a person."""
+_HANDS = frozenset({"hands"})
+"""Hands with their own motors, which report and can be streamed to."""
+
+
+@dataclass(frozen=True, slots=True)
+class AfterTeaching:
+    """What taught limbs do by themselves once a teaching has ended, however it did."""
+
+    hold_s: float
+    """They hold for so long at most."""
+    return_s: float
+    """Then the robot itself returns them to rest, in about this time."""
+
+
+TAUGHT_BY_FRAMES = AfterTeaching(5.0, 4.0)
+"""This project's choice, as the frames are: hands have time to let go."""
+TAUGHT_BY_SERVICES = AfterTeaching(0.9, 4.1)
+"""As the logs of a G1 show it; no service keeps it from that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One way to connect to robots."""
+
+    scheme: str
+    example: str
+    abilities: frozenset[str]
+    perhaps: frozenset[str] = frozenset()
+    """What only some robots on this wire can do; they say so once they are connected."""
+    is_bus: bool = False
+    """Whether robots are found there by listening to a shared bus."""
+    takes_key: bool = False
+    """Whether a robot may require its own key, and the session's secrets can be logged."""
+    in_process: bool = False
+    """Whether the robot is simulated in this process, and the URL names its build."""
+    has_levels: bool = False
+    """Whether a robot there has levels with different abilities; the wanted ability decides."""
+    stock: bool = False
+    """Whether robots speak it with stock firmware."""
+    asks: frozenset[str] = frozenset({"build"})
+    """What its URLs may ask for behind the `?` wherever they come from, a page included: nothing
+    that names a file of this computer."""
+    after_teaching: AfterTeaching | None = None
+    """What limbs do after a teaching; None where they stay as they are."""
+    lives_here: bool = False
+    """Whether the robot is simulated for one connection, and ends with it."""
+
+
+WIRES: dict[str, Wire] = {
+    wire.scheme: wire
+    for wire in (
+        Wire("udp", "udp://HOST[:PORT]", FRAMES, after_teaching=TAUGHT_BY_FRAMES),
+        Wire(
+            "sim",
+            EMBEDDED,
+            IN_PROCESS,
+            in_process=True,
+            lives_here=True,
+            asks=frozenset(),
+            after_teaching=TAUGHT_BY_FRAMES,
+        ),
+        Wire(
+            "webrtc",
+            "webrtc://HOST",
+            SERVICES,
+            _SIMULATED,
+            takes_key=True,
+            stock=True,
+            after_teaching=TAUGHT_BY_SERVICES,
+        ),
+        Wire(
+            "dds",
+            "dds://INTERFACE",
+            DDS,
+            _SIMULATED | _HANDS,
+            is_bus=True,
+            stock=True,
+            asks=frozenset({"build", "domain"}),
+            after_teaching=TAUGHT_BY_SERVICES,
+        ),
+        Wire(
+            "a1",
+            "a1://HOST",
+            QUADRUPED,
+            has_levels=True,
+            stock=True,
+            asks=frozenset({"level", "dialect"}),
+        ),
+    )
+}
+
+
+EMBEDDED_A1 = "sim://a1"
+_ALONE: dict[str, Wire] = {
+    EMBEDDED_A1: Wire(
+        "sim",
+        EMBEDDED_A1,
+        QUADRUPED,
+        has_levels=True,
+        lives_here=True,
+        asks=frozenset({"hand", "level"}),
+    ),
+}
+"""Simulated robots inside this process that are unlike the others of their scheme."""
+
+
+def wire_of(url: str) -> Wire:
+    """Return the wire that a URL names, or raise `BadRequestError` that lists the known ones."""
+    parts = split_url(url)
+    wire = _ALONE.get(f"{parts.scheme}://{parts.netloc}") or WIRES.get(parts.scheme)
+    if wire is None:
+        known = ", ".join(f"{scheme}://" for scheme in sorted(WIRES))
+        raise BadRequestError(
+            f"{url!r} does not name a wire that rote knows", f"Begin it with one of: {known}."
+        )
+    return wire
+
+
+def wires_with(ability: str) -> tuple[str, ...]:
+    """Return the wires that have an ability, or may have it, as URL prefixes such as `dds://`."""
+    return tuple(f"{wire.scheme}://" for wire in _able(ability))
+
+
+def unsupported(what: str, scheme: str, ability: str, remedy: str = "") -> UnsupportedError:
+    """Return the error for what a wire cannot do, with a remedy that fits a robot with stock
+    firmware.
+
+    `what` completes "the wire cannot ..."; `scheme` is the wire's, without `://`.
+    """
+    return UnsupportedError(
+        what, f"{scheme}://", wires_with(ability), remedy or _advice(scheme, ability)
+    )
+
+
+def _advice(scheme: str, ability: str) -> str:
+    sold = [wire for wire in _able(ability) if wire.stock and wire.scheme != scheme]
+    simulated = [f"{wire.scheme}://" for wire in _able(ability) if not wire.stock]
+    advice = (
+        f"Connect by {' or '.join(f'{wire.scheme}://' for wire in sold)} instead." if sold else ""
+    )
+    if simulated:
+        can = f"A simulated robot can, by {' or '.join(simulated)}."
+        return f"{advice} {can}".strip() if sold else f"No robot can as it is sold. {can}"
+    return advice
+
+
+def _able(ability: str) -> list[Wire]:
+    return [wire for wire in WIRES.values() if ability in wire.abilities | wire.perhaps]

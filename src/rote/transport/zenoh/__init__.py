@@ -1,0 +1,1 @@
+"""The Zenoh bus of a stage."""
