@@ -57,7 +57,7 @@ print(time.process_time() - start)
 """
 _OURS = """
 import sys, time
-import rote.capture.read.pcap_format, rote.wire.teaching
+import rote.capture.read.pcap_format, rote.wire.teaching.codec
 from rote.capture.report.report import report
 start = time.process_time()
 report(sys.argv[1]).document()

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from rote.wire.teaching import Frame, encode
+from rote.wire.teaching.codec import Frame, encode
 
 PHONE, ROBOT, CLOUD = bytes((10, 215, 173, 1)), bytes((192, 168, 12, 1)), bytes((203, 0, 113, 9))
 START_S = 1_790_000_000

@@ -13,7 +13,7 @@ from typing import Any
 import construct as c
 
 from benchmarks.table import Row, cpu_s, take_turns
-from rote.wire.teaching import SHORT, CommandId, Frame, decode, encode
+from rote.wire.teaching.codec import SHORT, CommandId, Frame, decode, encode
 
 ROUNDS = 15
 FRAMES = [

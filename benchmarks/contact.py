@@ -21,8 +21,8 @@ from benchmarks.g1_meshes import NEEDS, require_meshes, triangles
 from benchmarks.table import Row
 from rote.model.family import Family
 from rote.model.g1 import G1, G1_JOINTS, G1_REST_RAD
-from rote.motion.contact import ContactModel
-from rote.motion.kinematics import Frames, kinematics_of
+from rote.motion.body.contact import ContactModel
+from rote.motion.body.kinematics import Frames, kinematics_of
 from rote.motion.track import Array
 
 POSES = 10_000

@@ -40,7 +40,8 @@ from rote.sim.world import World
 from rote.transport.dds import types as dds_types
 from rote.transport.dds.client import DdsClient
 from rote.transport.dds.participant import Bus, DdsTarget, _configured
-from rote.wire import dds_lowlevel, rpc
+from rote.wire.dds import lowlevel as dds_lowlevel
+from rote.wire.services import rpc
 
 ROUNDS, WARM_UP, REQUESTS = 5, 100, 400
 P50_MAX = 1.1

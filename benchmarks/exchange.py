@@ -14,9 +14,9 @@ import numpy as np
 
 from benchmarks.table import Row, cpu_s
 from rote.model.g1 import G1_29
+from rote.motion.body.root_path import RootPath
 from rote.motion.files.exchange import EXCHANGE, export_motion, import_motion
 from rote.motion.files.exchange.contents import breadth_first
-from rote.motion.root_path import RootPath
 from rote.motion.track import Track
 
 FRAMES = 10_000

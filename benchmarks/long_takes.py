@@ -18,9 +18,9 @@ import numpy as np
 from benchmarks.table import Row
 from rote.model.g1 import G1_29, G1_REST_RAD
 from rote.motion import files
-from rote.motion.check import check
+from rote.motion.check.rules import check
 from rote.motion.compare import compare
-from rote.motion.edits import EDITS
+from rote.motion.edit.table import EDITS
 from rote.motion.track import Track
 
 SECONDS, RATE_HZ = 600.0, 500.0

@@ -26,11 +26,11 @@ import numpy as np
 from benchmarks.table import Row, cpu_s, take_turns
 from rote.messages import Interpolation
 from rote.model.g1 import G1, G1_29, G1_REST_RAD, RIGHT_ARM, TAUGHT_JOINTS
-from rote.motion.check import check
-from rote.motion.contact import ContactModel
+from rote.motion.body.contact import ContactModel
+from rote.motion.check.rules import check
+from rote.motion.edit.retime import retime
 from rote.motion.files.library import Library
-from rote.motion.keyframes import SEARCHED_SAMPLES, compress_to_bound, compress_to_budget
-from rote.motion.retime import retime
+from rote.motion.keyframes.search import SEARCHED_SAMPLES, compress_to_bound, compress_to_budget
 from rote.motion.track import Array, Track
 
 ROUNDS = 3

@@ -19,8 +19,8 @@ import numpy as np
 from benchmarks.peers import PEERS
 from benchmarks.table import Row
 from rote.model.g1 import G1_29
+from rote.motion.edit.retime import recorded_path, retime
 from rote.motion.interpolate import minimum_jerk
-from rote.motion.retime import recorded_path, retime
 from rote.motion.track import Array, Track
 
 RATE_HZ = 500.0

@@ -27,7 +27,7 @@ class Rote:
     async def connect(self, host: str) -> None:
         """Connect, and watch."""
         import rote
-        from rote.wire.rpc import CHECK_MODE
+        from rote.wire.services.rpc import CHECK_MODE
 
         self._call = CHECK_MODE
         self._stack = AsyncExitStack()

@@ -28,8 +28,8 @@ from scipy.spatial import ConvexHull, HalfspaceIntersection
 
 from rote.model.g1 import G1, G1_REST_RAD, hulls_of
 from rote.model.g1_shapes import Corners
-from rote.motion.contact import body_xml, neighbours
-from rote.motion.kinematics import kinematics_of
+from rote.motion.body.contact import body_xml, neighbours
+from rote.motion.body.kinematics import kinematics_of
 from rote.motion.track import Array
 
 _IN = 8 * " "

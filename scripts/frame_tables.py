@@ -1,6 +1,6 @@
 """Write the tables of fields and the worked examples of docs/protocol/frames.md.
 
-The tables come from src/rote/wire/teaching_fields.py. An example is a command in the page, and the
+The tables come from src/rote/wire/teaching/fields.py. An example is a command in the page, and the
 block of text behind it is what the command prints.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from generated_part import renew
 
 from rote.cli import main as rote
-from rote.wire.teaching_fields import (
+from rote.wire.teaching.fields import (
     BY_KEY,
     CRC,
     DOCUMENTS,

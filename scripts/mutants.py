@@ -65,7 +65,11 @@ _TEACH = (
 _A1 = ("tests/robot/test_robot_a1.py", "tests/robot/test_robot_a1_send.py")
 
 TESTS: dict[str, tuple[str, ...]] = {
-    "robot/a1/*.py": (*_A1, "tests/robot/test_robot_bot.py", "tests/robot/test_robot_loop.py"),
+    "robot/quadruped/*.py": (
+        *_A1,
+        "tests/robot/test_robot_bot.py",
+        "tests/robot/test_robot_loop.py",
+    ),
     "robot/streaming.py": (*_STREAM, "tests/robot/test_robot_mapping.py", *_BEHAVIOUR),
     "robot/following.py": ("tests/robot/test_robot_following.py", "tests/test_faults.py"),
     "robot/teaching.py": (*_TEACH, *_BEHAVIOUR),
@@ -108,19 +112,26 @@ TESTS: dict[str, tuple[str, ...]] = {
     "session/a1.py": ("tests/session/test_session_a1.py",),
     "session/arm_stream.py": ("tests/session/test_session_arm_stream.py",),
     "session/stage_*.py": _STAGE,
-    "web/roles.py": ("tests/web/test_web_roles.py",),
-    "web/stops.py": ("tests/web/test_web_stop.py", "tests/web/test_web_limits.py"),
-    "web/hub.py": (*_WEB, "tests/web/test_web_hub.py"),
-    "web/activity.py": (*_WEB, "tests/web/test_web_library.py", "tests/web/test_web_edits.py"),
-    "web/security.py": ("tests/web/test_web_security.py", "tests/web/test_web_roles.py"),
-    "web/clients.py": ("tests/web/test_web_clients.py", "tests/web/test_web_hub.py"),
-    "web/connection_keeper.py": ("tests/web/test_web_connection_keeper.py", *_WEB),
+    "web/access/roles.py": ("tests/web/test_web_roles.py",),
+    "web/services/stops.py": ("tests/web/test_web_stop.py", "tests/web/test_web_limits.py"),
+    "web/services/hub.py": (*_WEB, "tests/web/test_web_hub.py"),
+    "web/services/activity.py": (
+        *_WEB,
+        "tests/web/test_web_library.py",
+        "tests/web/test_web_edits.py",
+    ),
+    "web/access/security.py": ("tests/web/test_web_security.py", "tests/web/test_web_roles.py"),
+    "web/access/clients.py": ("tests/web/test_web_clients.py", "tests/web/test_web_hub.py"),
+    "web/services/connection_keeper.py": ("tests/web/test_web_connection_keeper.py", *_WEB),
     "stage/agent.py": _STAGE,
     "stage/conductor.py": _STAGE,
     "stage/stage.py": _STAGE,
-    "motion/check.py": ("tests/motion/test_motion_check.py",),
-    "motion/limits.py": ("tests/motion/test_motion_limits.py", "tests/motion/test_motion_check.py"),
-    "motion/contact.py": ("tests/motion/test_motion_contact.py",),
+    "motion/check/rules.py": ("tests/motion/test_motion_check.py",),
+    "motion/check/limits.py": (
+        "tests/motion/test_motion_limits.py",
+        "tests/motion/test_motion_check.py",
+    ),
+    "motion/body/contact.py": ("tests/motion/test_motion_contact.py",),
     "bridge/tickets.py": ("tests/bridge/test_bridge_tickets.py",),
 }
 """Modules under `src/rote` whose points are sampled, and the tests that should notice."""

@@ -28,7 +28,7 @@ def types() -> str:
 
 
 def _description() -> dict[str, Any]:
-    from rote.web.app import described  # noqa: PLC0415 - only this script needs the server
+    from rote.web.server.app import described  # noqa: PLC0415 - only this script needs the server
 
     return described()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from blocking_robots import formatted
 
-from rote.motion.edits import EDITS, SEVERAL, Edit, Parameter, ParameterKind
+from rote.motion.edit.table import EDITS, SEVERAL, Edit, Parameter, ParameterKind
 
 PATH = Path(__file__).parents[1] / "src" / "rote" / "motion" / "track_edits.py"
 TYPES = {
@@ -18,13 +18,13 @@ TYPES = {
 }
 HEAD = '''"""The edits of the table as methods of a track: `track.trim(auto=True).smooth()`.
 
-Made by `python scripts/track_edits.py` from `rote.motion.edits`; do not edit it.
+Made by `python scripts/track_edits.py` from `rote.motion.edit.table`; do not edit it.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from rote.motion.edits import EDITS
+from rote.motion.edit.table import EDITS
 
 if TYPE_CHECKING:
     from rote.motion.track import Track

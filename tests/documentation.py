@@ -63,7 +63,7 @@ _NOTE = re.compile(r"<!-- ([a-z ]+): (.*) -->")
 _ELSEWHERE = re.compile(r"^stage |(udp|webrtc|dds|a1)://|A1Simulator|rote\.sync|^discover")
 _PRELOADED = (
     "rote.cli", "rote.transport.webrtc.stack", "rote.sim.quadruped.simulator", "rote.sim.dds",
-    "rote.sim.server", "rote.sim.webrtc", "rote.web.serve", "rote.robot.g1",
+    "rote.sim.server", "rote.sim.webrtc", "rote.web.server.serve", "rote.robot.g1",
     "rote.robot.quadruped.robot", "documentation",
 )  # fmt: skip
 _BEGUN = "(a program has begun)"

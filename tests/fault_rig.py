@@ -37,8 +37,8 @@ from rote.transport.impair import Disturber, Impairment
 from rote.transport.link import Link, Receiver
 from rote.transport.memory import MemoryPort
 from rote.transport.udp.client import TeachingClient
-from rote.wire import rpc
-from rote.wire.teaching import MessageType
+from rote.wire.services import rpc
+from rote.wire.teaching.codec import MessageType
 
 _SLICE_S = 0.01
 """The robot's time passes in steps of this length while its client stalls."""

@@ -29,7 +29,7 @@ from rote.transport.link import Carrier, Link, Receiver
 from rote.transport.services_client import ServicesClient
 from rote.transport.udp.client import TeachingClient
 from rote.transport.webrtc.connection import ChannelWay
-from rote.wire.channel import SIMULATED
+from rote.wire.webrtc.channel import SIMULATED
 
 FRAMES = ("memory", "udp")
 """Teaching frames, in memory and over sockets."""

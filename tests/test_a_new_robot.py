@@ -22,15 +22,16 @@ from rote.connection import connect
 from rote.errors import OtherBuildError, UnsafeMotionError
 from rote.model import registry
 from rote.model.family import Family
-from rote.motion import edit, files
-from rote.motion.check import check
+from rote.motion import files
+from rote.motion.check.rules import check
 from rote.motion.compare import compare
-from rote.motion.figure import draw_frames
+from rote.motion.draw.figure import draw_frames
+from rote.motion.draw.plot import plot_track
+from rote.motion.edit import operations as edit
+from rote.motion.edit.mirror import mirror
+from rote.motion.edit.retime import retime
 from rote.motion.files.library import Library
 from rote.motion.formats import FORMATS
-from rote.motion.mirror import mirror
-from rote.motion.plot import plot_track
-from rote.motion.retime import retime
 from rote.motion.track import Track
 from third_party import installed, package
 from web.pendant import one_browser

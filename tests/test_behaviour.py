@@ -24,7 +24,7 @@ from rote.findings import Severity
 from rote.messages import Code, Interpolation, Phase, RobotState
 from rote.model.g1 import G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS, Mode
 from rote.motion.compare import deviation
-from rote.motion.edit import trim
+from rote.motion.edit.operations import trim
 from rote.motion.record import Recorder
 from rote.motion.track import Track
 from rote.robot.api_values import PlayReport

@@ -21,7 +21,7 @@ import release_check
 import rote
 from rote.__main__ import main
 from rote.platform.distribution import NAME, namesake
-from rote.web.app import how_to_get_the_page
+from rote.web.server.app import how_to_get_the_page
 
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

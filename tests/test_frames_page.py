@@ -9,8 +9,8 @@ import pytest
 
 from rote.cli import main
 from rote.model.g1 import Mode
-from rote.wire import teaching
-from rote.wire.teaching_fields import LAYOUTS, FrameDirection
+from rote.wire.teaching import codec as teaching
+from rote.wire.teaching.fields import LAYOUTS, FrameDirection
 
 TEXT = page.PAGE.read_text(encoding="utf-8")
 EXAMPLES = page.EXAMPLE.findall(TEXT)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from documentation import ROOT, Block, Reader
-from rote.wire.teaching_fields import DOCUMENTS
+from rote.wire.teaching.fields import DOCUMENTS
 
 PAGE = ROOT / "docs" / "from-the-documents.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -25,9 +25,9 @@ from rote.session.events import Event, Requested
 from rote.session.pose_stream import Told
 from rote.session.replay_cache import REMEMBERED
 from rote.session.teaching import MAX_PENDING, Role, TeachingSession, TeachingSessionState
-from rote.wire import teaching as wire
-from rote.wire import teaching_state
-from rote.wire.teaching import CommandId, Frame, MessageType
+from rote.wire.teaching import codec as wire
+from rote.wire.teaching import state as teaching_state
+from rote.wire.teaching.codec import CommandId, Frame, MessageType
 
 SAMPLE = 10_000
 CAMPAIGN = 1_000_000

@@ -61,8 +61,8 @@ FILES_MAY = {
     "motion/files": DISK,
     "motion/files/exchange": DISK,
     "motion/formats.py": {"pathlib"},
-    "motion/plot.py": {"pathlib"},
-    "motion/figure.py": {"pathlib"},
+    "motion/draw/plot.py": {"pathlib"},
+    "motion/draw/figure.py": {"pathlib"},
 }
 
 # A carrier or heavy library has one home.
@@ -77,15 +77,15 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "zenoh": "transport/zenoh/bus.py",
     "ifaddr": ("transport/discovery.py", "platform/check.py"),
     "lz4": ("motion/files/mcap_records.py", "capture/read/compressed.py"),
-    "matplotlib": "motion/plot.py",
+    "matplotlib": "motion/draw/plot.py",
     "mcap": "motion/files/mcap_records.py",
-    "mujoco": "motion/contact.py",
+    "mujoco": "motion/body/contact.py",
     "pandas": "motion/track.py",
-    "PIL": "motion/figure.py",
+    "PIL": "motion/draw/figure.py",
     "pyarrow": "motion/files/lerobot.py",
     "zstandard": ("motion/files/mcap_records.py", "capture/read/compressed.py"),
     "cryptography": (
-        "wire/signalling.py",
+        "wire/webrtc/signalling.py",
         "capture/decode/decrypt.py",
         "transport/certificates.py",
     ),

@@ -7,7 +7,7 @@ from pathlib import Path
 import mutants
 import pytest
 
-MODULE = "src/rote/web/roles.py"
+MODULE = "src/rote/web/access/roles.py"
 TEST = "tests/web/test_web_roles.py"
 SOURCE = """
 def may(level: int) -> bool:
@@ -25,7 +25,7 @@ def project(tmp_path: Path) -> Path:
         MODULE: SOURCE,
         "src/rote/__init__.py": "",
         "src/rote/web/__init__.py": "",
-        TEST: "from rote.web.roles import may\n\ndef test_it() -> None:\n    assert may(2)\n",
+        TEST: "from rote.web.access.roles import may\n\n\ndef test_it():\n    assert may(2)\n",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")

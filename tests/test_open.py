@@ -18,7 +18,7 @@ from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
 from rote.transport.udp.client import TeachingClient
-from rote.wire import teaching as frames
+from rote.wire.teaching import codec as frames
 from virtual import run
 
 URL = "sim://g1?store=:memory:"

@@ -9,9 +9,9 @@ from rote import messages as m
 from rote.errors import BadRequestError, StoreError, UnsafeMotionError
 from rote.messages import Keyframe
 from rote.model.g1 import G1_JOINTS, G1_MODES, Mode
+from rote.motion.check.limits import check_joint_speeds, check_positions
+from rote.motion.draw.plot import plot_pair
 from rote.motion.files.csv_file import load_csv, save_csv
-from rote.motion.limits import check_joint_speeds, check_positions
-from rote.motion.plot import plot_pair
 from rote.motion.track import Track
 from rote.sim.fsm import ArmActivity, Machine
 from rote.sim.store import Store

@@ -15,7 +15,7 @@ from rote.messages import Phase
 from rote.model.g1 import G1_REST_RAD, Mode
 from rote.motion.track import Array
 from rote.robot.g1 import G1
-from rote.wire.rpc import ArmApi
+from rote.wire.services.rpc import ArmApi
 
 Story = Callable[[Rig, G1], Awaitable[None]]
 

@@ -21,7 +21,7 @@ from rote.compat.teaching_controller import G1TeachingController
 from rote.errors import BadRequestError, RefusedError, UnsupportedError
 from rote.messages import Code
 from rote.wire import PacketBuilder
-from rote.wire.teaching import encode_reply
+from rote.wire.teaching.codec import encode_reply
 
 
 class Sim:

@@ -20,8 +20,9 @@ from rote.errors import RoteError
 from rote.transport.link import Carrier
 from rote.transport.webrtc.http import HttpRequest, HttpResponse, Server
 from rote.transport.webrtc.stack import RobotEnd
-from rote.wire import channel, rpc, sdp
-from rote.wire import signalling as wire
+from rote.wire.services import rpc
+from rote.wire.webrtc import channel, sdp
+from rote.wire.webrtc import signalling as wire
 
 KEY = "00112233445566778899aabbccddeeff"
 ROBOT_KEY = wire.RobotKey.generate()

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rote.messages import Code, Interpolation, Keyframe, Phase, RobotState
     from rote.model.g1 import Mode
     from rote.model.registry import joint_names
-    from rote.motion.check import check
+    from rote.motion.check.rules import check
     from rote.motion.files import load, save
     from rote.motion.files.library import Library, library
     from rote.motion.track import Track
@@ -79,7 +79,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "rote.messages": ("Code", "Interpolation", "Keyframe", "Phase", "RobotState"),
     "rote.model.g1": ("Mode",),
     "rote.model.registry": ("joint_names",),
-    "rote.motion.check": ("check",),
+    "rote.motion.check.rules": ("check",),
     "rote.motion.files": ("load", "save"),
     "rote.motion.files.library": ("Library", "library"),
     "rote.motion.track": ("Track",),

@@ -13,7 +13,7 @@ from rote.errors import RoteError
 from rote.findings import Finding
 from rote.messages import Interpolation, Keyframe, RobotState, Sound
 from rote.model.family import Build, Family
-from rote.motion.keyframes import Compressed
+from rote.motion.keyframes.search import Compressed
 from rote.motion.record import Sample
 from rote.motion.track import Track
 from rote.robot.api_values import (

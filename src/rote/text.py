@@ -89,13 +89,13 @@ IN_PYTHON: Mapping[Act, str] = {
     Act.PLAY_IMPORTED: "imported=True, speed=0.5",
     Act.NAME_BUILD: "?build=NAME in the URL",
     Act.FROM_DEGREES: "load(path, degrees=True)",
-    Act.TO_BUILD: "rote.motion.edit.to_build",
-    Act.TRIM: "rote.motion.edit.trim",
-    Act.SPEED: "rote.motion.edit.speed",
-    Act.RETIME: "rote.motion.retime.retime",
-    Act.CHECK: "rote.motion.check.check",
-    Act.SHOW: "rote.motion.figure",
-    Act.PLOT: "rote.motion.plot",
+    Act.TO_BUILD: "rote.motion.edit.operations.to_build",
+    Act.TRIM: "rote.motion.edit.operations.trim",
+    Act.SPEED: "rote.motion.edit.operations.speed",
+    Act.RETIME: "rote.motion.edit.retime.retime",
+    Act.CHECK: "rote.motion.check.rules",
+    Act.SHOW: "rote.motion.draw.figure",
+    Act.PLOT: "rote.motion.draw.plot",
 }
 """How to do it with the Python API."""
 

@@ -26,11 +26,11 @@ from rote.motion.track import Track
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.web.app import create_app
-from rote.web.hub import Start
-from rote.web.roles import PendantRole
-from rote.web.security import Gate
-from rote.web.serve import link, serving
+from rote.web.access.roles import PendantRole
+from rote.web.access.security import Gate
+from rote.web.server.app import create_app
+from rote.web.server.serve import link, serving
+from rote.web.services.hub import Start
 from virtual import run
 from web.pendant import Browser, Pendant
 

@@ -28,11 +28,11 @@ from rote.errors import LinkError
 from rote.findings import Finding, FindingKind, Severity
 from rote.messages import RobotState
 from rote.motion.files.library import Library
-from rote.web.drawing import MODELS, model_of
-from rote.web.hub import Start
-from rote.web.roles import PendantRole
-from rote.web.security import Gate
-from rote.web.serve import serving as serving_pendant
+from rote.web.access.roles import PendantRole
+from rote.web.access.security import Gate
+from rote.web.server.serve import serving as serving_pendant
+from rote.web.services.hub import Start
+from rote.web.work.drawing import MODELS, model_of
 
 ROOT = Path(__file__).parents[2]
 PEER = ROOT / ".peers" / "foxglove"

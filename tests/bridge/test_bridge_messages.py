@@ -17,7 +17,7 @@ from rote.errors import DecodeError
 from rote.model.family import wearing
 from rote.model.g1 import G1_29
 from rote.model.registry import families, family_of
-from rote.motion.kinematics import kinematics_of
+from rote.motion.body.kinematics import kinematics_of
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)
 T: Any = STORE.types

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from ipaddress import ip_address
 from pathlib import Path
 
-from rote.wire import stun
+from rote.wire.packets import stun
 
 START_NS = 1_769_441_304_700_721_000
 PHONE, ROBOT = ("10.215.173.1", 55371), ("192.168.137.164", 49504)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rote.capture.decode.applog import MAX_LINE, AppLog, messages, read, stamp_ns
 from rote.capture.synthetic import script as story
-from rote.wire import channel
+from rote.wire.webrtc import channel
 
 START = 1_769_635_650
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from rote.capture.decode import association
 from rote.capture.decode.association import Association, Delivered
-from rote.wire import sctp
-from rote.wire.sctp import Data, Init, Packet
+from rote.wire.packets import sctp
+from rote.wire.packets.sctp import Data, Init, Packet
 
 MESSAGES = st.lists(
     st.tuples(st.integers(0, 2), st.binary(min_size=1, max_size=40)), min_size=1, max_size=20

@@ -28,13 +28,15 @@ from rote.capture.synthetic import build as make
 from rote.capture.synthetic import ethernet
 from rote.capture.synthetic import script as story
 from rote.connection import connect
-from rote.wire import channel, dtls, faults, rpc, sctp
-from rote.wire.dtls_handshake import (
+from rote.wire.packets import dtls, sctp
+from rote.wire.packets.dtls_handshake import (
     ClientHello,
     ExtensionType,
     ServerHello,
     encode_handshake,
 )
+from rote.wire.services import faults, rpc
+from rote.wire.webrtc import channel
 
 CHACHA = "ECDHE-ECDSA-CHACHA20-POLY1305"
 MADE = make.webrtc(story.webrtc())

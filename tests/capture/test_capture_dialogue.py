@@ -3,9 +3,10 @@
 import pytest
 
 from rote.capture.decode.dialogue import Dialogue, from_robot
-from rote.wire import channel, rpc
-from rote.wire.faults import Change, Fault, Faults
-from rote.wire.rpc import ArmState, Call, RpcResponse
+from rote.wire.services import rpc
+from rote.wire.services.faults import Change, Fault, Faults
+from rote.wire.services.rpc import ArmState, Call, RpcResponse
+from rote.wire.webrtc import channel
 
 SECOND = 10**9
 

@@ -12,9 +12,11 @@ from rote.capture.report import dissector
 from rote.capture.synthetic import build as make
 from rote.capture.synthetic import ethernet
 from rote.capture.synthetic import script as story
-from rote.wire import rpc, teaching, teaching_state
 from rote.wire.a1 import codec as a1
 from rote.wire.a1 import values as a1_values
+from rote.wire.services import rpc
+from rote.wire.teaching import codec as teaching
+from rote.wire.teaching import state as teaching_state
 
 pytestmark = needs("tshark")
 ENDS = (("10.0.0.1", 1000), ("10.0.0.2", 2000))

@@ -23,9 +23,9 @@ from rote.capture.scrub.dns import encoded
 from rote.capture.scrub.pseudonyms import Pseudonyms
 from rote.capture.scrub.scrub import Scrubbed, scrub
 from rote.capture.synthetic.ethernet import checksum, udp_frame
-from rote.wire import stun
 from rote.wire.a1 import codec as a1
 from rote.wire.a1 import values as a1_values
+from rote.wire.packets import stun
 
 KEY = b"a key for tests"
 MAC, ROUTER_MAC, PRINTER_MAC = (

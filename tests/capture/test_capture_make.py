@@ -11,8 +11,9 @@ from rote.capture.synthetic import build as make
 from rote.capture.synthetic import ethernet
 from rote.capture.synthetic import script as story
 from rote.errors import BadRequestError
-from rote.wire import dtls, stun, teaching
 from rote.wire.a1 import codec as a1
+from rote.wire.packets import dtls, stun
+from rote.wire.teaching import codec as teaching
 
 CHECKED = (
     "-o",

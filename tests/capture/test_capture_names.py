@@ -33,7 +33,7 @@ from rote.wire import discovery
 from rote.wire.a1 import codec as a1
 from rote.wire.a1 import formats as a1_frames
 from rote.wire.a1 import values as a1_values
-from rote.wire.teaching import Frame, MessageType, decode, encode
+from rote.wire.teaching.codec import Frame, MessageType, decode, encode
 
 RNG = random.Random(3)
 

@@ -15,8 +15,9 @@ from rote.capture.report.report import report
 from rote.capture.synthetic import build
 from rote.capture.synthetic.ethernet import write
 from rote.capture.synthetic.script import ScriptLine
-from rote.wire import channel, rpc
-from rote.wire.rpc import ArmState, Call, RpcResponse
+from rote.wire.services import rpc
+from rote.wire.services.rpc import ArmState, Call, RpcResponse
+from rote.wire.webrtc import channel
 
 BACKGROUND = "rt/lf/lowstate"
 

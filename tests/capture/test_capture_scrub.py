@@ -25,8 +25,9 @@ from rote.capture.synthetic import build as make
 from rote.capture.synthetic import script as story
 from rote.capture.synthetic.ethernet import block, checksum, pseudo_header, udp_frame, write
 from rote.errors import BadRequestError, DecodeError, RoteError
-from rote.wire import stun, teaching
 from rote.wire.discovery import Query, Reply, encode_query, encode_reply
+from rote.wire.packets import stun
+from rote.wire.teaching import codec as teaching
 
 KEY = b"a key for tests"
 PHONE, ROBOT = ("192.168.86.23", 40_000), ("192.168.86.2", 10_134)

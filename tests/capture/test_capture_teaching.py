@@ -13,7 +13,7 @@ from rote.capture.report.report import report
 from rote.capture.synthetic import build, ethernet
 from rote.capture.synthetic import script as story
 from rote.cli import main
-from rote.wire import teaching
+from rote.wire.teaching import codec as teaching
 
 CLIENT, ROBOT = ("192.168.12.20", 50_000), ("192.168.12.1", 49_504)
 START_NS = 1_769_635_650 * 10**9

@@ -12,8 +12,8 @@ from rote.cli.capture_dissector import dissector
 from rote.cli.capture_make import make
 from rote.cli.capture_scrub import scrub
 from rote.errors import BadRequestError
-from rote.wire import channel
-from rote.wire import faults as wire_faults
+from rote.wire.services import faults as wire_faults
+from rote.wire.webrtc import channel
 
 
 def run(*words: object) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from rote import messages as m
 from rote.cli import main
-from rote.wire import teaching
-from rote.wire.teaching_fields import LAYOUTS, FrameDirection
+from rote.wire.teaching import codec as teaching
+from rote.wire.teaching.fields import LAYOUTS, FrameDirection
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

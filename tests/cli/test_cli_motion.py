@@ -17,14 +17,14 @@ from rote.errors import UnsafeMotionError, WarnedMotionError
 from rote.findings import Finding, FindingKind, Severity
 from rote.model.a1 import A1, A1_STAND_RAD
 from rote.model.g1 import G1_29
-from rote.motion.check_report import CheckReport
+from rote.motion.check.report import CheckReport
 from rote.motion.files import load, save
 from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.motion.track_build import build_of
 from rote.sim.presets import performed
-from rote.web.agents import read_motion
-from rote.web.take_work import playable
+from rote.web.services.agents import read_motion
+from rote.web.work.takes import playable
 
 
 def ask(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:

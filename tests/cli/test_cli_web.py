@@ -155,7 +155,7 @@ def test_what_cannot_be_served_is_refused_in_words(
 def test_without_its_packages_it_names_the_extra(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "rote.web.hub", None)
+    monkeypatch.setitem(sys.modules, "rote.web.services.hub", None)
     assert main(["web"]) == 1
     assert "rote-robot[web]" in capsys.readouterr().err
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from rote.model.g1 import G1_29
+from rote.motion.body.root_path import RootPath
 from rote.motion.files.exchange.bodies import bodies, speeds, turning
 from rote.motion.files.exchange.contents import breadth_first
-from rote.motion.root_path import RootPath
 from rote.motion.track import Track
 
 

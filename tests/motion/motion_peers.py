@@ -1,4 +1,4 @@
-"""What others do to thin a motion, and motions to do it to: the measure of `rote.motion.keyframes`.
+"""Peers that thin a motion, and motions to thin: the measure of `rote.motion.keyframes.search`.
 
 Each peer spends a budget over all joints and returns the chosen sample indices, one list per joint.
 """

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
-from rote.motion.align import align, warping_path
 from rote.motion.compare import compare
+from rote.motion.edit.align import align, warping_path
 from rote.motion.interpolate import sample
 from rote.motion.track import Array, Track
 

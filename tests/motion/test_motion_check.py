@@ -17,7 +17,11 @@ from rote.findings import Finding, FindingKind, Severity
 from rote.model.a1 import A1, A1_STAND_RAD
 from rote.model.family import Joint
 from rote.model.g1 import FOOT_CORNERS_M, G1, G1_23, G1_29, G1_ARMS, G1_JOINTS, TAUGHT_JOINTS
-from rote.motion.check import (
+from rote.motion.body.balance import leaning
+from rote.motion.body.contact import ContactModel
+from rote.motion.body.kinematics import kinematics_of
+from rote.motion.check.report import CheckReport
+from rote.motion.check.rules import (
     BALANCE_M,
     CLEARANCE_M,
     HANDS_MEET_M,
@@ -28,11 +32,7 @@ from rote.motion.check import (
     check_joints,
     feet_margin_m,
 )
-from rote.motion.check_report import CheckReport
-from rote.motion.contact import ContactModel
-from rote.motion.edit import to_build
-from rote.motion.kinematics import kinematics_of
-from rote.motion.leaning import leaning
+from rote.motion.edit.operations import to_build
 from rote.motion.track import Array, Track
 from rote.robot.quadruped.motion import check_track
 from rote.robot.quadruped.safety import Safety

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError
-from rote.motion.align import align
 from rote.motion.compare import average, best_of, compare, deviation
-from rote.motion.edit import jerk_rms
+from rote.motion.edit.align import align
+from rote.motion.edit.operations import jerk_rms
 from rote.motion.track import Array, Mark, Track
 
 NAMES = ("left_elbow_joint", "right_elbow_joint", "waist_yaw_joint")

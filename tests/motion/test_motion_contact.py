@@ -9,8 +9,8 @@ import pytest
 from g1_29 import REST_RAD
 from rote.errors import MissingExtraError
 from rote.model.g1 import G1, G1_29, G1_JOINTS, G1_SHAPES
-from rote.motion.contact import Contact, ContactModel, body_xml, contacts, neighbours
-from rote.motion.kinematics import kinematics_of
+from rote.motion.body.contact import Contact, ContactModel, body_xml, contacts, neighbours
+from rote.motion.body.kinematics import kinematics_of
 from rote.motion.track import Array, Track
 from rote.sim.hands import SCRIPTS, ScriptedHand
 

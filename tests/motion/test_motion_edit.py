@@ -11,7 +11,7 @@ from rote.errors import BadRequestError
 from rote.model.a1 import A1, A1_STAND_RAD
 from rote.model.family import Build
 from rote.model.g1 import G1_23, G1_27, G1_29, G1_REST_RAD
-from rote.motion import edit
+from rote.motion.edit import operations as edit
 from rote.motion.track import Array, Mark, Track
 
 NAMES = ("left_elbow_joint", "right_elbow_joint", "waist_yaw_joint")

@@ -13,11 +13,12 @@ from typer.testing import CliRunner
 
 from rote.cli import motion as motion_commands
 from rote.errors import BadRequestError
-from rote.motion import edits, files
-from rote.motion.edits import EDITS, SEVERAL, Edit, Parameter, ParameterKind, Range
+from rote.motion import files
+from rote.motion.edit import table as edits
+from rote.motion.edit.table import EDITS, SEVERAL, Edit, Parameter, ParameterKind, Range
 from rote.motion.track import Track
-from rote.web import schemas
-from rote.web.edit_service import table
+from rote.web.schemas import robot as schemas
+from rote.web.services.edits import table
 
 DOCS = Path(__file__).parents[2] / "docs" / "motion.md"
 NAMES = ("left_elbow_joint", "right_elbow_joint")

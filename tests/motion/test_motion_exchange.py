@@ -21,12 +21,12 @@ from motion.exchange_files import (
 )
 from rote.errors import BadRequestError, DecodeError
 from rote.model.g1 import G1, G1_23, G1_29
+from rote.motion.body.preview_body import compiled
 from rote.motion.files import load, save
 from rote.motion.files.exchange import EXCHANGE, export_motion, import_motion, recognised
 from rote.motion.files.exchange.bodies import bodies, speeds, turning
 from rote.motion.files.exchange.contents import breadth_first
 from rote.motion.files.exchange.plain_pickle import read_plain
-from rote.motion.preview_body import compiled
 from rote.motion.track import Track
 
 FPS = 30.0

@@ -12,10 +12,10 @@ import pytest
 from rote.errors import BadRequestError, MissingExtraError
 from rote.model.a1 import A1, A1_STAND_RAD
 from rote.model.g1 import G1, G1_29, G1_FIGURE, G1_REST_RAD
-from rote.motion import figure
-from rote.motion.figure import LEFT, RIGHT, draw_frames, draw_gif, drawn_frames
-from rote.motion.figure_body import body_of, sticks
-from rote.motion.kinematics import kinematics_of
+from rote.motion.body.kinematics import kinematics_of
+from rote.motion.draw import figure
+from rote.motion.draw.figure import LEFT, RIGHT, draw_frames, draw_gif, drawn_frames
+from rote.motion.draw.figure_body import body_of, sticks
 from rote.motion.track import Array, Track
 
 pytest.importorskip("matplotlib")

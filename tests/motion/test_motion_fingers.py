@@ -12,14 +12,15 @@ from rote.messages import Interpolation
 from rote.model.dex3 import DEX3, DEX3_LEFT, DEX3_RIGHT
 from rote.model.family import wearing
 from rote.model.g1 import G1_29
-from rote.motion import edit, files
-from rote.motion.check import check
+from rote.motion import files
+from rote.motion.body.preview import preview
+from rote.motion.check.rules import check
 from rote.motion.compare import deviation
-from rote.motion.keyframes import compress_to_budget
-from rote.motion.mirror import mirror
-from rote.motion.plot import plot_track
-from rote.motion.preview import preview
-from rote.motion.retime import retime
+from rote.motion.draw.plot import plot_track
+from rote.motion.edit import operations as edit
+from rote.motion.edit.mirror import mirror
+from rote.motion.edit.retime import retime
+from rote.motion.keyframes.search import compress_to_budget
 from rote.motion.track import Track
 from rote.motion.track_build import build_of
 

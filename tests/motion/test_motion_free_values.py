@@ -11,9 +11,9 @@ import pytest
 
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
-from rote.motion.free_values import VALUES, FreeJoint, Knot
 from rote.motion.interpolate import sample_keyframes
-from rote.motion.keyframes import Compressed, compress_to_bound, compress_to_budget, played
+from rote.motion.keyframes.free_values import VALUES, FreeJoint, Knot
+from rote.motion.keyframes.search import Compressed, compress_to_bound, compress_to_budget, played
 from rote.motion.track import Array, Track
 
 NAMES = ("left_elbow_joint", "right_elbow_joint", "waist_yaw_joint")

@@ -11,10 +11,15 @@ from motion.motion_peers import wave
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
 from rote.model.g1 import G1, G1_29, G1_REST_RAD, TAUGHT_JOINTS
-from rote.motion.hand_error import hand_error, levers_m
+from rote.motion.body.kinematics import kinematics_of
 from rote.motion.interpolate import sample_keyframes
-from rote.motion.keyframes import MIN_HAND_MM, Compressed, compress_to_bound, compress_to_budget
-from rote.motion.kinematics import kinematics_of
+from rote.motion.keyframes.hand_error import hand_error, levers_m
+from rote.motion.keyframes.search import (
+    MIN_HAND_MM,
+    Compressed,
+    compress_to_bound,
+    compress_to_budget,
+)
 from rote.motion.track import Array, Track
 
 TAUGHT = tuple(G1_29.names[index] for index in TAUGHT_JOINTS)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from rote.errors import BadRequestError
 from rote.model.registry import build_named
-from rote.motion.edits import EDITS
-from rote.motion.keyframe_edit import keyframe
-from rote.motion.keyframe_proposal import BOUND_RAD, propose
+from rote.motion.edit.table import EDITS
+from rote.motion.keyframes.edit import keyframe
+from rote.motion.keyframes.proposal import BOUND_RAD, propose
 from rote.motion.track import Track
 
 PAGE = [0.702639, 0.679924, 0.945216, 1.14074, 1.1, 0.913395, 0.403407, 0.416175]

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from motion.motion_peers import errors, greedy, uniform, visvalingam, wave
 from rote.errors import BadRequestError, UnsafeMotionError
 from rote.messages import Interpolation
-from rote.motion import keyframe_graph
-from rote.motion import keyframes as module
 from rote.motion.interpolate import sample_keyframes
-from rote.motion.keyframes import (
+from rote.motion.keyframes import graph as keyframe_graph
+from rote.motion.keyframes import search as module
+from rote.motion.keyframes.search import (
     ABSURD_RAD,
     Compressed,
     Measure,

@@ -22,9 +22,9 @@ from rote.model.g1 import (
     PELVIS_MASS_KG,
     RIGHT_ARM,
 )
-from rote.motion import kinematics
-from rote.motion.kinematics import Kinematics, kinematics_of
-from rote.motion.mirror import mirror
+from rote.motion.body import kinematics
+from rote.motion.body.kinematics import Kinematics, kinematics_of
+from rote.motion.edit.mirror import mirror
 from rote.motion.track import Array, Track
 
 BODY = kinematics_of(G1)

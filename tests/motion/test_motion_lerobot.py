@@ -18,7 +18,7 @@ import pytest
 from motion.motion_tracks import full_disk, waving
 from rote.errors import BadRequestError, MissingExtraError
 from rote.model.g1 import G1_23
-from rote.motion.edit import resample
+from rote.motion.edit.operations import resample
 from rote.motion.files.exchange.lerobot_names import joint_named
 from rote.motion.files.exchange.lerobot_read import import_lerobot
 from rote.motion.files.lerobot import export_lerobot

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rote.errors import UnsafeMotionError
 from rote.model.g1 import G1_JOINTS
-from rote.motion.limits import (
+from rote.motion.check.limits import (
     MAX_PLAYED_RAD_S,
     TOLERANCE_RAD,
     check_joint_speeds,

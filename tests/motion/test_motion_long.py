@@ -12,14 +12,15 @@ import pytest
 from motion.motion_tracks import assert_same
 from rote.errors import BadRequestError
 from rote.model.g1 import G1_29, G1_REST_RAD
-from rote.motion import align, files
-from rote.motion import retime as retime_module
+from rote.motion import files
 from rote.motion.compare import average, compare
+from rote.motion.edit import align
+from rote.motion.edit import retime as retime_module
+from rote.motion.edit.retime import retime
+from rote.motion.edit.spline import peaks
 from rote.motion.files import disk, metadata
 from rote.motion.files.mcap_file import load_mcap, recover, summary
 from rote.motion.files.take_writer import TakeWriter
-from rote.motion.retime import retime
-from rote.motion.spline import peaks
 from rote.motion.track import Mark, Track
 
 RATE_HZ = 500.0

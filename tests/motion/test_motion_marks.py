@@ -7,7 +7,7 @@ import pytest
 
 from rote.errors import BadRequestError
 from rote.motion import files
-from rote.motion.edits import EDITS
+from rote.motion.edit.table import EDITS
 from rote.motion.track import Mark, Track
 
 

@@ -11,7 +11,7 @@ from rote.errors import BadRequestError, UnsafeMotionError
 from rote.model.a1 import A1
 from rote.model.family import Build, Joint
 from rote.model.g1 import G1_23, G1_27, G1_29
-from rote.motion.mirror import mirror
+from rote.motion.edit.mirror import mirror
 from rote.motion.track import Array, Mark, Track
 
 VARIANTS = [G1_29, G1_27, G1_23, A1]

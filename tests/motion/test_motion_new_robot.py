@@ -15,23 +15,24 @@ from rote.errors import BadRequestError, UnsafeMotionError
 from rote.findings import FindingKind, Severity
 from rote.messages import MAX_DURATION_MS, Interpolation
 from rote.model.family import MAX_MOTION_S, Family, numbered
-from rote.motion import edit, files
-from rote.motion.check import check, check_contact, check_joints
+from rote.motion import files
+from rote.motion.body.contact import ContactModel, contacts
+from rote.motion.body.kinematics import kinematics_of
+from rote.motion.body.preview import preview
+from rote.motion.check.rules import check, check_contact, check_joints
 from rote.motion.compare import compare
-from rote.motion.contact import ContactModel, contacts
-from rote.motion.figure import drawn_frames
-from rote.motion.figure_body import body_of, figure_of, sticks
+from rote.motion.draw.figure import drawn_frames
+from rote.motion.draw.figure_body import body_of, figure_of, sticks
+from rote.motion.draw.plot import drawn_track
+from rote.motion.edit import operations as edit
+from rote.motion.edit.mirror import mirror
+from rote.motion.edit.retime import retime
 from rote.motion.files.lerobot import export_lerobot
 from rote.motion.files.library import Library
 from rote.motion.files.metadata import variant_with
 from rote.motion.files.thumbnail import sketch, thumbnail
 from rote.motion.formats import FORMATS
-from rote.motion.keyframes import compress_to_bound
-from rote.motion.kinematics import kinematics_of
-from rote.motion.mirror import mirror
-from rote.motion.plot import drawn_track
-from rote.motion.preview import preview
-from rote.motion.retime import retime
+from rote.motion.keyframes.search import compress_to_bound
 from rote.motion.track import Track
 from rote.motion.track_build import build_of, family_of
 from third_party import installed, package

@@ -15,7 +15,7 @@ from rote.errors import BadRequestError, MissingExtraError
 from rote.findings import Finding, FindingKind, Severity
 from rote.model.a1 import A1, A1_STAND_RAD
 from rote.model.g1 import G1_29, G1_JOINTS
-from rote.motion.plot import drawn_track, plain, plot_pair, plot_track
+from rote.motion.draw.plot import drawn_track, plain, plot_pair, plot_track
 from rote.motion.track import Mark, Track
 
 pytest.importorskip("matplotlib")

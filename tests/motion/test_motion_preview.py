@@ -10,9 +10,9 @@ import pytest
 from rote.errors import BadRequestError, MissingExtraError
 from rote.findings import FindingKind, Severity
 from rote.model.g1 import G1, G1_23, G1_29, G1_ARMS, G1_JOINTS, G1_REST_RAD
-from rote.motion.kinematics import kinematics_of
-from rote.motion.preview import Base, JointPreview, Preview, preview
-from rote.motion.preview_body import FLOOR, compiled, gains, inertia_kg_m2, standing_m
+from rote.motion.body.kinematics import kinematics_of
+from rote.motion.body.preview import Base, JointPreview, Preview, preview
+from rote.motion.body.preview_body import FLOOR, compiled, gains, inertia_kg_m2, standing_m
 from rote.motion.track import Mark, Track
 from rote.sim.hands import SCRIPTS, ScriptedHand
 

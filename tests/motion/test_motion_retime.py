@@ -9,11 +9,11 @@ from rote.errors import BadRequestError
 from rote.findings import FindingKind
 from rote.messages import Interpolation
 from rote.model.g1 import G1_29
-from rote.motion.check import check
+from rote.motion.check.limits import MAX_PLAYED_RAD_S, RETIME_RAD_S2, RETIME_RAD_S3
+from rote.motion.check.rules import check
+from rote.motion.edit.retime import FINER, TOLERANCE_RAD, retime
+from rote.motion.edit.spline import curve, peaks
 from rote.motion.interpolate import minimum_jerk, sample
-from rote.motion.limits import MAX_PLAYED_RAD_S, RETIME_RAD_S2, RETIME_RAD_S3
-from rote.motion.retime import FINER, TOLERANCE_RAD, retime
-from rote.motion.spline import curve, peaks
 from rote.motion.track import Array, Mark, Track
 
 NAMES = ("left_elbow_joint", "right_elbow_joint", "waist_yaw_joint")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from rote.errors import BadRequestError
-from rote.motion.edits import EDITS
+from rote.motion.body.root_path import RootPath
+from rote.motion.edit.table import EDITS
 from rote.motion.files import load, save
-from rote.motion.root_path import RootPath
 from rote.motion.track import ROOT_LOST, Origin, Track
 
 NAMES = ("left_elbow_joint", "right_elbow_joint")

@@ -8,11 +8,11 @@ import pytest
 from motion.exchange_files import whole_body
 from rote.errors import BadRequestError
 from rote.model.g1 import G1_29
-from rote.motion.edit import resample
-from rote.motion.fit import fit
-from rote.motion.plot import plot_spread
-from rote.motion.spread import spread
-from rote.motion.through import least_bend, through
+from rote.motion.draw.plot import plot_spread
+from rote.motion.draw.spread import spread
+from rote.motion.edit.fit import fit
+from rote.motion.edit.operations import resample
+from rote.motion.edit.through import least_bend, through
 from rote.motion.track import Array, Track
 
 ELBOW = "right_elbow_joint"

@@ -11,7 +11,7 @@ import track_edits
 import rote
 from motion.motion_tracks import waving
 from rote.errors import BadRequestError
-from rote.motion.edits import EDITS, SEVERAL, ParameterKind
+from rote.motion.edit.table import EDITS, SEVERAL, ParameterKind
 from rote.motion.track import Track
 
 

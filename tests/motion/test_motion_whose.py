@@ -14,9 +14,10 @@ from rote.findings import FindingKind
 from rote.model.a1 import A1
 from rote.model.family import Build, Family
 from rote.model.g1 import G1, G1_23, G1_27, G1_29, G1_ARMS
-from rote.motion import edit, files
-from rote.motion.check import check
-from rote.motion.mirror import mirror
+from rote.motion import files
+from rote.motion.check.rules import check
+from rote.motion.edit import operations as edit
+from rote.motion.edit.mirror import mirror
 from rote.motion.track import Track
 from rote.motion.track_build import a_robot, build_of, build_with, family_of, joints_of
 from third_party import installed, package

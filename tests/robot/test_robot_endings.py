@@ -37,8 +37,8 @@ from rote.sim.quirks import Quirk, Quirks
 from rote.transport.impair import Impairment
 from rote.transport.link import Link, Receiver
 from rote.transport.udp.client import TeachingClient
-from rote.wire import teaching as frames
-from rote.wire.rpc import ArmApi
+from rote.wire.services.rpc import ArmApi
+from rote.wire.teaching import codec as frames
 
 Story = Callable[[Rig, G1], Awaitable[None]]
 

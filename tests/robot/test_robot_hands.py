@@ -36,7 +36,7 @@ from rote.sim.world import World
 from rote.transport.dds import types as dds_types
 from rote.transport.dds.participant import Bus, DdsTarget
 from rote.transport.impair import Impairment
-from rote.wire import dds_hands
+from rote.wire.dds import hands as dds_hands
 
 FINGERS = (*DEX3_LEFT.names, *DEX3_RIGHT.names)
 Story = Callable[[DdsDoor, G1], Awaitable[None]]

@@ -21,7 +21,7 @@ from rote.model.a1 import A1
 from rote.model.dex3 import DEX3
 from rote.model.family import wearing
 from rote.model.g1 import G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
-from rote.motion.check_report import CheckReport
+from rote.motion.check.report import CheckReport
 from rote.motion.track import Array, Track
 from rote.robot.streaming import (
     LOOP_HANGS_S,

@@ -15,7 +15,7 @@ from rote.robot.g1 import G1
 from rote.robot.lesson import MessageLesson
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
-from rote.wire.rpc import ArmApi
+from rote.wire.services.rpc import ArmApi
 
 Story = Callable[[Rig, G1], Awaitable[None]]
 

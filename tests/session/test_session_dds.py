@@ -6,7 +6,7 @@ from rote.errors import LocalProtocolError
 from rote.session.dds import DdsSession
 from rote.session.events import Opened, PeerLost, Unanswered
 from rote.session.rpc import ChannelState, ChannelTiming, RequestAnswered
-from rote.wire import rpc
+from rote.wire.services import rpc
 
 TIMING = ChannelTiming(connect_s=5.0, answer_s=3.0, silence_s=2.5, retry_s=1.0)
 

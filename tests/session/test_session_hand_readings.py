@@ -5,7 +5,7 @@ import pytest
 
 from rote.model.dex3 import DEX3, DEX3_LEFT, DEX3_RIGHT
 from rote.session.hand_readings import SILENT_S, HandReadings
-from rote.wire.dds_hands import HandReading
+from rote.wire.dds.hands import HandReading
 
 
 def at(q: float, dq: float = 0.0) -> HandReading:

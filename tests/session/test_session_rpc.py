@@ -39,8 +39,11 @@ from rote.session.rpc import (
     RpcSession,
 )
 from rote.session.teaching import Role
-from rote.wire import channel, rpc
-from rote.wire.channel import (
+from rote.wire.services import rpc
+from rote.wire.services.faults import Change, Fault, Faults
+from rote.wire.services.rpc import RpcRequest, RpcResponse
+from rote.wire.webrtc import channel
+from rote.wire.webrtc.channel import (
     ChannelMessage,
     Chunk,
     Complaint,
@@ -53,8 +56,6 @@ from rote.wire.channel import (
     Validation,
     Value,
 )
-from rote.wire.faults import Change, Fault, Faults
-from rote.wire.rpc import RpcRequest, RpcResponse
 
 START = 1000.0
 """When the tests begin. Not 0, because a real clock does not either."""

@@ -41,9 +41,9 @@ from rote.session.teaching import (
     TeachingSessionState,
     TeachingTiming,
 )
-from rote.wire import teaching as wire
-from rote.wire import teaching_state
-from rote.wire.teaching import CommandId, Frame, MessageType
+from rote.wire.teaching import codec as wire
+from rote.wire.teaching import state as teaching_state
+from rote.wire.teaching.codec import CommandId, Frame, MessageType
 
 START = 1000.0
 """When the tests begin. Not 0, because a real clock does not either."""

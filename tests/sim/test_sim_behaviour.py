@@ -12,7 +12,7 @@ from rote.sim.behaviour import LOGGED, POLITE, RELEASE_S
 from rote.sim.services import ServiceAnswer, Services
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.wire import rpc
+from rote.wire.services import rpc
 
 ANSWER_S = 0.33
 MAX_START_S, MIN_LINGER_S, MAX_LINGER_S = 0.74, 0.25, 0.9

@@ -38,7 +38,7 @@ from rote.sim.health import parse_fault
 from rote.sim.presets import PRESETS, motion_of, performed
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.wire.lowstate import encode_lowstate
+from rote.wire.services.lowstate import encode_lowstate
 
 WHO = "a client"
 

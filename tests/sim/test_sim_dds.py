@@ -25,7 +25,9 @@ from rote.sim.world import World
 from rote.transport.dds import types
 from rote.transport.dds.participant import Bus, DdsTarget
 from rote.transport.impair import Impairment
-from rote.wire import cdr, dds_lowlevel, rpc
+from rote.wire.dds import cdr
+from rote.wire.dds import lowlevel as dds_lowlevel
+from rote.wire.services import rpc
 
 REST = tuple(G1_29.rest[name] for name in G1_29.streamed)
 AWAY = tuple(value + (0.4 if place == 6 else 0.0) for place, value in enumerate(REST))

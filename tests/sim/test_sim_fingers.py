@@ -9,7 +9,7 @@ from rote.model.g1 import G1_29
 from rote.model.r1 import R1
 from rote.motion.track import Array
 from rote.sim.fingers import Fingers, hands_named
-from rote.wire.dds_hands import HandCommand
+from rote.wire.dds.hands import HandCommand
 
 STEP_S = 0.01
 

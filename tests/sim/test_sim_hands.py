@@ -10,7 +10,7 @@ from rote.errors import BadRequestError
 from rote.findings import Severity
 from rote.messages import HAND_SCRIPTS
 from rote.model.g1 import G1_29, TAUGHT_JOINTS
-from rote.motion.check import check
+from rote.motion.check.rules import check
 from rote.motion.track import Array, Track
 from rote.sim.body import STEP_S, SimBody
 from rote.sim.hands import SCRIPTS, ScriptedHand

@@ -44,9 +44,11 @@ from rote.sim.services import Services
 from rote.sim.store import Store
 from rote.sim.world import World
 from rote.transport.webrtc import stack as webrtc
-from rote.wire import channel, rpc, teaching
-from rote.wire.lowstate import LOWSTATE_TOPIC, SPORT_TOPIC
-from rote.wire.teaching_state import decode_state
+from rote.wire.services import rpc
+from rote.wire.services.lowstate import LOWSTATE_TOPIC, SPORT_TOPIC
+from rote.wire.teaching import codec as teaching
+from rote.wire.teaching.state import decode_state
+from rote.wire.webrtc import channel
 
 CHALLENGE = "c0ffee"
 TOPICS = (LOWSTATE_TOPIC, SPORT_TOPIC, rpc.ARM_STATE_TOPIC)

@@ -15,8 +15,17 @@ from rote.sim.rpc_server import RpcClientSession
 from rote.sim.services import Services
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.wire import channel, rpc
-from rote.wire.channel import (
+from rote.wire.services import rpc
+from rote.wire.services.faults import Change, Fault, Faults
+from rote.wire.services.lowstate import (
+    BMS_TOPIC,
+    LOWSTATE_TOPIC,
+    SPORT_TOPIC,
+    decode_battery,
+    decode_lowstate,
+)
+from rote.wire.webrtc import channel
+from rote.wire.webrtc.channel import (
     ChannelMessage,
     Inner,
     MediaRequest,
@@ -24,14 +33,6 @@ from rote.wire.channel import (
     Subscription,
     Validation,
     Value,
-)
-from rote.wire.faults import Change, Fault, Faults
-from rote.wire.lowstate import (
-    BMS_TOPIC,
-    LOWSTATE_TOPIC,
-    SPORT_TOPIC,
-    decode_battery,
-    decode_lowstate,
 )
 
 CHALLENGE = "c0ffee"

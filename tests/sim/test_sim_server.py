@@ -12,7 +12,7 @@ from rote.errors import LinkError
 from rote.sim.server import MAX_CATCH_UP_S, TICK_S, Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.wire import teaching as wire
+from rote.wire.teaching import codec as wire
 from virtual import VirtualLoop, run
 
 

@@ -15,7 +15,7 @@ from rote.sim.presets import PRESETS, presets_of
 from rote.sim.services import ServiceAnswer, Services
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.wire import rpc
+from rote.wire.services import rpc
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from rote.stage.folder import Invitation, StageFolder, read_invitation
 from rote.stage.stage import stage as open_stage
 from rote.transport import certificates
 from rote.transport.zenoh.bus import Credentials, StageBus, find_refusal
-from rote.web.stage_service import PendantStage, StageService
+from rote.web.services.stage import PendantStage, StageService
 from rote.wire.stage import AgentState, decode_stop
 from stage_memory import memory_stage
 

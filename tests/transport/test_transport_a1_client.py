@@ -31,7 +31,7 @@ from rote.errors import (
     UnsupportedError,
 )
 from rote.model.a1 import A1 as A1_FAMILY
-from rote.motion.limits import MAX_PLAYED_RAD_S
+from rote.motion.check.limits import MAX_PLAYED_RAD_S
 from rote.session.a1 import Level
 from rote.sim.quadruped.simulator import A1Simulator
 from rote.transport.a1 import sender as a1_sender

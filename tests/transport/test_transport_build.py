@@ -19,8 +19,9 @@ from rote.transport.link import Link, Receiver
 from rote.transport.services_client import ServicesClient
 from rote.transport.udp.client import TeachingClient
 from rote.transport.webrtc.connection import ChannelWay
-from rote.wire import channel, rpc
-from rote.wire.lowstate import LOWSTATE_TOPIC, SPORT_TOPIC, encode_lowstate
+from rote.wire.services import rpc
+from rote.wire.services.lowstate import LOWSTATE_TOPIC, SPORT_TOPIC, encode_lowstate
+from rote.wire.webrtc import channel
 from webrtc_ends import ScriptedRobot, run
 
 

@@ -52,7 +52,10 @@ from rote.transport.dds.connection import request_topic, response_topic
 from rote.transport.dds.participant import Bus, DdsTarget, Outlet, interfaces, read_url
 from rote.transport.dds.settings import configuration
 from rote.transport.impair import Impairment
-from rote.wire import cdr, dds_hands, dds_lowlevel, rpc
+from rote.wire.dds import cdr
+from rote.wire.dds import hands as dds_hands
+from rote.wire.dds import lowlevel as dds_lowlevel
+from rote.wire.services import rpc
 
 Story = Callable[[Rig, G1], Awaitable[None]]
 

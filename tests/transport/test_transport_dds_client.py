@@ -25,7 +25,7 @@ from rote.transport.dds import types as dds_types
 from rote.transport.dds.client import DdsClient
 from rote.transport.dds.participant import Bus
 from rote.transport.impair import Impairment
-from rote.wire import dds_lowlevel
+from rote.wire.dds import lowlevel as dds_lowlevel
 
 SOFT_RAD_S = 1.1
 """The soft limit of 1 rad/s, and what the servos of the simulated arms overshoot."""

@@ -20,8 +20,8 @@ from rote.transport.link import Carrier
 from rote.transport.rpc_connection import RpcConnection
 from rote.transport.services_client import ServicesClient
 from rote.transport.webrtc.connection import ChannelWay
-from rote.wire import rpc
-from rote.wire.lowstate import SPORT_TOPIC
+from rote.wire.services import rpc
+from rote.wire.services.lowstate import SPORT_TOPIC
 from webrtc_ends import ScriptedRobot, Talking, answering, census, run
 
 

@@ -19,7 +19,8 @@ from rote.transport.link import Carrier
 from rote.transport.rpc_connection import RpcConnection
 from rote.transport.services_client import ServicesClient
 from rote.transport.webrtc.connection import ChannelWay
-from rote.wire import channel, rpc
+from rote.wire.services import rpc
+from rote.wire.webrtc import channel
 from webrtc_ends import ScriptedRobot, run
 
 Requests = list[rpc.RpcRequest]

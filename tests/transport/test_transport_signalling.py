@@ -22,9 +22,9 @@ from rote.sim.store import Store
 from rote.sim.world import World
 from rote.transport.webrtc.http import HttpRequest, HttpResponse
 from rote.transport.webrtc.signalling import KEY_VARIABLE, exchange, find_key
-from rote.wire import sdp
-from rote.wire import signalling as wire
-from rote.wire.description import Side, write_answer
+from rote.wire.webrtc import sdp
+from rote.wire.webrtc import signalling as wire
+from rote.wire.webrtc.description import Side, write_answer
 from webrtc_ends import (
     KEY,
     ROBOT_KEY,

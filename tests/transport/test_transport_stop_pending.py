@@ -17,8 +17,8 @@ from rote.messages import Phase
 from rote.robot.g1 import G1
 from rote.transport.impair import Impairment
 from rote.transport.services_client import ServicesClient
-from rote.wire import rpc
-from rote.wire.rpc import ArmApi
+from rote.wire.services import rpc
+from rote.wire.services.rpc import ArmApi
 from test_services_wire import lose_answers
 
 CUT_S, CUT_FOR_S = 5.0, 4.5

@@ -14,7 +14,7 @@ from rote.model.g1 import G1_27
 from rote.platform.loop import new_loop
 from rote.transport.link import SCHEMES, check_host, open_link, take_build
 from rote.transport.udp.link import host_and_port, open_port
-from rote.wire import teaching as wire
+from rote.wire.teaching import codec as wire
 
 
 @pytest.mark.parametrize(

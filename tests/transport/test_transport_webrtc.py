@@ -28,9 +28,10 @@ from rote.transport.services_client import ServicesClient
 from rote.transport.webrtc.http import post
 from rote.transport.webrtc.signalling import exchange
 from rote.transport.webrtc.stack import AP_ADDRESS, ClientCarrier, WebRtcTarget, dial, read_url
-from rote.wire import channel, rpc, sdp
-from rote.wire import signalling as wire
-from rote.wire.description import Side, write_answer, write_offer
+from rote.wire.services import rpc
+from rote.wire.webrtc import channel, sdp
+from rote.wire.webrtc import signalling as wire
+from rote.wire.webrtc.description import Side, write_answer, write_offer
 from webrtc_ends import (
     KEY,
     Channel,

@@ -10,8 +10,8 @@ from documentation import ROOT
 from rote.trial.facts import A1, DATACHANNEL, DDS, FRAMES, Fact, facts, untold
 from rote.trial.judgement import judge
 from rote.trial.steps import BY_ID, STEPS, TrialLevel, steps_for
-from rote.wire import teaching_fields
-from rote.wire.teaching_fields import FieldGrade
+from rote.wire.teaching import fields as teaching_fields
+from rote.wire.teaching.fields import FieldGrade
 
 SEEN = "log"
 PAGES = (DATACHANNEL, DDS, A1)

@@ -27,9 +27,9 @@ from rote.trial.recorder import FRAMES, QUADRUPED
 from rote.trial.report import read_report, schema
 from rote.trial.scrubbing import TrialScrubber
 from rote.trial.steps import TrialLevel
-from rote.wire import teaching
 from rote.wire.a1 import codec
 from rote.wire.a1.values import Dialect, Header, LowState
+from rote.wire.teaching import codec as teaching
 from trial_robots import SLOW, firmware, tried
 
 OWNERS = ("Annas Wunsch", "Waist_Drum_Dance_2", "Bo")

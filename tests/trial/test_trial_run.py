@@ -30,8 +30,8 @@ from rote.trial.runner import (
     run_trial,
 )
 from rote.trial.steps import TrialLevel, TrialStep, steps_for
-from rote.wire import teaching
-from rote.wire.rpc import ArmApi
+from rote.wire.services.rpc import ArmApi
+from rote.wire.teaching import codec as teaching
 from trial_robots import PIPE_URL, SLOW, Answers, by_pipe, firmware, served, tried
 
 LOOK, HOLD, MOVE = TrialLevel

@@ -15,10 +15,10 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.protocol import State
 
 from rote.motion.files.library import Library
-from rote.web.hub import Start
-from rote.web.roles import PendantRole
-from rote.web.security import Gate
-from rote.web.serve import serving
+from rote.web.access.roles import PendantRole
+from rote.web.access.security import Gate
+from rote.web.server.serve import serving
+from rote.web.services.hub import Start
 
 MEMORY = "sim://g1?store=:memory:"
 Document = dict[str, Any]

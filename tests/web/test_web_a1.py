@@ -19,8 +19,8 @@ from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.session.a1 import Level
 from rote.sim.quadruped.simulator import HIGH_PORT, LOW_PORT, A1Simulator
-from rote.web.connection_keeper import check_url
-from rote.web.hub import Hub, Start
+from rote.web.services.connection_keeper import check_url
+from rote.web.services.hub import Hub, Start
 from rote.wire.a1.values import Command, Dialect, LowCmd
 from virtual import run
 from web.pendant import Browser, Document, Pendant, one_browser, pendant

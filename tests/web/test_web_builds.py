@@ -8,7 +8,7 @@ import pytest
 import rote
 from rote.model.registry import build_named, families, names
 from rote.transport.wires import WIRES
-from rote.web.drawing import drawing
+from rote.web.work.drawing import drawing
 from virtual import run
 from web.pendant import one_browser
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rote.web import clients as clients_module
-from rote.web.clients import (
+from rote.web.access import clients as clients_module
+from rote.web.access.clients import (
     HANDOVER_S,
     IDLE_SILENCE_S,
     MAX_CLIENTS,
@@ -20,9 +20,9 @@ from rote.web.clients import (
     Clients,
     Outbox,
 )
-from rote.web.live import FULL
-from rote.web.problems import ProblemError
-from rote.web.roles import Access, PendantRole
+from rote.web.access.roles import Access, PendantRole
+from rote.web.routes.live import FULL
+from rote.web.server.problems import ProblemError
 from virtual import run
 from web.pendant import one_browser, pendant, teach
 

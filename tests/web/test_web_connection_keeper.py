@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from rote.robot.robot import Robot
-from rote.web.connection_keeper import RECONNECT_LONGEST_S, ConnectionKeeper
+from rote.web.services.connection_keeper import RECONNECT_LONGEST_S, ConnectionKeeper
 from virtual import run
 
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from rote.errors import BadRequestError
-from rote.motion.edit_steps import apply
+from rote.motion.edit.steps import apply
 from rote.motion.track import Mark, Track
-from rote.web import schemas
-from rote.web.edit_service import plain
+from rote.web.schemas import robot as schemas
+from rote.web.services.edits import plain
 from virtual import run
 from web.pendant import one_browser
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from rote.motion.files.library import Library
-from rote.web.events import MAX_EVENTS, Event, EventLog
-from rote.web.hub import Start
-from rote.web.problems import ProblemError
-from rote.web.roles import PendantRole
-from rote.web.security import Gate
-from rote.web.serve import serving
+from rote.web.access.roles import PendantRole
+from rote.web.access.security import Gate
+from rote.web.server.problems import ProblemError
+from rote.web.server.serve import serving
+from rote.web.services.events import MAX_EVENTS, Event, EventLog
+from rote.web.services.hub import Start
 from virtual import run
 from web.pendant import MEMORY, Pendant, one_browser, pendant, teach
 

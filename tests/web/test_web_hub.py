@@ -26,12 +26,12 @@ from rote.motion.track import Origin
 from rote.stage.conductor import StopAnswer
 from rote.stage.keys import StageKeys
 from rote.stage.stage import TRY_STAGE
-from rote.web import schemas as s
-from rote.web.hub import Hub, Start, _describe_stage_stop
-from rote.web.live import live
-from rote.web.roles import LOCAL, SCOPE_KEY
-from rote.web.show_schemas import StageGo
-from rote.web.stage_service import PendantStage
+from rote.web.access.roles import LOCAL, SCOPE_KEY
+from rote.web.routes.live import live
+from rote.web.schemas import robot as s
+from rote.web.schemas.shows import StageGo
+from rote.web.services.hub import Hub, Start, _describe_stage_stop
+from rote.web.services.stage import PendantStage
 from stage_memory import memory_stage
 from virtual import run
 from web.pendant import MEMORY

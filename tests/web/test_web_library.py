@@ -12,7 +12,7 @@ from rote.model.g1 import G1_29
 from rote.motion import files
 from rote.motion.files.library import Library
 from rote.motion.track import Track
-from rote.web.security import Gate
+from rote.web.access.security import Gate
 from virtual import run
 from web.pendant import Browser, one_browser, pendant
 

@@ -12,17 +12,17 @@ import pytest
 
 from rote.errors import BadRequestError, MissingExtraError
 from rote.motion.files.library import Library
-from rote.web import http_connection
-from rote.web.activity import PendantStopResult
-from rote.web.certificate import TlsFiles, check_files, fingerprint, own_certificate
-from rote.web.guesses import MAX_WRONG, RETRY_S
-from rote.web.http_connection import HEADER_S, MAX_HALF_OPEN
-from rote.web.hub import Start
-from rote.web.roles import PendantRole
-from rote.web.security import BODY_S, Gate, Proxy
-from rote.web.serve import link, serving
-from rote.web.server_key import server_key
-from rote.web.stops import PAUSE_S, TOLD_S, Stops
+from rote.web.access.certificate import TlsFiles, check_files, fingerprint, own_certificate
+from rote.web.access.guesses import MAX_WRONG, RETRY_S
+from rote.web.access.roles import PendantRole
+from rote.web.access.security import BODY_S, Gate, Proxy
+from rote.web.access.server_key import server_key
+from rote.web.server import http_connection
+from rote.web.server.http_connection import HEADER_S, MAX_HALF_OPEN
+from rote.web.server.serve import link, serving
+from rote.web.services.activity import PendantStopResult
+from rote.web.services.hub import Start
+from rote.web.services.stops import PAUSE_S, TOLD_S, Stops
 from virtual import run
 from web.pendant import MEMORY, Pendant, one_browser, pendant
 

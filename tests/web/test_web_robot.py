@@ -17,9 +17,9 @@ from rote.motion.files.library import Library
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import HOLD_TAUGHT_S, World
-from rote.web import activity
-from rote.web.hub import Hub, Start
-from rote.web.take_service import TakeService
+from rote.web.services import activity
+from rote.web.services.hub import Hub, Start
+from rote.web.services.takes import TakeService
 from virtual import run
 from web.pendant import MEMORY, one_browser, pendant, teach
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from rote.errors import BadRequestError
-from rote.web.clients import HANDOVER_S, IDLE_SILENCE_S, MAX_NAME, SILENCE_S, Clients
-from rote.web.problems import ProblemError
-from rote.web.roles import Access, PendantRole, access_of
+from rote.web.access.clients import HANDOVER_S, IDLE_SILENCE_S, MAX_NAME, SILENCE_S, Clients
+from rote.web.access.roles import Access, PendantRole, access_of
+from rote.web.server.problems import ProblemError
 from virtual import run
 from web.pendant import Browser, Pendant, one_browser, pendant, teach
 

@@ -15,10 +15,8 @@ from websockets.typing import Subprotocol
 from rote.bridge.foxglove import SUBPROTOCOLS
 from rote.errors import BadRequestError, LinkError
 from rote.motion.files.library import Library
-from rote.web.app import create_app, described
-from rote.web.hub import Start
-from rote.web.roles import PendantRole
-from rote.web.security import (
+from rote.web.access.roles import PendantRole
+from rote.web.access.security import (
     MAX_UPLOAD_BYTES,
     VIEW_PATH,
     Gate,
@@ -27,8 +25,10 @@ from rote.web.security import (
     is_private,
     new_token,
 )
-from rote.web.serve import link, listen, picture
-from rote.web.take_service import TakeService
+from rote.web.server.app import create_app, described
+from rote.web.server.serve import link, listen, picture
+from rote.web.services.hub import Start
+from rote.web.services.takes import TakeService
 from virtual import run
 from web.pendant import Pendant, one_browser, pendant
 

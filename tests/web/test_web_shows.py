@@ -28,7 +28,7 @@ from rote.stage.show.check import check_show
 from rote.stage.stage import TRY_STAGE, read_show
 from rote.stage.watcher import StageWatcher
 from rote.transport.zenoh.bus import StageBus
-from rote.web import show_work
+from rote.web.work import shows as show_work
 from virtual import run
 from web.pendant import Browser, one_browser
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from rote.messages import Phase
-from rote.web.hub import Hub
-from rote.web.show_schemas import StageGo
-from rote.web.stage_service import PendantStage
+from rote.web.schemas.shows import StageGo
+from rote.web.services.hub import Hub
+from rote.web.services.stage import PendantStage
 from stage.test_stage_report import break_stop, read
 from stage_memory import memory_stage
 from virtual import run

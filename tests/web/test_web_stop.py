@@ -14,9 +14,9 @@ import pytest
 from benchmarks.web import loaded_stop_ms, long_take, requests_by_kind
 
 from rote.errors import BadRequestError
-from rote.web.app import described
-from rote.web.problems import ProblemError
-from rote.web.work_pool import WorkPool
+from rote.web.server.app import described
+from rote.web.server.problems import ProblemError
+from rote.web.work.pool import WorkPool
 from virtual import run
 from web.work import double, fail, fill, print_and_die, process, sleep
 

@@ -10,7 +10,7 @@ from motion.motion_tracks import full_disk
 from rote.errors import StoreError
 from rote.motion import files
 from rote.motion.files.library import Library
-from rote.web.take_service import TakeService
+from rote.web.services.takes import TakeService
 from virtual import run
 from web.pendant import MEMORY, Browser, Document, one_browser, teach
 from web.test_web_library import sway

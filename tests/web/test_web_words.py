@@ -20,7 +20,12 @@ WITHOUT_A_PAGE = {
     "text.py",  # a table of what the Python API calls things
     "atomic_file.py",  # its `check_new` is for files that a person names, which no page does
 }
-BEFORE_THE_PAGE = {"web/serve.py", "web/certificate.py", "web/app.py", "robot/doctor.py"}
+BEFORE_THE_PAGE = {
+    "web/server/serve.py",
+    "web/access/certificate.py",
+    "web/server/app.py",
+    "robot/doctor.py",
+}
 """What is said there is said by a command, or where there is no page; how to install is no command
 of rote.
 """

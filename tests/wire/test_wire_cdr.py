@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, DecodeError, PayloadError, TruncatedError
-from rote.wire import cdr
-from rote.wire.rpc import RpcRequest, RpcResponse
+from rote.wire.dds import cdr
+from rote.wire.services.rpc import RpcRequest, RpcResponse
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)

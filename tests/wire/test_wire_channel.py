@@ -15,8 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, DecodeError, PayloadError, TruncatedError
-from rote.wire import channel
-from rote.wire.channel import (
+from rote.wire.services.faults import Change, Fault, Faults
+from rote.wire.services.rpc import NO_STATUS, SERVICES, RpcRequest, RpcResponse
+from rote.wire.webrtc import channel
+from rote.wire.webrtc.channel import (
     MAX_ASSEMBLED,
     MAX_ASSEMBLIES,
     MAX_CHUNKS,
@@ -36,8 +38,6 @@ from rote.wire.channel import (
     Validation,
     Value,
 )
-from rote.wire.faults import Change, Fault, Faults
-from rote.wire.rpc import NO_STATUS, SERVICES, RpcRequest, RpcResponse
 
 # ---- texts as they are seen ---------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.errors import DecodeError
-from rote.wire.description import Peer, Side, read_peer, write_answer, write_offer
-from rote.wire.sdp import Fingerprint, strict_reading
+from rote.wire.webrtc.description import Peer, Side, read_peer, write_answer, write_offer
+from rote.wire.webrtc.sdp import Fingerprint, strict_reading
 
 PRINT = ":".join(["AB"] * 32)
 SIDE = Side("ufrg", "p" * 22, PRINT, ("1 1 udp 2130706431 10.0.0.2 4001 typ host",))

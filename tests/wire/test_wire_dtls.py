@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.errors import DecodeError, PayloadError, TruncatedError
-from rote.wire import dtls, dtls_handshake
-from rote.wire.dtls import (
+from rote.wire.packets import dtls, dtls_handshake
+from rote.wire.packets.dtls import (
     ContentType,
     DtlsRecord,
     Fragment,
@@ -20,7 +20,7 @@ from rote.wire.dtls import (
     HandshakeType,
     Version,
 )
-from rote.wire.dtls_handshake import (
+from rote.wire.packets.dtls_handshake import (
     Certificate,
     ClientHello,
     ClientKeyExchange,

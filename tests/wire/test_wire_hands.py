@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rote.errors import BadRequestError, DecodeError, PayloadError
 from rote.model.dex3 import DEX3, DEX3_LEFT
 from rote.model.family import Hand
-from rote.wire import dds_hands
+from rote.wire.dds import hands as dds_hands
 
 ANGLE = st.floats(-10.0, 10.0, width=32)
 HAND = st.sampled_from(DEX3)

@@ -14,9 +14,9 @@ from rote.messages import RobotState
 from rote.model.family import ZERO, Build, Joint, StreamFacts, X, numbered, wearing
 from rote.model.g1 import G1, G1_23, G1_29
 from rote.model.registry import families
-from rote.wire import dds_lowlevel
-from rote.wire.cdr import HEADER
-from rote.wire.lowstate import select
+from rote.wire.dds import lowlevel as dds_lowlevel
+from rote.wire.dds.cdr import HEADER
+from rote.wire.services.lowstate import select
 
 read_joints = partial(dds_lowlevel.joints_of, build=G1_29)
 read_command = partial(dds_lowlevel.decode_arm_command, build=G1_29)

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rote.wire.json_shape import kind_of, shape_of, shaped
-from rote.wire.list_format import formatted, list_format
+from rote.wire.services.json_shape import kind_of, shape_of, shaped
+from rote.wire.services.list_format import formatted, list_format
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 JSON = st.recursive(

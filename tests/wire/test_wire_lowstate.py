@@ -10,7 +10,7 @@ from rote.errors import DecodeError, PayloadError
 from rote.messages import RobotState
 from rote.model.family import Build, numbered
 from rote.model.g1 import G1, G1_23, G1_27, G1_29
-from rote.wire.lowstate import (
+from rote.wire.services.lowstate import (
     decode_battery,
     decode_fsm,
     decode_lowstate,

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from rote.errors import DecodeError
 from rote.model.g1 import G1_29
-from rote.wire import channel, rpc
-from rote.wire.lowstate import decode_battery, decode_fsm, decode_lowstate, select
+from rote.wire.services import rpc
+from rote.wire.services.lowstate import decode_battery, decode_fsm, decode_lowstate, select
+from rote.wire.webrtc import channel
 
 NUMBERS = st.one_of(
     st.integers(-(2**70), 2**70),

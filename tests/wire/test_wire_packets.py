@@ -7,7 +7,7 @@ import pytest
 import documented_client
 from rote.errors import BadRequestError
 from rote.wire import PacketBuilder, calculate_crc32, verify_crc32
-from rote.wire.teaching import decode
+from rote.wire.teaching.codec import decode
 
 
 def test_the_builder_builds_what_the_documents_builder_builds() -> None:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from rote import messages as m
 from rote.errors import BadRequestError, DecodeError, PayloadError, RefusedError
 from rote.session import rpc as session_rpc
-from rote.wire import channel, rpc
-from rote.wire.rpc import (
+from rote.wire.services import rpc
+from rote.wire.services.rpc import (
     ArmApi,
     ArmState,
     Call,
@@ -26,6 +26,7 @@ from rote.wire.rpc import (
     RpcResponse,
     RpcTaughtAction,
 )
+from rote.wire.webrtc import channel
 
 SOURCES = [Path(str(module.__file__)) for module in (rpc, channel, session_rpc)]
 FORBIDDEN = "bash" + "runner"

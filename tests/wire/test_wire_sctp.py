@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.errors import DecodeError, PayloadError, TruncatedError
-from rote.wire import sctp
-from rote.wire.sctp import (
+from rote.wire.packets import sctp
+from rote.wire.packets.sctp import (
     ChannelOpened,
     Chunk,
     ChunkType,

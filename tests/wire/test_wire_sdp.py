@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, DecodeError
-from rote.wire import sdp as wire
 from rote.wire.discovery import DocumentError
-from rote.wire.sdp import Busy, Fingerprint, MediaLine, SdpAnswer, SdpOffer, StrictReading
+from rote.wire.webrtc import sdp as wire
+from rote.wire.webrtc.sdp import Busy, Fingerprint, MediaLine, SdpAnswer, SdpOffer, StrictReading
 
 ENDS = ["\r\n", "\n", "\r"]
 

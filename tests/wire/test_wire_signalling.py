@@ -20,11 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, DecodeError, MissingExtraError
-from rote.wire import sdp
-from rote.wire import signalling as wire
 from rote.wire.discovery import DocumentError
-from rote.wire.sdp import Busy, SdpAnswer, SdpOffer
-from rote.wire.signalling import ConnectNotice, KeyNeededError, RobotKey, Wrapping
+from rote.wire.webrtc import sdp
+from rote.wire.webrtc import signalling as wire
+from rote.wire.webrtc.sdp import Busy, SdpAnswer, SdpOffer
+from rote.wire.webrtc.signalling import ConnectNotice, KeyNeededError, RobotKey, Wrapping
 
 DEVICE_KEY = bytes.fromhex("00112233445566778899aabbccddeeff")
 OTHER_KEY = bytes(16)

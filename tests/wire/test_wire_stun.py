@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.errors import DecodeError, TruncatedError
-from rote.wire import stun
-from rote.wire.stun import Attribute, Class, Method, StunMessage
+from rote.wire.packets import stun
+from rote.wire.packets.stun import Attribute, Class, Method, StunMessage
 
 # RFC 5769, section 2.1: a binding request with every attribute of an ICE check.
 PASSWORD = "VOkJxbRl1RmTxUk/WvJxBt"

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from rote import messages as m
 from rote.cli.wording import worded
 from rote.errors import BadRequestError, ChecksumError, DecodeError, PayloadError, TruncatedError
-from rote.wire import teaching as wire
-from rote.wire import teaching_state
-from rote.wire.teaching import CommandId, Frame, MessageType
+from rote.wire.teaching import codec as wire
+from rote.wire.teaching import state as teaching_state
+from rote.wire.teaching.codec import CommandId, Frame, MessageType
 
 # How long an example takes depends on what else the machine does, and proves nothing.
 relaxed = settings(deadline=None)

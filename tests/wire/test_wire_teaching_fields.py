@@ -6,9 +6,10 @@ import pytest
 
 from rote import messages as m
 from rote.errors import DecodeError
-from rote.wire import teaching, teaching_state
-from rote.wire.teaching_explain import explain
-from rote.wire.teaching_fields import (
+from rote.wire.teaching import codec as teaching
+from rote.wire.teaching import state as teaching_state
+from rote.wire.teaching.explain import explain
+from rote.wire.teaching.fields import (
     BY_KEY,
     CRC,
     DOCUMENTS,

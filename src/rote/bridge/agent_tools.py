@@ -18,9 +18,9 @@ from rote.connection import connect
 from rote.errors import BadRequestError, NotApprovedError
 from rote.findings import Finding
 from rote.messages import RobotState
-from rote.motion.check_report import CheckReport
-from rote.motion.edit_steps import Step, apply, others_of
-from rote.motion.edits import EDITS, SEVERAL
+from rote.motion.check.report import CheckReport
+from rote.motion.edit.steps import Step, apply, others_of
+from rote.motion.edit.table import EDITS, SEVERAL
 from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.motion.track_build import build_of, family_of

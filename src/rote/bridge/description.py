@@ -8,8 +8,8 @@ import numpy as np
 
 from rote.model.family import ZERO, Build, Family, FixedMass, Joint, Vector
 from rote.model.registry import family_of
-from rote.motion.figure_body import figure_of
-from rote.motion.kinematics import rotation
+from rote.motion.body.kinematics import rotation
+from rote.motion.draw.figure_body import figure_of
 
 PACKAGE = "package://rote"
 """Where meshes are, for whoever asks this program for them."""

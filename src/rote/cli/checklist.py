@@ -14,8 +14,9 @@ from urllib.parse import urlsplit
 from rote import messages as m
 from rote.errors import DecodeError
 from rote.transport.udp import link as udp
-from rote.wire import teaching, teaching_state
-from rote.wire.teaching import Frame
+from rote.wire.teaching import codec as teaching
+from rote.wire.teaching import state as teaching_state
+from rote.wire.teaching.codec import Frame
 
 if TYPE_CHECKING:
     from rote.transport.link import Link

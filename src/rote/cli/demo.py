@@ -244,7 +244,7 @@ class _Demo:
 
     def _plot(self, taught: "Track", played: "Track", measured: "Deviation") -> Path | None:
         from rote.errors import MissingExtraError
-        from rote.motion.plot import plot_pair
+        from rote.motion.draw.plot import plot_pair
 
         path = self._folder / "taught-and-played.png"
         title = (

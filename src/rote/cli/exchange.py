@@ -153,7 +153,7 @@ def _import_dataset(wish: ImportWish, shelf: "Library", as_json: bool) -> None:
 def _kept(found: "ImportedMotion", name: str, shelf: "Library") -> _Taken:
     """Check a motion and put it into the library."""
     from rote.cli import output
-    from rote.motion.check import check
+    from rote.motion.check.rules import check
 
     with output.waiting("checking"):
         report = check(found.track)

@@ -19,7 +19,7 @@ from rote.cli.tree import complete
 from rote.errors import BadRequestError, DecodeError
 
 if TYPE_CHECKING:
-    from rote.wire.teaching_fields import FrameField, FrameLayout
+    from rote.wire.teaching.fields import FrameField, FrameLayout
 
 app = typer.Typer(
     name="frame",
@@ -77,7 +77,7 @@ def decode(
 ) -> int:
     """Tell what a teaching frame says: command, direction, every field with its evidence grade."""
     from rote.capture.report.packet_list import frame_lines
-    from rote.wire.teaching_explain import explain
+    from rote.wire.teaching.explain import explain
 
     datagram = hex_bytes(sys.stdin.read() if hexadecimal == ["-"] else "".join(hexadecimal))
     try:
@@ -92,7 +92,7 @@ def decode(
 
 
 def _remedy(datagram: bytes) -> str:
-    from rote.wire.dtls import ContentType, decode_records
+    from rote.wire.packets.dtls import ContentType, decode_records
 
     try:
         (record,) = decode_records(datagram)
@@ -111,7 +111,7 @@ def _remedy(datagram: bytes) -> str:
 
 def _row(one: "FrameField", text: str) -> dict[str, Any]:
     """Return a row of a group: its parts, with colons between them."""
-    from rote.wire.teaching_fields import FieldType
+    from rote.wire.teaching.fields import FieldType
 
     pieces = text.rsplit(":", len(one.parts) - 1)
     if len(pieces) != len(one.parts):
@@ -130,7 +130,7 @@ def _one_float(text: str) -> float:
 
 def _asked(layout: "FrameLayout") -> list["FrameField"]:
     """Return the fields that are options: all but zeros, marks and counts."""
-    from rote.wire.teaching_fields import FieldType
+    from rote.wire.teaching.fields import FieldType
 
     counted = {one.count for one in layout.fields}
     return [
@@ -144,8 +144,8 @@ def _asked(layout: "FrameLayout") -> list["FrameField"]:
 
 def _option(one: "FrameField") -> tuple[Any, Any]:
     """Return the type of a field's option, and its default."""
-    from rote.wire.teaching_explain import plainly
-    from rote.wire.teaching_fields import FieldType
+    from rote.wire.teaching.explain import plainly
+    from rote.wire.teaching.fields import FieldType
 
     flag = f"--{one.name.replace('_', '-')}"
     unit = f", {one.unit}" if one.unit else ""
@@ -165,7 +165,7 @@ def _option(one: "FrameField") -> tuple[Any, Any]:
 
 
 def _given(one: "FrameField", text: Any) -> Any:
-    from rote.wire.teaching_fields import FieldType
+    from rote.wire.teaching.fields import FieldType
 
     if one.type is FieldType.GROUP:
         return [_row(one, row) for row in text]
@@ -213,9 +213,9 @@ def _maker(layout: "FrameLayout") -> Callable[..., int]:
 def _print(layout: "FrameLayout", given: dict[str, Any], asked: dict[str, Any]) -> None:
     import struct
 
-    from rote.wire import teaching
-    from rote.wire.teaching_explain import explain
-    from rote.wire.teaching_fields import FrameDirection, write
+    from rote.wire.teaching import codec as teaching
+    from rote.wire.teaching.explain import explain
+    from rote.wire.teaching.fields import FrameDirection, write
 
     for one in layout.fields:  # a list tells its own length
         counted = next((each for each in layout.fields if each.count == one.name), None)
@@ -242,7 +242,7 @@ def _print(layout: "FrameLayout", given: dict[str, Any], asked: dict[str, Any]) 
 
 def _makers() -> dict[str, Any]:
     """Return a command for each kind of frame, and hidden ones by the number of its command."""
-    from rote.wire.teaching_fields import LAYOUTS, FrameDirection
+    from rote.wire.teaching.fields import LAYOUTS, FrameDirection
 
     made = typer.Typer(rich_markup_mode=None)
     numbered: set[str] = set()

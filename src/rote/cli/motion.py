@@ -16,11 +16,11 @@ from rote.cli.motion_app import IsTake, Out, Second, Source, app, check_out, loa
 from rote.cli.options import Json, Overwrite, print_json
 from rote.cli.wording import finding_json
 from rote.errors import BadRequestError
-from rote.motion.edits import EDITS, SEVERAL, Edit, Parameter, ParameterKind
+from rote.motion.edit.table import EDITS, SEVERAL, Edit, Parameter, ParameterKind
 from rote.platform.console_text import one_line
 
 if TYPE_CHECKING:
-    from rote.motion.check_report import CheckReport
+    from rote.motion.check.report import CheckReport
     from rote.motion.track import Track
 
 _UNITS = ("_s", "_hz", "_rad")
@@ -173,7 +173,7 @@ def _write(
 
 def _report(track: "Track") -> "CheckReport":
     from rote.cli.output import waiting
-    from rote.motion.check import check
+    from rote.motion.check.rules import check
 
     with waiting("checking"):
         return check(track)

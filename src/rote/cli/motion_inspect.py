@@ -9,15 +9,15 @@ from rote.cli.motion_app import IsTake, Second, Source, app, load
 from rote.cli.options import Json, Overwrite, choice, print_json, refuse_idle
 from rote.cli.wording import finding_json
 from rote.errors import BadRequestError
-from rote.motion.edits import joints_meant
+from rote.motion.edit.table import joints_meant
 from rote.platform.atomic_file import check_new
 from rote.platform.console_text import one_line
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from rote.motion.check_report import CheckReport
-    from rote.motion.keyframes import Compressed
+    from rote.motion.check.report import CheckReport
+    from rote.motion.keyframes.search import Compressed
 
 Joint = Annotated[
     list[str] | None,
@@ -33,7 +33,7 @@ def info(source: Source, take: IsTake = False, as_json: Json = False) -> None:
     import numpy as np
 
     from rote.cli.takes import origin_line
-    from rote.motion.edit import jerk_rms
+    from rote.motion.edit.operations import jerk_rms
 
     track = load(source, take=take)
     moved = np.ptp(track.joints_rad, axis=0)
@@ -95,7 +95,7 @@ def check(
     """Say what speaks against playing it. Exit code 5 if something forbids it."""
     from rote.cli import output
     from rote.model.registry import family_of, find_build
-    from rote.motion.check import check as checked
+    from rote.motion.check.rules import check as checked
     from rote.motion.track_build import family_of as track_family
 
     with output.waiting("checking"):
@@ -225,8 +225,8 @@ def compress(
     """Find the keyframes that say the same best, and how far off they are."""
     from rote.cli.output import waiting
     from rote.messages import Interpolation
-    from rote.motion import keyframes as k
     from rote.motion.files import save
+    from rote.motion.keyframes import search as k
 
     _check_asked(budget, bound, hand_mm)
     for names, idle, why in (
@@ -277,7 +277,7 @@ def _check_asked(budget: int | None, bound: float | None, hand_mm: float | None)
 
 
 def _absurd(result: "Compressed") -> BadRequestError:
-    from rote.motion.keyframes import ABSURD_RAD
+    from rote.motion.keyframes.search import ABSURD_RAD
 
     return BadRequestError(
         f"{len(result.keyframes)} keyframes miss the motion by {result.max_error_rad:.3f} rad "
@@ -387,8 +387,8 @@ def plot(
     as_json: Json = False,
 ) -> None:
     """Draw the joints over time, their limits shaded."""
-    from rote.motion.check import check as checked
-    from rote.motion.plot import plot_track
+    from rote.motion.check.rules import check as checked
+    from rote.motion.draw.plot import plot_track
 
     check_new(out, overwrite)
     track = load(source, take=take)
@@ -416,8 +416,8 @@ def spread(
 ) -> None:
     """Say how much several takes of one motion differ, and draw the band that they fill."""
     from rote.cli import output
-    from rote.motion.plot import picture_format, plot_spread
-    from rote.motion.spread import spread as spread_of
+    from rote.motion.draw.plot import picture_format, plot_spread
+    from rote.motion.draw.spread import spread as spread_of
 
     if out is not None:
         picture_format(out)
@@ -454,7 +454,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Draw the robot as a stick figure: a strip of poses, or moving in a .gif."""
-    from rote.motion.figure import draw_frames, draw_gif
+    from rote.motion.draw.figure import draw_frames, draw_gif
 
     if out.suffix.lower() == ".gif":
         refuse_idle(ctx, {"frames"}, "in a .gif, which shows the whole motion")
@@ -491,8 +491,8 @@ def preview(
     import time
 
     from rote.cli import output as screen
+    from rote.motion.body.preview import preview as previewed
     from rote.motion.files import save
-    from rote.motion.preview import preview as previewed
 
     if out is None:
         refuse_idle(ctx, {"overwrite"}, "without --out")

@@ -118,7 +118,7 @@ def _mesh_uris(build: "Build") -> dict[str, str]:
     from rote.bridge.meshes import links_of, stl_of
     from rote.errors import RoteError
     from rote.platform.atomic_file import appearing
-    from rote.web.drawing import model_of
+    from rote.web.work.drawing import model_of
 
     path = model_of(build)
     if path is None:

@@ -53,7 +53,7 @@ def send(
 
 
 def _command(text: str) -> int:
-    from rote.wire.teaching import COMMANDS, CommandId
+    from rote.wire.teaching.codec import COMMANDS, CommandId
 
     for each in sorted(COMMANDS):
         if text.lower().replace("_", "-") == CommandId(each).name.lower().replace("_", "-"):

@@ -462,7 +462,7 @@ def _mode(wish: _RobotWish) -> int | None:
 def _firmware(wish: _RobotWish) -> "Firmware":
     from rote.sim.firmware import firmware_named, firmware_of
     from rote.sim.quirks import Quirks
-    from rote.wire.lowstate import MAX_MOTORS
+    from rote.wire.services.lowstate import MAX_MOTORS
 
     build = wish.build
     like = wish.like
@@ -507,7 +507,7 @@ async def _sim(wish: _SimOptions, robot: "tuple[World, Store]") -> None:
 async def _serve(simulator: "Simulator", wish: _SimOptions) -> dict[str, Any]:
     """Open every chosen wire; return what a person or script needs to know."""
     from rote.transport.udp.link import host_and_port
-    from rote.wire.signalling import parse_device_key
+    from rote.wire.webrtc.signalling import parse_device_key
 
     ready: dict[str, Any] = {"urls": []}
     if wish.udp is not None:

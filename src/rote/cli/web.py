@@ -17,11 +17,11 @@ from rote.platform.paths import pendant_key_file, shows_folder, tls_folder
 from rote.transport.wires import EMBEDDED
 
 if TYPE_CHECKING:
-    from rote.web.certificate import TlsFiles
-    from rote.web.hub import Start
-    from rote.web.roles import PendantRole
-    from rote.web.security import Gate, Proxy
-    from rote.web.stage_service import PendantStage
+    from rote.web.access.certificate import TlsFiles
+    from rote.web.access.roles import PendantRole
+    from rote.web.access.security import Gate, Proxy
+    from rote.web.services.hub import Start
+    from rote.web.services.stage import PendantStage
 
 DEFAULT_PORT = 8600
 
@@ -106,12 +106,12 @@ def web(
     Without --robot it has a simulated one. Ctrl-C ends it, and leaves the robot at rest.
     """
     try:
-        import rote.web.serve  # noqa: F401 - brings the server itself
+        import rote.web.server.serve  # noqa: F401 - brings the server itself
         from rote.connection import check_reachable
         from rote.transport.link import check_host
-        from rote.web.hub import Start
-        from rote.web.security import Gate, is_loopback, new_token
-        from rote.web.server_key import server_key
+        from rote.web.access.security import Gate, is_loopback, new_token
+        from rote.web.access.server_key import server_key
+        from rote.web.services.hub import Start
     except ImportError as error:
         raise MissingExtraError("the pendant", "web") from error
     from rote.bridge.tickets import new_secret
@@ -184,7 +184,7 @@ class _WhichStage(NamedTuple):
         from rote.stage.folder import StageFolder
         from rote.stage.stage import TRY_STAGE
         from rote.stage.stage import stage as open_stage
-        from rote.web.stage_service import PendantStage
+        from rote.web.services.stage import PendantStage
 
         hears = self.osc is not None
         if self.robots is not None:
@@ -208,7 +208,7 @@ class _WhichStage(NamedTuple):
 
     @staticmethod
     def _is_address(where: str) -> bool:
-        from rote.web.security import is_loopback
+        from rote.web.access.security import is_loopback
 
         host, _, port = where.rpartition(":")
         return port.isdecimal() and is_loopback(host) and not Path(where).exists()
@@ -216,7 +216,7 @@ class _WhichStage(NamedTuple):
 
 def _behind(origin: str | None, address: str | None) -> "Proxy | None":
     """Return the proxy before this server, where one was named."""
-    from rote.web.security import Proxy
+    from rote.web.access.security import Proxy
 
     if origin is None:
         if address is not None:
@@ -231,8 +231,8 @@ def _tls(
     host: str, certificate: Path | None, key: Path | None, *, wanted: bool
 ) -> "TlsFiles | None":
     """Return the certificate to serve with: one's own, or one made here; None for none."""
-    from rote.web.certificate import TlsFiles, check_files, own_certificate
-    from rote.web.serve import own_host
+    from rote.web.access.certificate import TlsFiles, check_files, own_certificate
+    from rote.web.server.serve import own_host
 
     if certificate is not None and key is not None:
         return check_files(TlsFiles(certificate, key))
@@ -244,8 +244,8 @@ def _tls(
 
 
 async def _serve(start: "Start", gate: "Gate", port: int, how: _How, which: _WhichStage) -> None:
-    from rote.web.roles import PendantRole
-    from rote.web.serve import ended, link, serving
+    from rote.web.access.roles import PendantRole
+    from rote.web.server.serve import ended, link, serving
 
     if which.robots is not None and not how.as_json:
         print(f"Starting {which.robots} simulated robots, each with its agent ...", flush=True)
@@ -277,10 +277,10 @@ async def _serve(start: "Start", gate: "Gate", port: int, how: _How, which: _Whi
 def _introduce(
     links: "dict[PendantRole, str]", gate: "Gate", robot: str, tls: "TlsFiles | None"
 ) -> None:
-    from rote.web.app import how_to_get_the_page, page_is_there
-    from rote.web.certificate import fingerprint
-    from rote.web.roles import PendantRole
-    from rote.web.serve import picture
+    from rote.web.access.certificate import fingerprint
+    from rote.web.access.roles import PendantRole
+    from rote.web.server.app import how_to_get_the_page, page_is_there
+    from rote.web.server.serve import picture
 
     address = links[PendantRole.TEACHER]
     print(f"The pendant is at {address}")

@@ -29,7 +29,7 @@ from rote.errors import BadRequestError, RoteError
 from rote.robot.api_values import PlayReport
 from rote.sync import connect
 from rote.transport.wires import unsupported
-from rote.wire.teaching import CommandId, decode, decode_reply, encode_command
+from rote.wire.teaching.codec import CommandId, decode, decode_reply, encode_command
 
 __all__ = ["DEFAULT_PORT", "G1TeachingController"]
 

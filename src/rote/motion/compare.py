@@ -8,7 +8,7 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
-from rote.motion.align import (
+from rote.motion.edit.align import (
     Alignment,
     align,
     columns_of,

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rote.errors import BadRequestError, MissingExtraError
-from rote.motion.root_path import RootPath
+from rote.motion.body.root_path import RootPath
 from rote.motion.track_edits import TrackEdits
 
 if TYPE_CHECKING:
     from rote.model.family import Build
-    from rote.motion.check_report import CheckReport
+    from rote.motion.check.report import CheckReport
     from rote.motion.files import FilePath
 
 __all__ = ["Track", "Mark", "Origin"]
@@ -180,7 +180,7 @@ class Track(TrackEdits):
 
         Arguments are those of `rote.check`.
         """
-        from rote.motion.check import check  # noqa: PLC0415 - it takes a track
+        from rote.motion.check.rules import check  # noqa: PLC0415 - it takes a track
 
         return check(self, build=build, contact=contact, payload_kg=payload_kg)
 

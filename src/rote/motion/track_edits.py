@@ -1,12 +1,12 @@
 """The edits of the table as methods of a track: `track.trim(auto=True).smooth()`.
 
-Made by `python scripts/track_edits.py` from `rote.motion.edits`; do not edit it.
+Made by `python scripts/track_edits.py` from `rote.motion.edit.table`; do not edit it.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from rote.motion.edits import EDITS
+from rote.motion.edit.table import EDITS
 
 if TYPE_CHECKING:
     from rote.motion.track import Track

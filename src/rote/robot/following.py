@@ -19,9 +19,9 @@ from rote import messages as m
 from rote.errors import BadRequestError, RefusedError
 from rote.messages import StreamPose
 from rote.model.family import Build
-from rote.motion.check import check_contact
+from rote.motion.check.limits import MAX_PLAYED_RAD_S2, check_positions, most_played_rad_s
+from rote.motion.check.rules import check_contact
 from rote.motion.interpolate import minimum_jerk
-from rote.motion.limits import MAX_PLAYED_RAD_S2, check_positions, most_played_rad_s
 from rote.motion.track import Array, Track, did_you_mean
 from rote.robot.api_values import Port, StreamReport
 from rote.robot.streaming import PoseStreaming, Ticker, taught_of

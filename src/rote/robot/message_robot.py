@@ -27,7 +27,7 @@ from rote.findings import Finding
 from rote.messages import Code, Interpolation, Phase, RobotState, Sound
 from rote.model.family import Build, Family, Modes
 from rote.model.registry import family_of
-from rote.motion.keyframes import Compressed
+from rote.motion.keyframes.search import Compressed
 from rote.motion.track import Track
 from rote.platform.loop import clock_of, to_the_end
 from rote.robot import preflight, sending, storing, streaming
@@ -516,7 +516,7 @@ class MessageRobot:
         Use the result like that of `play`; awaiting it returns a `StreamReport`. `speed` 0.5 takes
         twice as long.
 
-        The track is checked before anything is sent, like `rote.motion.check.check` does. An error
+        The track is checked before anything is sent, like `rote.motion.check.rules` does. An error
         raises `UnsafeMotionError`; a warning raises `WarnedMotionError` unless `force` is true. The
         arms start softly from where they are and end softly at rest. They do so as well if the
         motion is stopped, if this program is held up, or if the connection is cut.

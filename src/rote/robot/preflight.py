@@ -7,7 +7,7 @@ from rote.findings import Finding, FindingKind, Severity, worst_first
 from rote.messages import MAX_ACTIONS, RobotState
 from rote.model.family import Build, Modes
 from rote.model.registry import family_of
-from rote.motion.limits import TOLERANCE_RAD
+from rote.motion.check.limits import TOLERANCE_RAD
 from rote.robot.api_values import UNTOLD_MODE, Actions, ModeReport
 from rote.robot.take import MIN_RATE_HZ
 from rote.text import Act, Text, rad

@@ -25,7 +25,7 @@ from rote import messages as m
 from rote.findings import Finding
 from rote.messages import Interpolation, Keyframe, RobotState, Sound
 from rote.model.family import Build, Family
-from rote.motion.keyframes import Compressed
+from rote.motion.keyframes.search import Compressed
 from rote.motion.track import Track
 from rote.robot.api_values import Actions, ModeReport, SoundReport, TopicMessage, WaitListener
 from rote.robot.playing import Playing

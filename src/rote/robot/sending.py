@@ -12,8 +12,8 @@ import numpy as np
 from rote import messages as m
 from rote.errors import BadRequestError, DecodeError
 from rote.model.family import Build, Joint
-from rote.motion.limits import check_joint_speeds, check_positions
-from rote.wire import teaching as wire
+from rote.motion.check.limits import check_joint_speeds, check_positions
+from rote.wire.teaching import codec as wire
 
 _ONCE = np.zeros(1)
 

@@ -7,9 +7,9 @@ import numpy as np
 from rote.errors import BadRequestError
 from rote.messages import MAX_KEYFRAMES, Interpolation
 from rote.model.family import Build
-from rote.motion.check import check
+from rote.motion.check.rules import check
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk
-from rote.motion.keyframes import Compressed, check_faithful, compress_to_budget
+from rote.motion.keyframes.search import Compressed, check_faithful, compress_to_budget
 from rote.motion.track import Track
 from rote.robot.api_values import check_seconds
 from rote.robot.streaming import (

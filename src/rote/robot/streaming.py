@@ -27,10 +27,10 @@ from rote.findings import FindingKind
 from rote.messages import Code, Interpolation, RobotState, StreamPose, explain
 from rote.model.family import MOVED_RAD, Build, Hand, Joint
 from rote.model.registry import family_of, find_build
-from rote.motion.check import check, check_contact, check_joints
-from rote.motion.check_report import CheckReport
+from rote.motion.check.limits import check_joint_speeds, check_positions, most_played_rad_s
+from rote.motion.check.report import CheckReport
+from rote.motion.check.rules import check, check_contact, check_joints
 from rote.motion.interpolate import minimum_jerk, sample
-from rote.motion.limits import check_joint_speeds, check_positions, most_played_rad_s
 from rote.motion.track import Array, Track
 from rote.motion.track_build import a_robot, build_of, hand_joints
 from rote.platform import realtime

@@ -10,7 +10,7 @@ from rote import messages as m
 from rote.errors import UnsupportedError
 from rote.findings import Finding
 from rote.messages import Interpolation, Keyframe, Sound
-from rote.motion.keyframes import Compressed
+from rote.motion.keyframes.search import Compressed
 from rote.motion.track import Track
 from rote.robot.api_values import Actions, ModeReport, SoundReport, TopicMessage, WaitListener
 from rote.robot.playing import Playing

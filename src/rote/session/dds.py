@@ -7,7 +7,8 @@ are not encoded here, because DDS encodes them itself.
 
 from rote.session.rpc import ChannelInput, ChannelState, ChannelTiming, RpcSession
 from rote.session.teaching import Role
-from rote.wire import channel, rpc
+from rote.wire.services import rpc
+from rote.wire.webrtc import channel
 
 
 class DdsSession(RpcSession):

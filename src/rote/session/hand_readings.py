@@ -9,7 +9,7 @@ last position.
 from dataclasses import dataclass
 
 from rote.model.family import Hand
-from rote.wire.dds_hands import HandReading
+from rote.wire.dds.hands import HandReading
 
 SILENT_S = 0.5
 """A hand that has not reported for this long has stopped."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from rote import messages as m
-from rote.wire import teaching as wire
-from rote.wire.teaching import Frame
+from rote.wire.teaching import codec as wire
+from rote.wire.teaching.codec import Frame
 
 REMEMBERED = 128
 """How many requests a robot remembers; an older one was delayed by the network."""

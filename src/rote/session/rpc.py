@@ -21,8 +21,16 @@ from typing import NamedTuple
 from rote.errors import BadRequestError, DecodeError, LocalProtocolError
 from rote.session.events import Opened, PeerLost, Unanswered
 from rote.session.teaching import Role
-from rote.wire import channel, faults, rpc
-from rote.wire.channel import ChannelMessage, Complaint, Heartbeat, Inner, Subscription, Validation
+from rote.wire.services import faults, rpc
+from rote.wire.webrtc import channel
+from rote.wire.webrtc.channel import (
+    ChannelMessage,
+    Complaint,
+    Heartbeat,
+    Inner,
+    Subscription,
+    Validation,
+)
 
 LIMITS_S: Mapping[tuple[str, int], float] = {
     (rpc.ARM, rpc.ArmApi.EXECUTE_PRESET): 30.0,  # answered only when the motion is over

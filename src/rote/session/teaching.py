@@ -30,9 +30,9 @@ from rote.session.events import (
 )
 from rote.session.pose_stream import PoseStream, Told
 from rote.session.replay_cache import REMEMBERED, Memory, is_older
-from rote.wire import teaching as wire
-from rote.wire import teaching_state
-from rote.wire.teaching import CommandId, Frame, MessageType
+from rote.wire.teaching import codec as wire
+from rote.wire.teaching import state as teaching_state
+from rote.wire.teaching.codec import CommandId, Frame, MessageType
 
 
 class Role(Enum):

@@ -26,8 +26,11 @@ from rote.sim.services import ServiceAnswer, Services
 from rote.transport.dds import types
 from rote.transport.dds.participant import Bus, DdsTarget, Inlet, Outlet
 from rote.transport.impair import Disturber, Impairment
-from rote.wire import cdr, dds_hands, dds_lowlevel, rpc
-from rote.wire.lowstate import BMS_TOPIC, HAND_TOPIC
+from rote.wire.dds import cdr
+from rote.wire.dds import hands as dds_hands
+from rote.wire.dds import lowlevel as dds_lowlevel
+from rote.wire.services import rpc
+from rote.wire.services.lowstate import BMS_TOPIC, HAND_TOPIC
 
 LOWSTATE_HZ = 500.0
 VERSION_API = 1

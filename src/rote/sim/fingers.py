@@ -12,7 +12,7 @@ import numpy as np
 from rote.model.family import Build, Hand
 from rote.model.registry import family_of
 from rote.motion.track import Array
-from rote.wire.dds_hands import HandCommand, HandReading
+from rote.wire.dds.hands import HandCommand, HandReading
 
 HAND_HZ = 100.0
 """How often a hand reports. It is not published: this is the rate in public examples."""

@@ -12,7 +12,7 @@ from rote.model.family import Build, ModeFacts, Modes
 from rote.sim.behaviour import LOGGED, Behaviour
 from rote.sim.columns import family_for
 from rote.sim.quirks import NO_QUIRKS, Quirks
-from rote.wire.lowstate import SLOTS
+from rote.wire.services.lowstate import SLOTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

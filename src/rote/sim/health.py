@@ -14,7 +14,7 @@ from rote.model.family import Build
 from rote.motion.track import Array
 from rote.sim.columns import DEFAULT_BUILD, Columns
 from rote.sim.network_options import seconds
-from rote.wire.faults import Fault
+from rote.wire.services.faults import Fault
 
 BATTERY_S = 7200.0
 """From full to empty, if it did not stop at the reserve."""

@@ -17,10 +17,10 @@ from rote.sim.behaviour import LOGGED, POLITE, RELEASE_S, Behaviour
 from rote.sim.columns import DEFAULT_BUILD
 from rote.sim.firmware import Firmware, firmware_of
 from rote.sim.quirks import QUIRKS, SERVICES, UDP, Missing, Quirk, Quirks, Refused
-from rote.wire import rpc
-from rote.wire.json_shape import ABSENT, Shape, shaped
-from rote.wire.list_format import formatted
-from rote.wire.lowstate import LOWSTATE_TOPIC, MAX_MOTORS
+from rote.wire.services import rpc
+from rote.wire.services.json_shape import ABSENT, Shape, shaped
+from rote.wire.services.list_format import formatted
+from rote.wire.services.lowstate import LOWSTATE_TOPIC, MAX_MOTORS
 
 NAME = "like"
 """The name of the quirk that holds the shapes of a tried robot."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from rote.messages import MAX_DURATION_MS, Code, Phase, PlayAction
 from rote.model.family import Build
-from rote.motion.check_report import CheckReport
+from rote.motion.check.report import CheckReport
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample, sample_keyframes
 from rote.motion.track import Array
 from rote.sim.body import STEP_S

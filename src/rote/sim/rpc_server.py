@@ -11,9 +11,9 @@ from rote.session.rpc import MAX_IN_ONE, ChannelTiming, Event, Heard, RequestAsk
 from rote.session.teaching import Role
 from rote.sim.quirks import Missing, Refused
 from rote.sim.services import ServiceAnswer, Services
-from rote.wire import channel, faults, rpc
-from rote.wire.faults import Change, Faults
-from rote.wire.lowstate import (
+from rote.wire.services import faults, rpc
+from rote.wire.services.faults import Change, Faults
+from rote.wire.services.lowstate import (
     BMS_TOPIC,
     HAND_TOPIC,
     LOWSTATE_TOPIC,
@@ -22,6 +22,7 @@ from rote.wire.lowstate import (
     encode_fsm,
     encode_lowstate,
 )
+from rote.wire.webrtc import channel
 
 LOWSTATE_S = 0.02
 """The time between two states of the joints."""

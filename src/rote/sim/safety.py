@@ -9,8 +9,8 @@ from collections.abc import Callable
 from hashlib import blake2b
 
 from rote.model.family import Build
-from rote.motion.check import check, check_gaps
-from rote.motion.check_report import CheckReport
+from rote.motion.check.report import CheckReport
+from rote.motion.check.rules import check, check_gaps
 from rote.motion.track import Array, Track
 
 

@@ -17,7 +17,7 @@ from rote.transport.impair import Disturber, Impairment
 from rote.transport.link import carrier_of
 from rote.transport.memory import MemoryPort
 from rote.transport.udp.link import UdpPort, open_port
-from rote.wire import teaching as wire
+from rote.wire.teaching import codec as wire
 
 if TYPE_CHECKING:
     from rote.model.family import Hand

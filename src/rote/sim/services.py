@@ -18,9 +18,9 @@ from rote.sim import voice
 from rote.sim.presets import RELEASE, presets_of
 from rote.sim.quirks import Missing, Refused
 from rote.sim.world import CONTROLLER, World
-from rote.wire import rpc
-from rote.wire.faults import Fault
-from rote.wire.rpc import ArmApi, MotionSwitcherApi, RobotStateApi, RpcRequest, SportApi
+from rote.wire.services import rpc
+from rote.wire.services.faults import Fault
+from rote.wire.services.rpc import ArmApi, MotionSwitcherApi, RobotStateApi, RpcRequest, SportApi
 
 _QUICK_S, _CHANGE_S, _SLOW_S, _SCRIPT_S = 0.02, 0.035, 0.33, 0.23
 _UNKNOWN_API, _BAD_PARAMETER = 3203, 3204

@@ -11,7 +11,7 @@ import numpy as np
 from rote.errors import UnsafeMotionError
 from rote.messages import Code, Phase, StreamPose
 from rote.model.family import Build
-from rote.motion.limits import TOLERANCE_RAD, most_played_rad_s
+from rote.motion.check.limits import TOLERANCE_RAD, most_played_rad_s
 from rote.motion.track import Array
 from rote.sim.body import STEP_S
 from rote.sim.columns import Columns

@@ -7,8 +7,8 @@ meanwhile the robot reports on `rt/audio_msg` that it plays.
 
 from rote.errors import PayloadError
 from rote.messages import SAMPLE_BYTES, SOUND_RATE_HZ
-from rote.wire import rpc
-from rote.wire.rpc import VoiceApi
+from rote.wire.services import rpc
+from rote.wire.services.rpc import VoiceApi
 
 SERVICE, VERSION = rpc.VOICE, "1.0.0.0"
 BAD_VALUE = 100

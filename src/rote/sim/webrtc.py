@@ -11,9 +11,9 @@ from rote.sim.services import Services
 from rote.transport.impair import Disturber
 from rote.transport.webrtc.http import HttpRequest, HttpResponse, Server
 from rote.transport.webrtc.stack import RobotEnd
-from rote.wire import sdp as wire_sdp
-from rote.wire import signalling as wire
-from rote.wire.channel import SIMULATED
+from rote.wire.webrtc import sdp as wire_sdp
+from rote.wire.webrtc import signalling as wire
+from rote.wire.webrtc.channel import SIMULATED
 
 _MAX_NOTICES = 16
 """How many paths are kept that were given out and not used; older ones are forgotten."""

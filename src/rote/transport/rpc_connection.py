@@ -24,8 +24,9 @@ from rote.session.events import Opened, PeerLost, Unanswered
 from rote.session.rpc import Event, Heard, RequestAnswered, RpcSession
 from rote.text import Act, Text
 from rote.transport.base_client import Shell, unanswered
-from rote.wire import channel, rpc
-from rote.wire.rpc import NO_STATUS
+from rote.wire.services import rpc
+from rote.wire.services.rpc import NO_STATUS
+from rote.wire.webrtc import channel
 
 TopicListener = Callable[[channel.ChannelMessage], None]
 

@@ -36,9 +36,9 @@ from rote.transport.base_client import (
 from rote.transport.rpc_connection import RpcConnection, TopicListener, Way
 from rote.transport.watchdog import Watchdog
 from rote.transport.wires import SERVICES, unsupported
-from rote.wire import channel, rpc
-from rote.wire import faults as wire_faults
-from rote.wire.lowstate import (
+from rote.wire.services import faults as wire_faults
+from rote.wire.services import rpc
+from rote.wire.services.lowstate import (
     BMS_TOPIC,
     HAND_TOPIC,
     LOWSTATE_TOPIC,
@@ -49,7 +49,8 @@ from rote.wire.lowstate import (
     decode_lowstate,
     select,
 )
-from rote.wire.rpc import NO_STATUS
+from rote.wire.services.rpc import NO_STATUS
+from rote.wire.webrtc import channel
 
 KEEP_TEACHING_S = 1.0
 READ_BACK_S = 0.25

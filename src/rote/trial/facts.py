@@ -2,7 +2,7 @@
 
 A fact has the grade that its page in docs/protocol shows: a comment on the page, `fact: ID`, names
 it, and a test compares both. The facts of the teaching frames are made from the grades in
-`rote.wire.teaching_fields`, from which their page is made too. Each fact has a step that tests it,
+`rote.wire.teaching.fields`, from which their page is made too. Each fact has a step that tests it,
 or a reason why no trial can.
 """
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rote.trial.steps import A1_WIRE, BY_ID, FRAMES_WIRES, SERVICE_WIRES
-from rote.wire import teaching_fields
 from rote.wire.a1 import formats as a1_formats
-from rote.wire.teaching_fields import FieldGrade, FrameDirection
+from rote.wire.teaching import fields as teaching_fields
+from rote.wire.teaching.fields import FieldGrade, FrameDirection
 
 DATACHANNEL, DDS, A1, FRAMES = "datachannel", "dds", "a1", "frames"
 _WEBRTC, _BUS, _QUADRUPED = ("webrtc",), ("dds",), (A1_WIRE,)

@@ -22,10 +22,12 @@ from rote.transport.link import Message, carrier_of, split_url
 from rote.transport.services_client import ServicesClient
 from rote.transport.udp.client import TeachingClient
 from rote.trial.scene import OWN, Scene, StepImpossibleError, rounded
-from rote.wire import dds_lowlevel, rpc, teaching
-from rote.wire.json_shape import shape_of
-from rote.wire.list_format import list_format
-from rote.wire.lowstate import BMS_TOPIC, LOWSTATE_TOPIC, SPORT_TOPIC
+from rote.wire.dds import lowlevel as dds_lowlevel
+from rote.wire.services import rpc
+from rote.wire.services.json_shape import shape_of
+from rote.wire.services.list_format import list_format
+from rote.wire.services.lowstate import BMS_TOPIC, LOWSTATE_TOPIC, SPORT_TOPIC
+from rote.wire.teaching import codec as teaching
 
 LISTEN_S, TEACH_S, AGAIN_S, PAUSED_S = 4.0, 2.0, 3.5, 2.0
 LAPSE_LIMIT_S = 30.0

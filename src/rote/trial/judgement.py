@@ -7,7 +7,7 @@ from typing import Any
 from rote.trial.facts import Fact, facts
 from rote.trial.steps import A1_WIRE
 from rote.wire.a1 import formats as a1_formats
-from rote.wire.json_shape import ABSENT
+from rote.wire.services.json_shape import ABSENT
 
 _VARIANTS = {
     "legacy": "legacy", "none": "plain", "1": "plain", "2": "static-key", "3": "device-key",

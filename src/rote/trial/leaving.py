@@ -22,7 +22,7 @@ from rote.trial.recorder import BUS, CHANNEL, FRAMES, QUADRUPED, Said
 from rote.trial.report import report_of
 from rote.trial.runner import PROTOCOLS, TrialResult
 from rote.trial.scrubbing import TrialScrubber
-from rote.wire import teaching
+from rote.wire.teaching import codec as teaching
 
 REPORT, PAGE, CONVERSATION, CAPTURE, KEYS = (
     "report.json", "report.html", "conversation.jsonl", "capture.pcap", "capture.keys",

@@ -14,9 +14,12 @@ from typing import Any, NamedTuple
 from rote.errors import DecodeError, RoteError
 from rote.messages import Phase, RobotState
 from rote.transport.tap import TappedMessage
-from rote.wire import cdr, channel, rpc, teaching
 from rote.wire.a1 import codec as a1_codec
-from rote.wire.json_shape import Shape, shape_of
+from rote.wire.dds import cdr
+from rote.wire.services import rpc
+from rote.wire.services.json_shape import Shape, shape_of
+from rote.wire.teaching import codec as teaching
+from rote.wire.webrtc import channel
 
 FRAMES, CHANNEL, BUS, QUADRUPED = "frames", "channel", "bus", "a1"
 THIN_S = 0.5

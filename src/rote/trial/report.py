@@ -16,7 +16,7 @@ from rote import __version__
 from rote.errors import BadRequestError
 from rote.trial.judgement import judge
 from rote.trial.runner import TrialResult
-from rote.wire.json_shape import shape_of
+from rote.wire.services.json_shape import shape_of
 
 FORMAT = "rote-trial-1"
 SCHEMA_FILE = "report.schema.json"

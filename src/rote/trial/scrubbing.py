@@ -19,10 +19,11 @@ from rote.messages import ActionEntry, ActionList
 from rote.trial.g1_steps import NAMES
 from rote.trial.recorder import BUS, FRAMES, QUADRUPED, Said
 from rote.trial.scene import OWN
-from rote.wire import rpc, teaching
 from rote.wire.a1 import codec as a1_codec
 from rote.wire.a1 import formats as a1_formats
 from rote.wire.a1 import layout as a1_layout
+from rote.wire.services import rpc
+from rote.wire.teaching import codec as teaching
 
 _SHORT = 4
 _UNNAMED = re.compile(r"\?\d+")

@@ -6,7 +6,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rote.wire.packets import PacketBuilder, calculate_crc32, verify_crc32
+    from rote.wire.teaching.packet_builder import PacketBuilder, calculate_crc32, verify_crc32
 
 __all__ = ["PacketBuilder", "calculate_crc32", "verify_crc32"]
 
@@ -14,6 +14,6 @@ __all__ = ["PacketBuilder", "calculate_crc32", "verify_crc32"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'rote.wire' has no attribute {name!r}")
-    from rote.wire import packets  # noqa: PLC0415 # who reads one wire need not load another
+    from rote.wire.teaching import packet_builder as packets  # noqa: PLC0415 # who reads one wire need not load another
 
     return getattr(packets, name)

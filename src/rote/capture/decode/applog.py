@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 from rote.capture.decode.dialogue import Dialogue, FaultNote, Pair, StateChange
 from rote.capture.judge.timeline import TimelineEntry
 from rote.errors import DecodeError
-from rote.wire import channel
-from rote.wire.rpc import RpcRequest, RpcResponse
+from rote.wire.services.rpc import RpcRequest, RpcResponse
+from rote.wire.webrtc import channel
 
 MAX_LINE = 1 << 20
 _MAX_TRIES = 16

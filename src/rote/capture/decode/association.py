@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rote.errors import DecodeError
-from rote.wire import sctp
+from rote.wire.packets import sctp
 
 MAX_HELD = 32 * 2**20
 """The most bytes of one side that wait for missing ones."""

@@ -27,9 +27,9 @@ from rote.capture.decode.dtls_session import (
 from rote.capture.judge.timeline import TimelineEntry
 from rote.capture.read.datagram import Datagram
 from rote.errors import DecodeError, MissingExtraError
-from rote.wire import dtls
-from rote.wire.dtls import ContentType, DtlsRecord, HandshakeType, Suite
-from rote.wire.dtls_handshake import Certificate, ClientHello, ServerHello, decode_handshake
+from rote.wire.packets import dtls
+from rote.wire.packets.dtls import ContentType, DtlsRecord, HandshakeType, Suite
+from rote.wire.packets.dtls_handshake import Certificate, ClientHello, ServerHello, decode_handshake
 
 MAX_FLOWS = 4096
 MAX_PENDING = 1024

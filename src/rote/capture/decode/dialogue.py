@@ -1,6 +1,6 @@
 """The dialogue in a data channel: questions with their answers, states, faults and a time line.
 
-Decryption and the phone app's log both feed it: with values of wire/channel.py and their times.
+Decryption and the log of the phone app feed it with values of wire/webrtc/channel.py and times.
 """
 
 from dataclasses import dataclass, field
@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from rote.capture.judge.timeline import TimelineEntry, iso
 from rote.errors import DecodeError
-from rote.wire import channel, rpc
-from rote.wire import faults as wire_faults
-from rote.wire.rpc import ArmApi, ArmState, RpcRequest, RpcResponse, SportApi
+from rote.wire.services import faults as wire_faults
+from rote.wire.services import rpc
+from rote.wire.services.rpc import ArmApi, ArmState, RpcRequest, RpcResponse, SportApi
+from rote.wire.webrtc import channel
 
 MAX_OPEN = 4096
 """The most questions that wait for an answer at the same time."""

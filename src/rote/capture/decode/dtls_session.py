@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 from rote.capture.decode.association import Association, Delivered
 from rote.capture.decode.dialogue import Dialogue, from_robot
 from rote.errors import DecodeError
-from rote.wire import channel, dtls, sctp
-from rote.wire.dtls import ContentType, DtlsRecord
-from rote.wire.dtls_handshake import ClientHello, ServerHello
+from rote.wire.packets import dtls, sctp
+from rote.wire.packets.dtls import ContentType, DtlsRecord
+from rote.wire.packets.dtls_handshake import ClientHello, ServerHello
+from rote.wire.webrtc import channel
 
 MAX_KEPT = 128 * 2**20
 """The most text that is kept, in bytes."""

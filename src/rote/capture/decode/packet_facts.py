@@ -13,8 +13,8 @@ from rote.capture.judge.classify import PacketKind, PacketKinds
 from rote.capture.read.flow_ids import Numbers, by_number, run_starts
 from rote.capture.read.packets import DatagramBatch, big, harmless
 from rote.errors import DecodeError
-from rote.wire import dtls, stun
-from rote.wire import dtls_handshake as hs
+from rote.wire.packets import dtls, stun
+from rote.wire.packets import dtls_handshake as hs
 
 _READ_EACH = 16
 """The most packets of one kind and flow that are read; the others are only counted..."""

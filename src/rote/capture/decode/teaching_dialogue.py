@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from rote import messages as m
 from rote.capture.read.packets import harmless
 from rote.errors import DecodeError
-from rote.wire import teaching
-from rote.wire.teaching_fields import STATUS, FrameDirection, direction_of, layout_of, read
+from rote.wire.teaching import codec as teaching
+from rote.wire.teaching.fields import STATUS, FrameDirection, direction_of, layout_of, read
 
 End = tuple[str, int]
 """Address and port."""

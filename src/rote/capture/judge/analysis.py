@@ -27,8 +27,8 @@ KEEP_HEADS_IN_ALL = 1 << 17
 KEEP_COMMANDS = 100_000
 """Commands and replies in teaching frames that are read one by one."""
 _COMMAND, _POSE = 0x17, int.from_bytes(b"POSE")
-"""The first byte of a command, and what begins the payload of a streamed pose (wire/teaching.py,
-which takes longer to load than a small capture to read)."""
+"""First byte of a command, and the first bytes of a streamed pose. They repeat
+wire/teaching/codec.py, which takes longer to load than a small capture to read."""
 _MAX_BUCKETS = 4096
 _LARGEST = 65_536
 

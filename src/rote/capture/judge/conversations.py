@@ -15,7 +15,7 @@ from rote.capture.judge.flows import Direction
 from rote.capture.judge.sizes import InferredCipher, SizeReading, infer, readings
 from rote.capture.judge.timeline import iso
 from rote.capture.read.packets import TCP
-from rote.wire import dtls
+from rote.wire.packets import dtls
 
 _WEBRTC = "WebRTC"
 _SECURED = {PacketKind.RTP: PacketKind.SRTP, PacketKind.RTCP: PacketKind.SRTCP}

@@ -8,9 +8,10 @@ which Wireshark does not look for by itself. Nothing is recognised by port.
 from collections.abc import Iterable
 from importlib.resources import files
 
-from rote.wire import rpc, teaching
 from rote.wire.a1 import formats as a1_frames
-from rote.wire.teaching_fields import (
+from rote.wire.services import rpc
+from rote.wire.teaching import codec as teaching
+from rote.wire.teaching.fields import (
     BY_KEY,
     KEYFRAME,
     LAYOUTS,

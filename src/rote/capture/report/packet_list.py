@@ -11,9 +11,10 @@ from rote.capture.read.datagram import Datagram
 from rote.capture.read.packets import PacketDecoder, datagrams, harmless
 from rote.capture.read.reader import open_capture
 from rote.errors import DecodeError
-from rote.wire import dtls, teaching
-from rote.wire.teaching_explain import ExplainedFrame, explain, grade_of, plain, plainly, set_bits
-from rote.wire.teaching_fields import FieldType, FieldValue, FrameDirection
+from rote.wire.packets import dtls
+from rote.wire.teaching import codec as teaching
+from rote.wire.teaching.explain import ExplainedFrame, explain, grade_of, plain, plainly, set_bits
+from rote.wire.teaching.fields import FieldType, FieldValue, FrameDirection
 
 _BYTES_SHOWN = 8
 _VALUES_SHOWN = 4

@@ -114,7 +114,7 @@ def _teaching(out: Console, spoken: "TeachingDialogue | None") -> None:
     """Print what was said in teaching frames: commands, actions, requests with their answers."""
     if spoken is None:
         return
-    from rote.wire.teaching import CommandId  # noqa: PLC0415 - only where there are such frames
+    from rote.wire.teaching.codec import CommandId  # noqa: PLC0415 - only where there are such frames
 
     known = {one.value: one.name.lower().replace("_", " ") for one in CommandId}
     out.print("\n[bold]Teaching frames[/]")

@@ -10,7 +10,7 @@ from rote.capture.scrub import certificates
 from rote.capture.scrub.identifiers import Identifiers
 from rote.capture.scrub.pseudonyms import Pseudonyms
 from rote.errors import DecodeError
-from rote.wire import dtls
+from rote.wire.packets import dtls
 
 _CHANGE_CIPHER, _ALERT, _HANDSHAKE, _APPLICATION = 20, 21, 22, 23
 _CLIENT_HELLO, _CERTIFICATE = 1, 11

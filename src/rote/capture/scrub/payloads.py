@@ -17,7 +17,8 @@ from rote.capture.scrub.identifiers import Identifiers
 from rote.capture.scrub.pseudonyms import Pseudonyms
 from rote.capture.scrub.rtps import RtpsRewriter
 from rote.errors import DecodeError
-from rote.wire import stun, teaching
+from rote.wire.packets import stun
+from rote.wire.teaching import codec as teaching
 
 _NETBIOS_NAMES, _NETBIOS_DATAGRAMS, _NTP = 137, 138, 123
 _STUN_PLAIN = frozenset(

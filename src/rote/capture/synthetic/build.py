@@ -16,9 +16,9 @@ from rote.capture.synthetic import ethernet
 from rote.capture.synthetic import script as story
 from rote.errors import BadRequestError
 from rote.platform.atomic_file import appearing
-from rote.wire import channel, dtls, sctp, stun
-from rote.wire.dtls import ContentType, DtlsRecord, HandshakeType
-from rote.wire.dtls_handshake import (
+from rote.wire.packets import dtls, sctp, stun
+from rote.wire.packets.dtls import ContentType, DtlsRecord, HandshakeType
+from rote.wire.packets.dtls_handshake import (
     Certificate,
     ClientHello,
     ClientKeyExchange,
@@ -28,6 +28,7 @@ from rote.wire.dtls_handshake import (
     ServerKeyExchange,
     encode_handshake,
 )
+from rote.wire.webrtc import channel
 
 KINDS = ("webrtc", "frames", "a1")
 CIPHERS = {"chacha20": 0xCCA9, "aes128": 0xC02B, "aes256": 0xC02C}

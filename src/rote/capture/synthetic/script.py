@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rote import messages as m
-from rote.wire import channel, faults, rpc, teaching, teaching_state
 from rote.wire.a1 import codec as a1
 from rote.wire.a1 import values as a1_values
-from rote.wire.rpc import ArmState, Call, RpcResponse, RpcTaughtAction
+from rote.wire.services import faults, rpc
+from rote.wire.services.rpc import ArmState, Call, RpcResponse, RpcTaughtAction
+from rote.wire.teaching import codec as teaching
+from rote.wire.teaching import state as teaching_state
+from rote.wire.webrtc import channel
 
 NAME, NEW_NAME = "2026-01-28_21:27:37", "greeting"
 TEACH_S, PLAY_S = 8.0, 5.0

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rote.errors import BadRequestError, MissingExtraError
-from rote.motion.edit import resample
+from rote.motion.edit.operations import resample
 from rote.motion.files import disk
 from rote.motion.files.exchange.lerobot_names import DRIVER, driver_name, joint_named
 from rote.motion.files.metadata import FilePlace, check

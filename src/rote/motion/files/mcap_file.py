@@ -20,6 +20,7 @@ from typing import BinaryIO
 import numpy as np
 
 from rote.errors import BadRequestError, DecodeError
+from rote.motion.body.root_path import RootPath
 from rote.motion.files import disk
 from rote.motion.files import mcap_records as records
 from rote.motion.files.joint_state import (
@@ -42,7 +43,6 @@ from rote.motion.files.metadata import (
     root_rows,
     to_document,
 )
-from rote.motion.root_path import RootPath
 from rote.motion.track import Array, Track
 
 __all__ = ["save_mcap", "load_mcap", "recover"]

@@ -14,7 +14,7 @@ import numpy as np
 from rote.errors import BadRequestError
 from rote.model import registry
 from rote.model.family import numbered
-from rote.motion.root_path import RootPath
+from rote.motion.body.root_path import RootPath
 from rote.motion.track import Array, Mark, Origin, Track, did_you_mean
 from rote.motion.track_build import build_with, hand_joints
 from rote.text import Act, Text

@@ -8,9 +8,9 @@ import numpy as np
 from rote.errors import BadRequestError, UnsafeMotionError
 from rote.messages import Interpolation
 from rote.model.a1 import A1, KD_NM_S_RAD, KP_NM_RAD
-from rote.motion.check import check_gaps, check_joints
+from rote.motion.check.limits import MAX_PLAYED_RAD_S, left_by_rad
+from rote.motion.check.rules import check_gaps, check_joints
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
-from rote.motion.limits import MAX_PLAYED_RAD_S, left_by_rad
 from rote.motion.track import Array, Track
 from rote.robot.api_values import check_seconds
 from rote.robot.quadruped.safety import Safety

@@ -7,7 +7,7 @@ from typing import Any
 
 from rote.errors import BadRequestError
 from rote.findings import Finding, FindingKind, Severity
-from rote.motion.check import check as check_motion
+from rote.motion.check.rules import check as check_motion
 from rote.motion.track import Track
 from rote.stage.show.file import Cast, Cue, CueKind, Section, Show
 from rote.stage.show.score import ClipError, Score, TrackSource, compile_role

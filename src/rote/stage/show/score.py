@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rote.errors import BadRequestError, UnsafeMotionError
-from rote.motion import edit
-from rote.motion.mirror import mirror
+from rote.motion.edit import operations as edit
+from rote.motion.edit.mirror import mirror
 from rote.motion.track import Track
 from rote.stage.show.file import Clip, Cue, Section, Show
 

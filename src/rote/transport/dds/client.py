@@ -27,9 +27,12 @@ from rote.transport.dds.participant import DdsTarget, Outlet
 from rote.transport.services_client import ServicesClient
 from rote.transport.tap import Tap
 from rote.transport.wires import DDS
-from rote.wire import cdr, dds_hands, dds_lowlevel, rpc
-from rote.wire.lowstate import BMS_TOPIC, JointColumns
-from rote.wire.lowstate import SPORT_TOPIC as SLOW_SPORT_TOPIC
+from rote.wire.dds import cdr
+from rote.wire.dds import hands as dds_hands
+from rote.wire.dds import lowlevel as dds_lowlevel
+from rote.wire.services import rpc
+from rote.wire.services.lowstate import BMS_TOPIC, JointColumns
+from rote.wire.services.lowstate import SPORT_TOPIC as SLOW_SPORT_TOPIC
 
 _log = logging.getLogger("rote")
 

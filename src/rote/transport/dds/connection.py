@@ -18,9 +18,12 @@ from rote.text import Act, Text
 from rote.transport.dds import types
 from rote.transport.dds.participant import Bus, DdsTarget, Inlet, Outlet
 from rote.transport.tap import Tap
-from rote.wire import cdr, channel, dds_lowlevel, rpc
-from rote.wire.lowstate import BMS_TOPIC, HAND_TOPIC
-from rote.wire.lowstate import SPORT_TOPIC as SLOW_SPORT_TOPIC
+from rote.wire.dds import cdr
+from rote.wire.dds import lowlevel as dds_lowlevel
+from rote.wire.services import rpc
+from rote.wire.services.lowstate import BMS_TOPIC, HAND_TOPIC
+from rote.wire.services.lowstate import SPORT_TOPIC as SLOW_SPORT_TOPIC
+from rote.wire.webrtc import channel
 
 SPORT_TOPIC = "rt/sportmodestate"
 ASKED = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER, rpc.ROBOT_STATE, rpc.VOICE)

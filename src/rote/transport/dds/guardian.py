@@ -28,7 +28,8 @@ from rote.platform.loop import in_thread
 from rote.session.arm_stream import FADE_HZ, ArmSetpoint, ArmStream
 from rote.transport.dds import types
 from rote.transport.dds.participant import Bus, DdsTarget
-from rote.wire import dds_hands, dds_lowlevel
+from rote.wire.dds import hands as dds_hands
+from rote.wire.dds import lowlevel as dds_lowlevel
 
 _OLD_S = 0.1
 """The arms may have left a setpoint that is older than this."""

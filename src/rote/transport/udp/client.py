@@ -22,7 +22,7 @@ from rote.transport.base_client import FromAnywhere, Shell, StateFeed, StateList
 from rote.transport.link import Link, Receiver
 from rote.transport.udp.link import UdpLink
 from rote.transport.wires import FRAMES, unsupported
-from rote.wire.teaching import encode_pose
+from rote.wire.teaching.codec import encode_pose
 
 Dial = Callable[[Receiver], Awaitable[Link]]
 

@@ -9,7 +9,8 @@ from rote.platform.clock import stall_clock
 from rote.session.rpc import ChannelTiming, RpcSession
 from rote.session.teaching import Role
 from rote.transport.link import Carrier, Message
-from rote.wire import channel, rpc
+from rote.wire.services import rpc
+from rote.wire.webrtc import channel
 
 Dial = Callable[[], Awaitable[Carrier]]
 _VALIDATION = (

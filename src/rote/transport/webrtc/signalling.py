@@ -20,8 +20,8 @@ from rote.platform.paths import key_file
 from rote.platform.system import has_file_rights
 from rote.text import Act, Text
 from rote.transport.webrtc.http import HttpResponse, post
-from rote.wire import sdp as wire_sdp
-from rote.wire import signalling as wire
+from rote.wire.webrtc import sdp as wire_sdp
+from rote.wire.webrtc import signalling as wire
 
 KEY_VARIABLE = "ROTE_KEY"
 _KEY = re.compile("[0-9a-fA-F]{32}")

@@ -48,8 +48,8 @@ from rote.transport.webrtc.aiortc_adapters import (
     Unacknowledging,
 )
 from rote.transport.webrtc.signalling import exchange, find_key
-from rote.wire.description import Peer, Side, read_peer, write_answer, write_offer
-from rote.wire.sdp import as_strictly_read
+from rote.wire.webrtc.description import Peer, Side, read_peer, write_answer, write_offer
+from rote.wire.webrtc.sdp import as_strictly_read
 
 AP_ADDRESS = "192.168.12.1"
 LABEL = "data"

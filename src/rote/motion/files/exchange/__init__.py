@@ -17,7 +17,8 @@ import numpy as np
 from rote.errors import BadRequestError
 from rote.findings import Finding, FindingKind, Severity
 from rote.model import registry
-from rote.motion.edit import resample, to_build
+from rote.motion.body.root_path import RootPath
+from rote.motion.edit.operations import resample, to_build
 from rote.motion.files import FilePath
 from rote.motion.files.exchange.contents import (
     Contents,
@@ -28,7 +29,6 @@ from rote.motion.files.exchange.contents import (
     read_bytes,
 )
 from rote.motion.files.metadata import MAX_ANGLE_RAD, FilePlace, check_joints, variant_with
-from rote.motion.root_path import RootPath
 from rote.motion.track import Origin, Track
 from rote.motion.track_build import a_robot, build_of, family_of, joints_of
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from rote.model import registry
 from rote.model.family import Build
-from rote.motion.kinematics import Kinematics, kinematics_of
-from rote.motion.root_path import RootPath
+from rote.motion.body.kinematics import Kinematics, kinematics_of
+from rote.motion.body.root_path import RootPath
 from rote.motion.track import Array, Track
 
 _SAFE = 0.01  # four times the square of w; below it, w is not divided by

@@ -9,9 +9,9 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.model import registry
+from rote.motion.body.root_path import RootPath
 from rote.motion.files import disk
 from rote.motion.files.metadata import FilePlace
-from rote.motion.root_path import RootPath
 from rote.motion.track import Array
 
 MAX_BYTES = 64 * 2**20

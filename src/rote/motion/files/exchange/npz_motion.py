@@ -13,6 +13,7 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.model import registry
+from rote.motion.body.root_path import RootPath
 from rote.motion.files import disk
 from rote.motion.files.exchange.bodies import bodies, speeds, turning
 from rote.motion.files.exchange.contents import (
@@ -24,7 +25,6 @@ from rote.motion.files.exchange.contents import (
 )
 from rote.motion.files.metadata import FilePlace, check_length
 from rote.motion.files.npz_file import FAULTS, NpzArrays
-from rote.motion.root_path import RootPath
 from rote.motion.track import Array, Track
 
 TRACKING = ("joint_pos", "body_pos_w", "body_quat_w")

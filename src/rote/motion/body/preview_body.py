@@ -1,0 +1,186 @@
+"""The robot as a body with servos, inertia and a floor, for `preview`.
+
+Masses and torques are Unitree's; the rotors' inertia is that of its motors, as published by others.
+A link's own inertia is estimated: that of an ellipsoid of its size. The gains are this project's
+choice, the arms' about twice as stiff as those of common remote controls.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rote.errors import MissingExtraError
+from rote.model.family import Build, Family, Hull, Joint, Shape, Vector
+from rote.motion.body.contact import ContactModel, body_xml
+from rote.motion.body.kinematics import kinematics_of
+from rote.motion.track import Array
+from rote.motion.track_build import joints_by_name
+
+STEP_S = 0.002
+FLOOR = "floor"
+CANCELS = 0.7
+"""How much of the weight of arms and torso the controller cancels; the rest is sag."""
+
+# By a motor's torque in N.m: the inertia of rotor and gears at the joint, in kg.m2; others are
+# interpolated. A torque of 35 N.m comes from two motors of 25 N.m.
+_ROTORS_NM = (5.0, 25.0, 35.0, 88.0, 139.0)
+_ROTORS_KG_M2 = (0.00425, 0.00361, 0.00722, 0.01018, 0.0251)
+_MIN_SIZE_M = 0.05  # links without a shape are small, but no points
+_ARM = (150.0, 8.0)  # stiffness and damping of joints without their own gains
+_GAINS = {"waist": (400.0, 12.0), "wrist": (60.0, 1.5), "head": (60.0, 1.5), "finger": (5.0, 0.1)}
+_ANKLE_JOINTS = 2  # of a leg, counted from the foot
+
+
+class Gains(NamedTuple):
+    """What the servos do: torque = stiffness * error + damping * speed error; each (joints,)."""
+
+    stiffness: Array
+    damping: Array
+
+
+def gains(family: Family, *, free: bool) -> Gains:
+    """Return the servos' gains; on its own feet a robot has stiff legs."""
+    legs, ankles = ((2000.0, 60.0), (3000.0, 40.0)) if free else ((300.0, 10.0), (100.0, 3.0))
+    by_part, near_the_foot = {**_GAINS, "leg": legs}, _ankles(family)
+    return Gains(
+        *np.array(
+            [
+                ankles if joint.index in near_the_foot else by_part.get(joint.part, _ARM)
+                for joint in family.joints
+            ]
+        ).T
+    )
+
+
+def _ankles(family: Family) -> set[int]:
+    """Return the indices of the joints that are nearest to the feet."""
+    body, found = kinematics_of(family), set[int]()
+    for foot in family.body.feet:
+        index = body.links.index(foot.link)
+        for _ in range(_ANKLE_JOINTS):
+            found.add(index)
+            index = body.parents[index]
+    return found - {-1}
+
+
+class PreviewBody(NamedTuple):
+    """A compiled body, ready to be stepped."""
+
+    mujoco: Any
+    model: Any
+    data: Any
+    links: tuple[str, ...]
+    """By mujoco's number; 0 is the world, which is the floor."""
+    of_shape: Any
+    """The number of the link each shape is on."""
+    places: Any
+    """Where the angle of each joint is in `qpos`, (joints,)."""
+
+
+def compiled(
+    build: Build, family: Family, pose_rad: Array, *, free: bool, payload_kg: float
+) -> PreviewBody:
+    """Return the body of a build in a pose; if `free` it stands on a floor, otherwise its base is
+    held.
+
+    `pose_rad` has an angle for each joint of the family.
+    """
+    try:
+        contact = ContactModel(family)
+    except MissingExtraError as error:
+        raise MissingExtraError("a physics preview", error.extra) from error
+    mujoco, base = contact.mujoco, family.body.base
+    spec = mujoco.MjSpec.from_string(_body_xml(family))
+    spec.option.timestep = STEP_S
+    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    _weigh_all(spec, family, payload_kg)
+    known, servos = joints_by_name(build), gains(family, free=free)
+    for joint in family.joints:
+        _drive(mujoco, spec, known[joint.name], servos)
+    if free:
+        spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1])
+        spec.body(base).add_freejoint()
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    places = np.array([model.joint(joint.name).qposadr[0] for joint in family.joints])
+    if free:
+        data.qpos[2] = standing_m(family, pose_rad)
+    data.qpos[places] = pose_rad
+    links = (FLOOR, *(model.body(number).name for number in range(1, model.nbody)))
+    return PreviewBody(mujoco, model, data, links, np.asarray(model.geom_bodyid), places)
+
+
+@lru_cache(maxsize=8)
+def _body_xml(family: Family) -> str:
+    """Return a robot as MJCF, which takes longer to write than to compile."""
+    return body_xml(family, 0.0, ContactModel(family).apart)
+
+
+def standing_m(family: Family, pose_rad: Array) -> float:
+    """Return how high the base is when the soles are on the floor."""
+    body, feet = kinematics_of(family), {foot.link for foot in family.body.feet}
+    frames = body.forward(pose_rad[None, :])
+    soles = [
+        body.at(frames, (shape.link, corner))[2, 0] - _radius_m(shape)
+        for shape in family.body.shapes
+        if shape.link in feet
+        for corner in _corners(shape)
+    ]
+    return -float(min(soles))
+
+
+def _radius_m(shape: Shape | Hull) -> float:
+    return 0.0 if isinstance(shape, Hull) else shape.radius_m
+
+
+def _corners(shape: Shape | Hull) -> Sequence[Vector]:
+    """Return all corners of a hull, the lower ones of a box, or the two ends of a capsule."""
+    if isinstance(shape, Hull):
+        return shape.corners_m
+    if shape.radius_m:
+        return [shape.start_m, shape.end_m]
+    (x, y, z), (wide, deep, high) = shape.start_m, shape.end_m
+    return [(x + i * wide, y + k * deep, z - high) for i in (-1.0, 1.0) for k in (-1.0, 1.0)]
+
+
+def _weigh_all(spec: Any, family: Family, payload_kg: float) -> None:
+    """Set the mass of every link, with what is fixed to it and what the hands hold."""
+    body = kinematics_of(family)
+    load = body.weights(payload_kg)
+    for link, mass_kg, centre_m in zip(body.links, load.masses_kg, load.centres_m, strict=True):
+        _weigh(spec.body(link), family, float(mass_kg), centre_m)
+    _weigh(spec.body(family.body.base), family, *body.base_weight())
+
+
+def _weigh(link: Any, family: Family, mass_kg: float, centre_m: Array) -> None:
+    link.explicitinertial = True
+    link.mass, link.ipos = mass_kg, centre_m
+    link.inertia = inertia_kg_m2(family, link.name, mass_kg)
+
+
+def inertia_kg_m2(family: Family, link: str, mass_kg: float) -> Array:
+    """Return a link's inertia about its three axes: that of an ellipsoid as large as its shapes."""
+    lows, highs = [np.full(3, -_MIN_SIZE_M / 2)], [np.full(3, _MIN_SIZE_M / 2)]
+    for shape in family.body.shapes:
+        if shape.link == link:
+            ends, half = np.array(_corners(shape)), np.full(3, _radius_m(shape))
+            if isinstance(shape, Shape) and not shape.radius_m:
+                ends, half = np.array([shape.start_m]), np.array(shape.end_m)
+            lows.append(ends.min(axis=0) - half)
+            highs.append(ends.max(axis=0) + half)
+    squares = np.square(np.max(highs, axis=0) - np.min(lows, axis=0))
+    return np.asarray(mass_kg / 20.0 * (squares.sum() - squares))
+
+
+def _drive(mujoco: Any, spec: Any, joint: Joint, servos: Gains) -> None:
+    """Add a motor with a servo to a joint."""
+    spec.joint(joint.name).armature = np.interp(joint.effort_nm, _ROTORS_NM, _ROTORS_KG_M2)
+    stiffness, damping = servos.stiffness[joint.index], servos.damping[joint.index]
+    servo = spec.add_actuator(name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT)
+    servo.gainprm[0] = stiffness
+    servo.biastype = mujoco.mjtBias.mjBIAS_AFFINE
+    servo.biasprm[1], servo.biasprm[2] = -stiffness, -damping
+    servo.forcelimited = True
+    servo.forcerange = [-joint.effort_nm, joint.effort_nm]

@@ -1,0 +1,1 @@
+"""Pictures of motions: curves, stick figures and the band that several takes fill."""

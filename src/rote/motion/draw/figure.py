@@ -1,0 +1,216 @@
+"""The robot as a stick figure, from the front and from its right side. Needs the extra `plot`.
+
+What is nearer to the viewer is drawn thicker, stronger and over the rest. Left and right have a
+colour each, and a thin line shows the recent path of the hands, or front feet.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rote.errors import BadRequestError
+from rote.motion.draw.figure_body import Sticks, body_of
+from rote.motion.draw.plot import FIRST, INK, PALE, SECOND, blank, picture_format, save
+from rote.motion.files.disk import whole
+from rote.motion.track import Array, Track
+
+LEFT, RIGHT, MIDDLE, _GREY = FIRST, SECOND, "#495057", "#868e96"
+MAX_PICTURES = 900
+"""The most pictures in a GIF: a minute at 15 Hz."""
+USUAL_PICTURES, USUAL_HZ, _MIN_HZ = 200, 15.0, 1.0
+"""The most pictures by default: a longer motion has fewer pictures per second."""
+
+_WHAT = "drawing the robot"
+_ROUND = np.stack([np.cos(np.arange(40) * np.pi / 20), np.sin(np.arange(40) * np.pi / 20)])
+_THIN, _THICK = 2.2, 5.0  # points, far and near
+_FADED = 0.55  # how much of its colour the farthest stick loses
+_DEPTH_M = 0.3  # at this distance before or behind the base, a stick counts as nearest or farthest
+_EDGE_M = 0.07
+_FINE = 4  # steps of a hand's trail from one picture to the next
+_TRAIL_S = 0.5
+_LAST_SHOWN_CS = 60  # a GIF counts time in hundredths of a second
+_COLOURS = 48
+_MAXCOVERAGE = 1  # the Pillow method of choosing colours that keeps the paper white
+
+
+class View(NamedTuple):
+    """A viewpoint: what is to the right on the paper, and what is near."""
+
+    label: str
+    right: Array
+    near: Array
+
+
+FRONT = View("front", np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0]))
+# A little from the front, so that the left is not hidden behind the right.
+SIDE = View("right side", np.array([0.966, 0.259, 0.0]), np.array([0.259, -0.966, 0.0]))
+
+_PAINT = {"": MIDDLE, "left": LEFT, "right": RIGHT}
+
+
+class _DrawnRobot:
+    """One robot on the paper, seen from one side; it can be drawn again in another pose."""
+
+    def __init__(self, axis: Any, view: View, place: tuple[float, float], body: Sticks) -> None:
+        self._view = view
+        self._body = body
+        self._place: Array = np.array(place)
+        self._trails = [axis.plot([], [], color=c, lw=1.1, alpha=0.5)[0] for c in (LEFT, RIGHT)]
+        # A white edge around each stick shows which of two crossing sticks is nearer.
+        self._edges = [
+            axis.plot([], [], color="white", solid_capstyle="butt")[0] for _ in body.sides
+        ]
+        self._sticks = [axis.plot([], [], solid_capstyle="round")[0] for _ in body.sides]
+        (self._head,) = axis.fill([0.0], [0.0], facecolor=MIDDLE, edgecolor="white", lw=1.2)
+
+    def _flat(self, points_m: Array) -> Array:
+        """Project points, (3, k), onto the paper, (2, k)."""
+        flat: Array = np.stack([self._view.right @ points_m, points_m[2]])
+        return flat + self._place[:, None]
+
+    def show(self, row: int, since: int) -> None:
+        """Draw the pose of a row, and the path of the hands from row `since` on."""
+        body = self._body
+        for index, side in enumerate(body.sides):
+            ends = body.ends_m[index, :, :, row].T
+            near = float(np.clip((self._view.near @ ends).mean() / _DEPTH_M, -1.0, 1.0) + 1.0) / 2
+            wide = _THIN + (_THICK - _THIN) * near
+            edge, stick = self._edges[index], self._sticks[index]
+            edge.set(data=self._flat(ends), lw=wide + 2.0, zorder=2.0 + near)
+            stick.set(data=self._flat(ends), lw=wide, zorder=2.0001 + near)
+            stick.set_color(_faded(_PAINT[side], _FADED * (1.0 - near)))
+        head = self._flat(body.head_m[:, row : row + 1])
+        self._head.set(xy=(head + body.head_radius_m * _ROUND).T, zorder=2.5)
+        for trail, hand in zip(self._trails, body.hands_m, strict=True):
+            trail.set_data(self._flat(hand[:, since : row + 1]))
+
+
+def _faded(colour: str, share: float) -> tuple[float, ...]:
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    return tuple(part + (1.0 - part) * share for part in parts)
+
+
+def draw_frames(track: Track, path: Path, *, count: int = 6) -> None:
+    """Draw a strip of `count` poses, evenly in time, into a picture file: PNG or SVG."""
+    picture_format(path)
+    save(drawn_frames(track, count=count), path)
+
+
+def drawn_frames(track: Track, *, count: int = 6) -> Any:
+    """Return the picture that `draw_frames` saves, as a matplotlib figure."""
+    track.require_samples(1)
+    if not 1 <= count <= 24:
+        raise BadRequestError(f"a strip has 1 to 24 poses, not {count}")
+    steps = (count - 1) * 6 * _FINE if track.duration_s else 0
+    times_s = np.linspace(track.times_s[0], track.times_s[-1], steps + 1)
+    body = body_of(track, times_s)
+    columns = range(0, steps + 1, 6 * _FINE)
+    left_m, width_m, height_m = _room(body)
+    high_m, margin_m = height_m + 0.08, 0.12
+    size = (margin_m + width_m * len(columns), 2 * high_m)
+    axis = _stage(size, 2.3 / high_m, 110)
+    views = ((FRONT, high_m), (SIDE, 0.0))
+    for column, row in enumerate(columns):
+        across_m = margin_m + column * width_m - left_m
+        for view, up_m in views:
+            robot = _DrawnRobot(axis, view, (across_m, up_m), body)
+            robot.show(row, max(row - 6 * _FINE, 0))
+        axis.text(across_m, size[1] - 0.02, f"{times_s[row]:.2f} s", ha="center", va="top",
+                  color=INK, fontsize=10)  # fmt: skip
+    for view, up_m in views:
+        axis.plot([margin_m, size[0]], [up_m, up_m], color=PALE, lw=1.0, zorder=1)
+        axis.text(margin_m / 2, up_m + height_m / 2, view.label, rotation=90, ha="center",
+                  va="center", color=_GREY, fontsize=9)  # fmt: skip
+    return axis.figure
+
+
+def draw_gif(track: Track, path: Path, *, rate_hz: float | None = None) -> None:
+    """Draw the motion as an animated GIF at its own speed, about `rate_hz` pictures per second.
+
+    The default is 15, and fewer if that makes more than 200 pictures.
+    """
+    track.require_samples(1)
+    if path.suffix.lower() != ".gif":
+        raise BadRequestError(f"{path} is no name for a GIF", "Name a file that ends in .gif.")
+    if rate_hz is None:
+        rate_hz = _usual_hz(track.duration_s)
+    if not _MIN_HZ <= rate_hz <= 50.0:
+        raise BadRequestError(f"a GIF shows 1 to 50 pictures a second, not {rate_hz:g}")
+    step_cs = round(100 / rate_hz)
+    pictures = int(np.ceil(track.duration_s * 100 / step_cs - 1e-6)) + 1
+    if pictures > MAX_PICTURES:
+        raise BadRequestError(
+            f"{track.duration_s:.0f} s make {pictures} pictures, and {MAX_PICTURES} are drawn",
+            "Trim the track, or in Python ask for a lower rate.",
+        )
+    frames = _painted(track, step_cs, pictures)
+    durations = [step_cs * 10] * (pictures - 1) + [_LAST_SHOWN_CS * 10]
+    with whole(path) as file:
+        frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=durations,
+                       loop=0)  # fmt: skip
+
+
+def _usual_hz(duration_s: float) -> float:
+    """Return the default number of pictures per second."""
+    step_cs = max(round(100 / USUAL_HZ), int(np.ceil(100 * duration_s / (USUAL_PICTURES - 1))))
+    return max(100 / step_cs, _MIN_HZ)
+
+
+def _painted(track: Track, step_cs: int, pictures: int) -> list[Any]:
+    """Return the pictures of a GIF, in one colour palette."""
+    step_s = step_cs / 100
+    times_s = track.times_s[0] + np.arange((pictures - 1) * _FINE + 1) * (step_s / _FINE)
+    body = body_of(track, times_s)
+    images = list(_images(body, np.minimum(times_s, track.times_s[-1]), step_s))
+    some = images[:: -(-len(images) // 6)]
+    size = some[0].size
+    sheet = some[0].resize((size[0], size[1] * len(some)))
+    for place, image in enumerate(some):
+        sheet.paste(image, (0, place * size[1]))
+    palette = sheet.quantize(_COLOURS, method=_MAXCOVERAGE)
+    return [image.quantize(palette=palette, dither=0) for image in images]
+
+
+def _images(body: Sticks, times_s: Array, step_s: float) -> Iterator[Any]:
+    left_m, width_m, height_m = _room(body)
+    axis = _stage((2 * width_m, height_m + 0.12), 3.6 / height_m, 100)
+    from PIL import Image  # noqa: PLC0415 - optional, and there where matplotlib is
+
+    robots = []
+    for place, view in enumerate((FRONT, SIDE)):
+        robots.append(_DrawnRobot(axis, view, (place * width_m - left_m, 0.0), body))
+        axis.text((place + 0.5) * width_m, height_m + 0.11, view.label, ha="center", va="top",
+                  color=_GREY, fontsize=9)  # fmt: skip
+    axis.plot([0.0, 2 * width_m], [0.0, 0.0], color=PALE, lw=1.2, zorder=1)
+    stamp = axis.text(width_m, 0.03, "", color=INK, fontsize=10, ha="center")
+    trail = round(_TRAIL_S / step_s * _FINE)
+    canvas = axis.figure.canvas
+    for row in range(0, len(times_s), _FINE):
+        for robot in robots:
+            robot.show(row, max(row - trail, 0))
+        stamp.set_text(f"{times_s[row]:.2f} s")
+        canvas.draw()
+        yield Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+
+
+def _room(body: Sticks) -> tuple[float, float, float]:
+    """Return how far a robot reaches to the left, and the width and height it needs, in m."""
+    count = body.head_m.shape[1]
+    reach_m = np.concatenate([body.ends_m.reshape(-1, 3, count), body.head_m[None]])
+    across = [np.einsum("pin,i->pn", reach_m, view.right) for view in (FRONT, SIDE)]
+    left, right = float(np.min(across)) - _EDGE_M, float(np.max(across)) + _EDGE_M
+    top = max(float(reach_m[:, 2].max()), float(body.head_m[2].max()) + body.head_radius_m)
+    return left, right - left, top + _EDGE_M
+
+
+def _stage(size_m: tuple[float, float], inches_per_m: float, dpi: int) -> Any:
+    """Return axes without a frame, of this size in metres, that fill their figure."""
+    below_m = 0.04
+    figure = blank(size_m[0] * inches_per_m, (size_m[1] + below_m) * inches_per_m, dpi, _WHAT)
+    figure.set_layout_engine("none")
+    axis = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axis.set(xlim=(0.0, size_m[0]), ylim=(-below_m, size_m[1]))
+    axis.set_axis_off()
+    return axis

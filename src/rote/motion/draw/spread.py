@@ -1,0 +1,51 @@
+"""How much several takes of one motion differ, moment by moment: the band that they fill."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rote.errors import BadRequestError
+from rote.motion.compare import average, warped
+from rote.motion.edit.align import align
+from rote.motion.track import Array, Track
+
+__all__ = ["Spread", "spread"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Spread:
+    """The band of several takes, aligned in time; each array is (n, joints)."""
+
+    mean: Track
+    """The average of the takes; the band has its times and joints."""
+    takes: int
+    low_rad: Array
+    high_rad: Array
+    deviation_rad: Array
+    """The standard deviation."""
+
+    def widest(self, joint: str) -> tuple[float, float]:
+        """Return how wide the band of a joint is at most, in rad, and when, from the beginning."""
+        column = self.mean.names.index(joint)
+        width = self.high_rad[:, column] - self.low_rad[:, column]
+        row = int(width.argmax())
+        return float(width[row]), float(self.mean.times_s[row] - self.mean.times_s[0])
+
+
+def spread(takes: Sequence[Track]) -> Spread:
+    """Return the band of two or more takes of the same joints.
+
+    Raises `BadRequestError` for fewer, or other joints.
+    """
+    if len(takes) < 2:
+        raise BadRequestError("a band needs two takes at least", "Name more of the same motion.")
+    mean = average(takes)
+    poses = np.array([warped(take, align(mean, take), mean.names) for take in takes])
+    return Spread(
+        mean=mean,
+        takes=len(takes),
+        low_rad=poses.min(axis=0),
+        high_rad=poses.max(axis=0),
+        deviation_rad=poses.std(axis=0),
+    )

@@ -1,0 +1,516 @@
+"""Edits: functions from a track to a track, each of which adds one line to its history.
+
+Times in arguments are on the clock of the track's own `times_s`, which edits do not reset: a track
+trimmed to 0.50 s begins at 0.50 s. Marks move along. The argument is never changed; a new track is
+returned. An impossible value raises `BadRequestError`. Nothing here checks what a robot can do;
+`rote.motion.check.rules` does, before anything is played.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import numpy as np
+
+from rote.errors import BadRequestError
+from rote.messages import Interpolation
+from rote.model import registry
+from rote.model.family import MOVED_RAD
+from rote.motion.body.root_path import RootPath
+from rote.motion.edit.table import (
+    BRIDGE,
+    CUTOFF,
+    FACTOR,
+    IDLE,
+    MARGIN,
+    OVERLAP,
+    RATE,
+    WAY_BACK,
+    WEIGHT,
+    Range,
+)
+from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
+from rote.motion.track import Array, Mark, Origin, Track
+from rote.motion.track_build import a_robot, family_of, hand_joints
+from rote.text import Act, Text
+
+__all__ = [
+    "trim", "trim_from_start", "trim_idle", "idle_bounds", "resample", "speed", "reverse", "smooth",
+    "jerk_rms", "concatenate", "cross_fade", "blend", "layer", "close_loop", "keep", "drop",
+    "to_build", "on_clock_s",
+]  # fmt: skip
+
+MAX_BRIDGE_RAD_S = 3.0
+"""The highest speed of a bridge or a fade, which nobody taught, in rad/s."""
+
+_TOUCHING_RAD = 1e-3  # about the noise of an encoder: no jump
+_MAX_SAMPLES = 1_000_000
+_BRIDGE_HZ = (20.0, 1000.0)
+_ROUNDED_S = 1e-4
+# Speed is measured over this time: between two samples, noise of 1 mrad looks like 0.1 rad/s.
+_IDLE_WINDOW_S = 0.1
+
+
+def from_zero(track: Track) -> Track:
+    """Return the track with its first sample at 0 s, marks included; no line of history."""
+    first_s = float(track.times_s[0]) if len(track) else 0.0
+    return replace(track, times_s=track.times_s - first_s, marks=_retimed(track.marks, -first_s))
+
+
+def trim(track: Track, start_s: float, end_s: float) -> Track:
+    """Return the samples and marks from `start_s` to `end_s`, both included.
+
+    Both are in seconds on the track's own clock. Raises `BadRequestError` if they are outside of
+    it.
+    """
+    return _trimmed(track, start_s, end_s, "trim")
+
+
+def trim_from_start(
+    track: Track,
+    start_s: float | None = None,
+    end_s: float | None = None,
+    *,
+    auto: bool = False,
+) -> Track:
+    """Return the track trimmed by seconds from its first sample, or with `auto` without idle ends.
+
+    An end that is None stays. Raises `BadRequestError` if neither times nor `auto` are given, or
+    both.
+    """
+    if auto == (start_s is not None or end_s is not None):
+        raise BadRequestError(
+            "what to cut is not said, or twice", "Give a start, an end, or auto for idle ends."
+        )
+    if auto:
+        return trim_idle(track)
+    track.require_samples(2)
+    first_s, last_s = float(track.times_s[0]), float(track.times_s[-1])
+    begin_s = first_s if start_s is None else first_s + start_s
+    # Times are shown with four digits, so a rounded end may be just after the real one.
+    to_end = end_s is None or abs(end_s - track.duration_s) < _ROUNDED_S
+    return trim(track, begin_s, last_s if to_end or end_s is None else first_s + end_s)
+
+
+def on_clock_s(track: Track, since_s: float, what: str) -> float:
+    """Return a time on the track's own clock, given in seconds since its first sample.
+
+    Raises `BadRequestError` that names `what` if the track has no such time.
+    """
+    track.require_samples(1)
+    # Times are shown with four digits, so a rounded end may be just after the real one.
+    if abs(since_s - track.duration_s) < _ROUNDED_S:
+        return float(track.times_s[-1])
+    Range(0.0, track.duration_s, "s").require(since_s, what)
+    return float(track.times_s[0]) + since_s
+
+
+def idle_bounds(track: Track, threshold_rad_s: float = 0.05) -> tuple[float, float]:
+    """Return when movement begins and ends, in seconds, each at most 0.1 s too wide.
+
+    Movement means that any joint is faster than `threshold_rad_s` over a tenth of a second. Raises
+    `BadRequestError` if nothing is.
+    """
+    track.require_samples(2)
+    IDLE.require(threshold_rad_s, "the threshold")
+    ahead = _at(track, track.times_s + _IDLE_WINDOW_S, Interpolation.LINEAR)
+    speeds_rad_s = np.abs(ahead - track.joints_rad).max(axis=1) / _IDLE_WINDOW_S
+    moving = np.flatnonzero(speeds_rad_s > threshold_rad_s)
+    if not moving.size:
+        raise BadRequestError(
+            f"nothing moves faster than {threshold_rad_s:g} rad/s: "
+            f"the fastest joint reaches {speeds_rad_s.max():.3g} rad/s",
+            "Choose a lower threshold.",
+        )
+    start_s, last_s = track.times_s[moving[0]], track.times_s[moving[-1]] + _IDLE_WINDOW_S
+    return float(start_s), float(min(last_s, track.times_s[-1]))
+
+
+def trim_idle(track: Track, threshold_rad_s: float = 0.05, margin_s: float = 0.2) -> Track:
+    """Return the track without its motionless ends, except for `margin_s` seconds on both sides.
+
+    `threshold_rad_s` and errors are those of `idle_bounds`.
+    """
+    start_s, end_s = idle_bounds(track, threshold_rad_s)
+    MARGIN.require(margin_s, "the margin")
+    start_s = max(start_s - margin_s, float(track.times_s[0]))
+    return _trimmed(track, start_s, min(end_s + margin_s, float(track.times_s[-1])), "trim idle")
+
+
+def resample(track: Track, rate_hz: float) -> Track:
+    """Return the track with evenly spaced samples, `rate_hz` per second, by a cubic without
+    overshoot.
+
+    The last pose is kept: if the length is no whole number of steps, it is held until the next
+    step, and the history says how much longer that is.
+    """
+    track.require_samples(2)
+    RATE.up_to(_MAX_SAMPLES / track.duration_s).require(rate_hz, "the rate")
+    steps = int(np.ceil(track.duration_s * rate_hz - 1e-6))
+    times_s = track.times_s[0] + np.arange(max(steps, 1) + 1) / rate_hz
+    joints_rad = _at(track, times_s)
+    joints_rad[-1] = track.joints_rad[-1]
+    held_ms = 1000 * float(times_s[-1] - track.times_s[-1])
+    longer = f", its last pose held {held_ms:.0f} ms longer" if held_ms >= 0.5 else ""
+    line = f"resample at {rate_hz:g} Hz{longer}"
+    root = None if track.root is None else track.root.at(track.times_s, times_s)
+    return track.edited(line, times_s=times_s, joints_rad=joints_rad, root=root)
+
+
+def speed(track: Track, factor: float) -> Track:
+    """Return the track `factor` times as fast; it begins at the same time."""
+    track.require_samples(2)
+    FACTOR.require(factor, "the speed")
+    begin_s = track.times_s[0]
+    return track.edited(
+        f"speed {factor:g} times",
+        times_s=begin_s + (track.times_s - begin_s) / factor,
+        root=track.root,
+        marks=_retimed(track.marks, begin_s - begin_s / factor, 1 / factor),
+    )
+
+
+def reverse(track: Track, joints: Collection[str] | None = None) -> Track:
+    """Return the track backwards, between the same two times; with `joints` only these."""
+    track.require_samples(2)
+    both_s = track.times_s[0] + track.times_s[-1]
+    if joints is not None:
+        names = track.choose_joints(joints)
+        backwards = _at(track, both_s - track.times_s)
+        line = f"reverse {', '.join(names)}"
+        return track.edited(line, joints_rad=_chosen(track, names, backwards))
+    return track.edited(
+        "reverse",
+        times_s=both_s - track.times_s[::-1],
+        joints_rad=track.joints_rad[::-1],
+        root=None if track.root is None else track.root.rows(slice(None, None, -1)),
+        marks=_retimed(track.marks, both_s, -1.0),
+    )
+
+
+def jerk_rms(track: Track) -> float:
+    """Return the root mean square of the third derivative over time and joints, in rad/s3."""
+    track.require_samples(4)
+    times_s, values = track.times_s, track.joints_rad
+    for _ in range(3):
+        values = np.diff(values, axis=0) / np.diff(times_s)[:, None]
+        times_s = (times_s[1:] + times_s[:-1]) / 2
+    return float(np.sqrt(np.square(values).mean()))
+
+
+def smooth(track: Track, cutoff_hz: float, joints: Collection[str] | None = None) -> Track:
+    """Return the track without frequencies above `cutoff_hz`, without delay; both end poses stay.
+
+    With `joints` only these are smoothed. It is a second-order Butterworth filter run forwards and
+    backwards: at the cutoff, half of the amplitude is left. The history states the jerk before and
+    after.
+    """
+    before = jerk_rms(track)
+    CUTOFF.up_to(track.rate_hz / 2).require(cutoff_hz, "the cutoff")
+    even_s = np.linspace(track.times_s[0], track.times_s[-1], len(track))
+    calm = _butterworth(_at(track, even_s), cutoff_hz / track.rate_hz)
+    joints_rad = sample(even_s, calm, track.times_s, Interpolation.CUBIC)
+    which = ""
+    if joints is not None:
+        names = track.choose_joints(joints)
+        joints_rad, which = _chosen(track, names, joints_rad), f" {', '.join(names)}"
+    after = jerk_rms(replace(track, joints_rad=joints_rad))
+    line = f"smooth{which} at {cutoff_hz:g} Hz: jerk {before:.3g} to {after:.3g} rad/s3"
+    return track.edited(line, joints_rad=joints_rad)
+
+
+def _butterworth(values: Array, cutoff: float) -> Array:
+    """Filter even samples, (n, joints), with zero phase; `cutoff` is in periods per sample."""
+    # Subtract the line from the first to the last sample: the rest begins and ends at 0. Extended
+    # as an odd function it is periodic without a step, and a symmetric filter leaves those end
+    # points at 0.
+    line = values[0] + np.linspace(0.0, 1.0, len(values))[:, None] * (values[-1] - values[0])
+    bent = values - line
+    endless = np.concatenate([bent, -bent[-2:0:-1]])
+    gain = 1.0 / (1.0 + (np.fft.rfftfreq(len(endless)) / cutoff) ** 4)
+    calm = np.fft.irfft(np.fft.rfft(endless, axis=0) * gain[:, None], len(endless), axis=0)
+    return np.asarray(line + calm[: len(values)])
+
+
+def concatenate(a: Track, b: Track, bridge_s: float = 0.5) -> Track:
+    """Return `a`, a minimum-jerk bridge of `bridge_s` seconds, then `b`; at rest at both bridge
+    ends.
+
+    With 0 there is no bridge: `b` must begin in the pose in which `a` ends, and that sample counts
+    once. Raises `BadRequestError` if the joints differ, or the bridge would be a jump or too fast.
+    """
+    _need_same_joints(a, b)
+    BRIDGE.require(bridge_s, "the bridge")
+    end_s = float(a.times_s[-1])
+    over_s, over = _bridge(a, b.joints_rad[0], bridge_s)
+    shift_s = end_s + bridge_s - b.times_s[0]
+    return a.edited(
+        f"concatenate {_called(b)}, bridge {bridge_s:.2f} s",
+        times_s=np.concatenate([a.times_s, over_s, b.times_s[1:] + shift_s]),
+        joints_rad=np.concatenate([a.joints_rad, over, b.joints_rad[1:]]),
+        marks=_joined(a, b, shift_s),
+        root=_root_after(a, b, len(over_s)),
+        origin=Origin.of(a, b),
+    )
+
+
+def close_loop(track: Track, seconds: float) -> Track:
+    """Return the track with a way back to its first pose in `seconds`, so that it can be looped.
+
+    Raises `BadRequestError` if that would be too fast.
+    """
+    track.require_samples(2)
+    WAY_BACK.require(seconds, "the way back")
+    over_s, over = _bridge(track, track.joints_rad[0], seconds)
+    return track.edited(
+        f"close the loop in {seconds:.2f} s",
+        times_s=np.concatenate([track.times_s, over_s]),
+        joints_rad=np.concatenate([track.joints_rad, over]),
+        root=None if track.root is None else _held(track.root, len(over_s)),
+    )
+
+
+def cross_fade(a: Track, b: Track, overlap_s: float) -> Track:
+    """Return `a` fading into `b`, which begins `overlap_s` seconds before `a` ends.
+
+    Raises `BadRequestError` if the joints differ, or the fade would be too fast.
+    """
+    _need_same_joints(a, b)
+    OVERLAP.up_to(min(a.duration_s, b.duration_s)).require(overlap_s, "the overlap")
+    begin_s = a.times_s[-1] - overlap_s
+    shift_s = begin_s - b.times_s[0]
+    b_times_s = b.times_s + shift_s
+    other = sample(b_times_s, b.joints_rad, a.times_s, Interpolation.CUBIC)
+    fading = a.times_s >= begin_s
+    _check_bridge(a.names, (a.joints_rad - other)[fading], overlap_s)
+    share = minimum_jerk(np.zeros(1), np.ones(1), (a.times_s - begin_s) / overlap_s)
+    faded = a.joints_rad + share * (other - a.joints_rad)
+    after = b_times_s > a.times_s[-1] + 1e-6
+    return a.edited(
+        f"cross-fade into {_called(b)}, overlap {overlap_s:.2f} s",
+        times_s=np.concatenate([a.times_s, b_times_s[after]]),
+        joints_rad=np.concatenate([faded, b.joints_rad[after]]),
+        marks=_joined(a, b, shift_s),
+        root=_root_faded(a, b, b_times_s, share[:, 0]),
+        origin=Origin.of(a, b),
+    )
+
+
+def blend(a: Track, b: Track, weight: float, joints: Collection[str] | None = None) -> Track:
+    """Return a mix of two takes: `weight` 0 is `a`, 1 is `b`, which is stretched to the times of
+    `a`.
+
+    With `joints` only these are mixed, and the others are those of `a`. Raises `BadRequestError`
+    if the joints differ.
+    """
+    _need_same_joints(a, b)
+    WEIGHT.require(weight, "the weight")
+    stretch = b.duration_s / a.duration_s
+    other = _at(b, b.times_s[0] + (a.times_s - a.times_s[0]) * stretch)
+    mixed = a.joints_rad + weight * (other - a.joints_rad)
+    line = (
+        f"blend {weight:g} of {_called(b)}, {b.duration_s:.2f} s stretched to {a.duration_s:.2f} s"
+    )
+    if joints is not None:
+        names = a.choose_joints(joints)
+        mixed, line = _chosen(a, names, mixed), f"{line}: {', '.join(names)}"
+        return a.edited(line, joints_rad=mixed, origin=Origin.of(a, b))
+    root = None
+    if a.root is not None and b.root is not None:
+        at_s = b.times_s[0] + (a.times_s - a.times_s[0]) * stretch
+        root = a.root.mixed(b.root.at(b.times_s, at_s), weight)
+    return a.edited(line, joints_rad=mixed, root=root, origin=Origin.of(a, b))
+
+
+def layer(base: Track, over: Track, joints: Collection[str]) -> Track:
+    """Return `joints` from `over` and the others from `base`, both from their beginnings.
+
+    The times are those of `base`: a longer `over` is cut, a shorter one holds its last pose. Raises
+    `BadRequestError` for a joint that either does not have.
+    """
+    base.require_samples(2)
+    over.require_samples(2)
+    names = base.choose_joints(joints)
+    over.choose_joints(names)
+    joints_rad = base.joints_rad.copy()
+    other = _at(over, over.times_s[0] + (base.times_s - base.times_s[0]))
+    joints_rad[:, base.columns_of(names)] = other[:, over.columns_of(names)]
+    line = f"layer {_called(over)}, {over.duration_s:.2f} s on {base.duration_s:.2f} s: "
+    origin = Origin.of(base, over)
+    return base.edited(line + ", ".join(names), joints_rad=joints_rad, origin=origin)
+
+
+def keep(track: Track, joints: Collection[str]) -> Track:
+    """Return only these joints, in the order of the track's columns."""
+    names = track.choose_joints(joints)
+    joints_rad = track.joints_rad[:, track.columns_of(names)]
+    return track.edited(f"keep {', '.join(names)}", joints_rad=joints_rad, names=names)
+
+
+def drop(track: Track, joints: Collection[str]) -> Track:
+    """Return the track without these joints; at least one must remain."""
+    names = track.choose_joints(joints)
+    kept = tuple(name for name in track.names if name not in names)
+    if not kept:
+        raise BadRequestError(f"all {len(names)} joints dropped leave no track; keep at least 1")
+    joints_rad = track.joints_rad[:, track.columns_of(kept)]
+    return track.edited(f"drop {', '.join(names)}", joints_rad=joints_rad, names=kept)
+
+
+def to_build(track: Track, build: str, *, force: bool = False) -> Track:
+    """Return the track with the joints of another build of its robot; missing ones stay at rest.
+
+    A joint that moves is dropped only with `force`. A motion of one family cannot become one of
+    another: that raises `BadRequestError`. Joints of hands belong to no build, so they stay.
+    """
+    wanted = registry.build_named(build)
+    worn = hand_joints(wanted)
+    names = (*wanted.names, *(joint for joint in track.names if joint in worn))
+    lost = [joint for joint in track.names if joint not in names]
+    shared = [joint for joint in names if joint in track.names]
+    family = family_of(track)
+    if not shared:
+        raise BadRequestError(
+            f"{wanted.name} has none of the track's {len(lost)} joints, like {', '.join(lost[:1])}",
+            "A motion can be brought to another build of its own robot only.",
+        )
+    if family is not None and family.name != wanted.family:
+        raise BadRequestError(
+            f"this is a motion of {a_robot(family)}, and {wanted.name} is another robot",
+            "A motion can be brought to another build of its own robot only.",
+        )
+    if not force:
+        _check_still(track, lost, wanted.name)
+    joints_rad = np.tile([wanted.rest.get(joint, 0.0) for joint in names], (len(track), 1))
+    columns = [names.index(joint) for joint in shared]
+    joints_rad[:, columns] = track.joints_rad[:, track.columns_of(shared)]
+    line = f"to {wanted.name}"
+    if missing := [joint for joint in names if joint not in track.names]:
+        line += f"; at ease: {', '.join(missing)}"
+    if lost:
+        line += f"; dropped: {', '.join(lost)}"
+    return track.edited(line, joints_rad=joints_rad, names=names, variant=wanted.name)
+
+
+def _chosen(track: Track, names: Collection[str], changed: Array) -> Array:
+    """Return the angles of a track with some joints taken from `changed`, (n, joints)."""
+    joints_rad = track.joints_rad.copy()
+    columns = track.columns_of(names)
+    joints_rad[:, columns] = changed[:, columns]
+    return joints_rad
+
+
+def _need_same_joints(a: Track, b: Track) -> None:
+    a.require_samples(2)
+    b.require_samples(2)
+    if a.names != b.names:
+        only = sorted(set(a.names) ^ set(b.names))
+        raise BadRequestError(
+            f"the tracks have different joints: {', '.join(only) or 'the same in another order'}",
+            "Keep the joints they share, or bring both to one variant.",
+        )
+
+
+def _check_still(track: Track, names: list[str], variant: str) -> None:
+    for name, column in zip(names, track.columns_of(names), strict=True):
+        moved_rad = float(np.ptp(track.joints_rad[:, column])) if len(track) else 0.0
+        if moved_rad > MOVED_RAD:
+            raise BadRequestError(
+                f"{variant} has no {name}, and it moves by {moved_rad:.2f} rad; "
+                f"up to {MOVED_RAD} rad can be dropped",
+                Text("If the motion can do without it: {force}.", force=Act.FORCE),
+            )
+
+
+def _trimmed(track: Track, start_s: float, end_s: float, word: str) -> Track:
+    track.require_samples(2)
+    first_s, last_s = float(track.times_s[0]), float(track.times_s[-1])
+    Range(first_s, last_s, "s").require(start_s, "the start")
+    Range(start_s, last_s, "s").require(end_s, "the end")
+    inside = (track.times_s >= start_s) & (track.times_s <= end_s)
+    if inside.sum() < 2:
+        raise BadRequestError(
+            f"{start_s:g} to {end_s:g} s holds {inside.sum()} samples; 2 are needed, "
+            f"and they are up to {track.longest_gap_s:.3g} s apart"
+        )
+    return track.edited(
+        f"{word}: kept {start_s:.2f} to {end_s:.2f} of {first_s:.2f} to {last_s:.2f} s"
+        if not inside.all()
+        else f"{word}: nothing was cut",
+        times_s=track.times_s[inside],
+        joints_rad=track.joints_rad[inside],
+        root=None if track.root is None else track.root.rows(inside),
+        marks=tuple(mark for mark in track.marks if start_s <= mark.time_s <= end_s),
+    )
+
+
+def _at(track: Track, at_s: Array, how: Interpolation = Interpolation.CUBIC) -> Array:
+    return sample(track.times_s, track.joints_rad, at_s, how)
+
+
+def _bridge(track: Track, pose_rad: Array, seconds: float) -> tuple[Array, Array]:
+    """Return times (k,) and poses (k, joints) from after the track's end to `pose_rad`."""
+    gap = pose_rad - track.joints_rad[-1]
+    _check_bridge(track.names, gap[None, :], seconds)
+    steps = int(np.ceil(seconds * np.clip(track.rate_hz, *_BRIDGE_HZ)))
+    share = np.arange(1, steps + 1) / max(steps, 1)
+    poses = minimum_jerk(track.joints_rad[-1], pose_rad, share)
+    return track.times_s[-1] + share * seconds, poses
+
+
+def _held(root: RootPath, samples: int) -> RootPath:
+    """Return a path that stays where it ended for so many more samples."""
+    return RootPath.joined([root, root.rows([-1] * samples)])
+
+
+def _root_after(a: Track, b: Track, bridge: int) -> RootPath | None:
+    """Return the root's path of `a`, a bridge of so many samples, and `b` from its second sample.
+
+    `b` goes on where `a` ends, in the direction that `a` faces. None unless both have a path.
+    """
+    if a.root is None or b.root is None:
+        return None
+    after = b.root.placed_after(a.root)
+    share = minimum_jerk(np.zeros(1), np.ones(1), np.arange(1, bridge + 1) / max(bridge, 1))[:, 0]
+    over = a.root.rows([-1] * bridge).mixed(after.rows([0] * bridge), share)
+    return RootPath.joined([a.root, over, after.rows(slice(1, None))])
+
+
+def _root_faded(a: Track, b: Track, b_times_s: Array, share: Array) -> RootPath | None:
+    """Return the root's path of `a` passing into that of `b`; None unless both have one."""
+    if a.root is None or b.root is None:
+        return None
+    begun = a.root.at(a.times_s, b_times_s[:1])
+    after = b.root.placed_after(begun)
+    faded = a.root.mixed(after.at(b_times_s, a.times_s), share)
+    late = b_times_s > a.times_s[-1] + 1e-6
+    return RootPath.joined([faded, after.rows(late)])
+
+
+def _check_bridge(names: tuple[str, ...], gaps_rad: Array, seconds: float) -> None:
+    """Raise `BadRequestError` if a passage over `gaps_rad`, (n, joints), would be a jump or too
+    fast.
+    """
+    far = np.abs(gaps_rad).max(axis=0)
+    worst = int(far.argmax())
+    least_s = MINIMUM_JERK_PEAK * far[worst] / MAX_BRIDGE_RAD_S
+    if far[worst] > _TOUCHING_RAD and seconds < least_s:
+        raise BadRequestError(
+            f"{names[worst]} is {far[worst]:.2f} rad apart, too far for {seconds:g} s; "
+            f"{np.ceil(least_s * 100) / 100:g} s or more is possible"
+        )
+
+
+def _retimed(marks: tuple[Mark, ...], origin_s: float, slope: float = 1.0) -> tuple[Mark, ...]:
+    """Return the marks at `origin_s` plus `slope` times their times."""
+    return tuple(Mark(float(origin_s + slope * mark.time_s), mark.label) for mark in marks)
+
+
+def _joined(a: Track, b: Track, shift_s: float) -> tuple[Mark, ...]:
+    """Return the marks of both; one on the shared sample, as after a trim, counts once."""
+    return tuple(dict.fromkeys(a.marks + _retimed(b.marks, shift_s)))
+
+
+def _called(track: Track) -> str:
+    """Return the other track's name with its own history, which would otherwise be lost."""
+    edits = f" ({'; '.join(track.history)})" if track.history else ""
+    return f"{track.source or 'another track'}{edits}"

@@ -1,0 +1,1 @@
+"""Few keyframes for many samples: search, proposals and edits."""

@@ -1,0 +1,1 @@
+"""Who may use the page: tokens, roles, clients and certificates."""

@@ -1,0 +1,366 @@
+"""The browsers that are here: who watches, who commands, and who has fallen silent.
+
+A browser's id is its secret: 24 random bytes that the server tells to that browser alone. Others
+know it by its number and its name. Command passes from one browser to another after a countdown
+that everybody sees; only a teacher who locks the command takes it at once.
+"""
+
+import asyncio
+import hmac
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from rote.errors import BadRequestError
+from rote.web.access.roles import LOCAL, Access, PendantRole
+from rote.web.server.problems import ProblemError
+
+SILENCE_S = 2.5
+"""How long the browser in command may be silent while the robot moves or is soft."""
+IDLE_SILENCE_S = 10.0
+HANDOVER_S = 5.0
+"""So long everybody sees a countdown before command passes from one browser to another."""
+MAX_CLIENTS = 64
+RESERVED = {PendantRole.WATCH: 16, PendantRole.COMMAND: 8, PendantRole.TEACHER: 0}
+"""How many places a role leaves to the roles above it: no crowd of watchers locks a teacher out."""
+MAX_NAME = 40
+_MAX_WORDS = 64
+
+Clock = Callable[[], float]
+
+
+class Outbox:
+    """What one browser is to be sent: every message, but only the newest state.
+
+    So a browser that reads slowly falls behind by one state, and delays nobody else.
+    """
+
+    def __init__(self) -> None:
+        self._words: deque[str] = deque(maxlen=_MAX_WORDS)
+        self._state: str | None = None
+        self._filled = asyncio.Event()
+
+    def say(self, text: str) -> None:
+        """Queue a message."""
+        self._words.append(text)
+        self._filled.set()
+
+    def show(self, state: str) -> None:
+        """Queue this state; a newer one replaces it."""
+        self._state = state
+        self._filled.set()
+
+    def beat(self, time_s: float) -> None:
+        """Queue a sign of life, unless something else is about to be sent."""
+        if not self._words:
+            self.say(f'{{"type":"beat","time_s":{time_s:.3f}}}')
+
+    async def next(self) -> str:
+        """Wait for the next text to send."""
+        while not self._words and self._state is None:
+            self._filled.clear()
+            await self._filled.wait()
+        if self._words:
+            return self._words.popleft()
+        state, self._state = self._state, None
+        assert state is not None
+        return state
+
+
+class Client:
+    """One browser, or one script."""
+
+    def __init__(self, number: int, access: Access, now: float) -> None:
+        self.id = secrets.token_urlsafe(24)
+        """Its secret: whoever sends this is taken for this browser."""
+        self.number = number
+        """By which others know it; never given twice."""
+        self.name: str | None = None
+        self.access = access
+        self.seen_s = now
+        self.outbox: Outbox | None = Outbox()
+        """None while it is disconnected."""
+
+
+class Handover(NamedTuple):
+    """Command is about to pass to a browser."""
+
+    to: Client
+    due_s: float
+
+
+class Clients:
+    """All connected clients, and the one that has the command."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._clients: dict[str, Client] = {}
+        self._numbers = 0
+        self.commander: str | None = None
+        self.locked = False
+        """Whether only a teacher may take command."""
+        self.handover: Handover | None = None
+        self._entrusted: str | None = None
+        """Who was given the command while it was locked: a reload does not lose it."""
+        self.changes = 0
+        """Grows whenever somebody comes, leaves, or has another name."""
+
+    def __iter__(self) -> Iterator[Client]:
+        return iter(tuple(self._clients.values()))
+
+    # ---- coming and going -----------------------------------------------------------------------
+
+    def join(self, old: str | None = None, access: Access = LOCAL) -> Client:
+        """Let somebody in; who was here a moment ago may come back as who it was."""
+        now = self._clock()
+        self._forget(now)
+        client = self._find(old, access)
+        if client is not None and client.outbox is None and client.access.role is access.role:
+            client.outbox, client.seen_s = Outbox(), now
+        else:
+            if self._free_for(access.role) <= 0:
+                most = MAX_CLIENTS - RESERVED[access.role]
+                raise ProblemError(
+                    409,
+                    "full",
+                    f"all {most} places for the role {access.role.value} are taken",
+                    "Close a page that is not needed; this one tries again by itself.",
+                )
+            self._make_room()
+            self._numbers += 1
+            client = Client(self._numbers, access, now)
+            self._clients[client.id] = client
+        self.changes += 1
+        if self.commander is None and self._may_take(client):
+            self.commander = client.id
+        return client
+
+    def leave(self, client: Client) -> None:
+        """Note that a client's socket has closed; it may return soon."""
+        client.outbox, client.seen_s = None, self._clock()
+        self.changes += 1
+
+    def alive(self, name: str) -> None:
+        """Note that a client was heard."""
+        if name in self._clients:
+            self._clients[name].seen_s = self._clock()
+
+    def role_of(self, name: str) -> PendantRole | None:
+        """Return the role a client has come in with; None where it is not known."""
+        client = self._clients.get(name)
+        return None if client is None else client.access.role
+
+    def call(self, name: str | None, text: str, access: Access | None = None) -> Client:
+        """Give a client the name by which others know it; an empty one takes it away."""
+        client, wanted = self._known(name, access), " ".join(text.split())
+        if len(wanted) > MAX_NAME or not wanted.isprintable():
+            raise BadRequestError(
+                "this is no name for a person", f"Take up to {MAX_NAME} letters and spaces."
+            )
+        client.name = wanted or None
+        self.changes += 1
+        return client
+
+    # ---- command --------------------------------------------------------------------------------
+
+    def take(self, name: str | None, access: Access | None = None) -> None:
+        """Let a client command: at once where nobody does, else after a countdown."""
+        client = self._known(name, access)
+        self._check_may_take(client)
+        if self.commander in {None, client.id}:
+            self._pass_to(client)
+        else:
+            self._begin_handover(client)
+
+    def give(self, name: str | None, number: int, access: Access | None = None) -> None:
+        """Let another client command after a countdown; from the one that does, or a teacher."""
+        client = self._known(name, access)
+        if client.access.role is not PendantRole.TEACHER:
+            self._need_commander(client)
+        to = next((each for each in self if each.number == number and each.outbox), None)
+        if to is None:
+            raise ProblemError(404, "nobody", f"there is no browser {number} here", "Look again.")
+        to.access.need(PendantRole.COMMAND)
+        if to.id != self.commander:
+            self._begin_handover(to)
+
+    def keep(self, name: str | None, access: Access | None = None) -> None:
+        """Call a countdown off: the one that commands, the next one, or a teacher may.
+
+        A teacher's own countdown is called off by teachers alone.
+        """
+        client = self._known(name, access)
+        if self.handover is None:
+            return
+        to = self.handover.to
+        teacher = client.access.role is PendantRole.TEACHER
+        if not teacher and client is not to:
+            self._need_commander(client)
+            if to.access.role is PendantRole.TEACHER:
+                client.access.need(PendantRole.TEACHER)
+        self.handover = None
+
+    def lock(self, name: str | None, *, locked: bool, access: Access | None = None) -> None:
+        """Let only teachers take command, or everybody again.
+
+        Whoever locks it commands at once, unless a teacher does already.
+        """
+        client = self._known(name, access)
+        client.access.need(PendantRole.TEACHER)
+        self.locked = locked
+        self._entrusted = None
+        if locked:
+            commander = self._clients.get(self.commander or "")
+            self.handover = None
+            if commander is None or commander.access.role is not PendantRole.TEACHER:
+                self._pass_to(client)
+
+    def release(self, name: str | None, access: Access | None = None) -> None:
+        """Let nobody command."""
+        self.need(name, access)
+        self.commander = self._entrusted = None
+
+    def need(self, name: str | None, access: Access | None = None) -> None:
+        """Raise `ProblemError` unless this client commands, or may because nobody does."""
+        client = self._known(name, access)
+        client.access.need(PendantRole.COMMAND)
+        if self.commander is None:
+            self._check_may_take(client)
+            self._pass_to(client)
+        self._need_commander(client)
+
+    def pass_over(self) -> None:
+        """Let command pass where its countdown has ended and the next one is still here."""
+        if self.handover is not None and self._clock() >= self.handover.due_s:
+            to = self.handover.to
+            self.handover = None
+            if to.outbox is not None and to.id in self._clients:
+                self._pass_to(to)
+
+    def commander_lost(self, *, busy: bool) -> bool:
+        """Whether the client in command was silent for too long; if so it loses the command."""
+        now = self._clock()
+        self._forget(now)
+        client = self._clients.get(self.commander or "")
+        if self.commander is None or (client is not None and not _silent(client, now, busy)):
+            return False
+        self.commander = None
+        return True
+
+    # ---- what everybody may know ----------------------------------------------------------------
+
+    def people(self) -> list[dict[str, Any]]:
+        """Return who is here, without the secret of anybody."""
+        return [
+            {"number": each.number, "name": each.name, "role": each.access.role.value}
+            for each in self
+            if each.outbox is not None
+        ]
+
+    def free(self) -> dict[str, int]:
+        """Return how many more browsers of each role may join."""
+        return {role.value: max(self._free_for(role), 0) for role in PendantRole}
+
+    def _free_for(self, role: PendantRole) -> int:
+        here = sum(client.outbox is not None for client in self)
+        return MAX_CLIENTS - RESERVED[role] - here
+
+    def command(self, *, you: bool) -> dict[str, Any]:
+        """Return who commands and who is next, without the secret of anybody."""
+        client = self._clients.get(self.commander or "")
+        following = None
+        if self.handover is not None:
+            to, due_s = self.handover
+            in_s = round(max(due_s - self._clock(), 0.0), 2)
+            following = {"number": to.number, "name": to.name, "in_s": in_s}
+        return {
+            "you": you,
+            "number": None if client is None else client.number,
+            "name": None if client is None else client.name,
+            "locked": self.locked,
+            "next": following,
+        }
+
+    # ---- inside ---------------------------------------------------------------------------------
+
+    def _find(self, name: str | None, access: Access | None) -> Client | None:
+        """Return the client of this id, where the request is of the same browser and role."""
+        client = self._clients.get(name or "")
+        if client is None or access is None:
+            return client
+        own = client.access.seat
+        if own is not None and not hmac.compare_digest(own.encode(), (access.seat or "").encode()):
+            return None
+        return client if access.role.rank >= client.access.role.rank else None
+
+    def _known(self, name: str | None, access: Access | None) -> Client:
+        client = self._find(name, access)
+        if client is None:
+            raise ProblemError(
+                403,
+                "unknown-client",
+                "this server does not know who asks",
+                "Open /api/live first, and send the client's id as X-Rote-Client.",
+            )
+        self.alive(client.id)
+        return client
+
+    def _need_commander(self, client: Client) -> None:
+        if self.commander != client.id:
+            raise ProblemError(
+                403,
+                "not-commanding",
+                "another browser commands the robot",
+                "Take over the command first; stopping is always allowed.",
+            )
+
+    def _may_take(self, client: Client) -> bool:
+        role = client.access.role
+        allowed = not self.locked or client.id == self._entrusted
+        return role is PendantRole.TEACHER or (role.may_command and allowed)
+
+    def _check_may_take(self, client: Client) -> None:
+        client.access.need(PendantRole.COMMAND)
+        if not self._may_take(client):
+            raise ProblemError(
+                403,
+                "locked",
+                "a teacher has locked the command",
+                "Ask the teacher for it; stopping is always allowed.",
+            )
+
+    def _begin_handover(self, to: Client) -> None:
+        if self.commander is None:
+            self._pass_to(to)
+        elif self.handover is None:
+            self.handover = Handover(to, self._clock() + HANDOVER_S)
+        elif self.handover.to is not to:
+            raise ProblemError(
+                409,
+                "handover",
+                "command is just passing to another browser",
+                "Wait until it has, then ask again.",
+            )
+
+    def _pass_to(self, client: Client) -> None:
+        self.commander, self.handover = client.id, None
+        self._entrusted = client.id if self.locked else None
+
+    def _make_room(self) -> None:
+        """Forget a browser that has left and may come back, if there are too many of them."""
+        left = [each for each in self if each.outbox is None and each.id != self.commander]
+        if len(self._clients) >= 2 * MAX_CLIENTS and left:
+            del self._clients[min(left, key=lambda each: (each.access.role.rank, each.seen_s)).id]
+
+    def _forget(self, now: float) -> None:
+        for client in self:
+            if client.outbox is None and now - client.seen_s > IDLE_SILENCE_S:
+                del self._clients[client.id]
+
+
+def _silent(client: Client, now: float, busy: bool) -> bool:
+    """Whether it was silent for too long; at rest, a closed socket is enough."""
+    if client.outbox is None and not busy:
+        return True
+    return now - client.seen_s > (SILENCE_S if busy else IDLE_SILENCE_S)

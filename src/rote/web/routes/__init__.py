@@ -1,0 +1,1 @@
+"""HTTP and WebSocket routes: read the request, make one call, write the response."""

@@ -1,0 +1,271 @@
+"""The API's requests about the takes on this computer: list, edit, copy to and from files."""
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from urllib.parse import quote
+
+from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
+from fastapi.responses import FileResponse
+from starlette.background import BackgroundTask
+
+from rote.errors import RoteError
+from rote.motion.formats import FORMATS, NATIVE
+from rote.web.routes.robot import Caller, answer, commanding, hub_of
+from rote.web.schemas import robot as s
+from rote.web.server.problems import ProblemError
+from rote.web.services.edits import table
+
+router = APIRouter(prefix="/api", responses={"4XX": {"model": s.Problem}}, tags=["takes"])
+
+if TYPE_CHECKING:
+    FormatName = str
+else:
+    FormatName = Literal[tuple(found.name for found in FORMATS.values())]
+
+T = TypeVar("T")
+
+_MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - a new private folder is made in it
+"""A folder in memory; it exists on Linux only."""
+
+
+def ready(document: bytes) -> Response:
+    """Answer with JSON that a child process has written."""
+    return Response(document, media_type="application/json")
+
+
+async def while_here(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Return what work for a browser brings; it ends where the browser leaves."""
+    task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_leaves(request))
+    try:
+        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ProblemError(499, "left", "nobody waits for the answer any more")
+        return task.result()
+    finally:
+        leaving.cancel()
+        task.cancel()
+
+
+async def _leaves(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+@router.get("/takes", response_model=s.Takes)
+async def takes(
+    request: Request,
+    search: Annotated[str, Query(max_length=200)] = "",
+    first: Annotated[int, Query(ge=0, le=10**6)] = 0,
+    count: Annotated[int | None, Query(ge=1, le=1000)] = None,
+    known: Annotated[
+        str, Query(max_length=40, description="The tag of what is known already.")
+    ] = "",
+) -> Response:
+    """The takes: all, or those with each word of a search in name, tags or source.
+
+    `first` and `count` ask for a page of them. Where nothing has changed since the answer with the
+    tag `known`, the answer says so and has no takes.
+    """
+    found = hub_of(request).takes.entries(search, first, count, known)
+    return ready(await while_here(request, found))
+
+
+@router.get("/takes/trash", response_model=s.Trash)
+async def trash(request: Request) -> Response:
+    """What was deleted, the newest first."""
+    return ready(await while_here(request, hub_of(request).takes.trash()))
+
+
+@router.post("/takes/restore", response_model=s.TakeEntry)
+async def restore(request: Request, body: s.Restore, caller: Caller = None) -> Response:
+    """Bring a deleted take back, under its own name or another one."""
+    return ready(await commanding(request, caller).takes.restore(body.id, body.to))
+
+
+@router.post("/takes/purge", response_model=s.Done)
+async def purge(request: Request, body: s.Purge, caller: Caller = None) -> Response:
+    """Delete a take from the trash for good."""
+    await commanding(request, caller).takes.purge(body.id)
+    return answer({"done": True})
+
+
+@router.post("/takes/store", response_model=s.Stored)
+async def store(request: Request, body: s.StoreTake, caller: Caller = None) -> Response:
+    """Put a take on the robot as an action, on wires that can; it gets keyframes of it."""
+    hub = commanding(request, caller)
+    stored = await hub.store(body)
+    return answer({"name": body.name, **stored})
+
+
+@router.get("/takes/unsaved/{take_id}/file", response_class=Response)
+async def download_unsaved(
+    request: Request,
+    take_id: str,
+    wanted: Annotated[FormatName, Query(alias="format")] = NATIVE.name,
+) -> Response:
+    """A take as a file that could not be written here."""
+    takes = hub_of(request).takes
+    name = takes.unsaved_take(take_id).name
+    return await _download(request, name, wanted, lambda path: takes.export_unsaved(take_id, path))
+
+
+@router.post("/takes/unsaved/save", response_model=s.SavedAt)
+async def save_unsaved(request: Request, body: s.SaveUnsaved, caller: Caller = None) -> Response:
+    """Write a take that could not be written: to the library, or to a folder that is offered."""
+    takes = commanding(request, caller).takes
+    return answer({"path": await takes.save_unsaved(body.id, body.name, body.folder)})
+
+
+@router.post("/takes/unsaved/discard", response_model=s.Done)
+async def discard_unsaved(
+    request: Request, body: s.DiscardUnsaved, caller: Caller = None
+) -> Response:
+    """Give up a take that could not be written."""
+    commanding(request, caller).takes.discard_unsaved(body.id)
+    return answer({"done": True})
+
+
+@router.post("/takes/upload", response_model=s.TakeEntry)
+async def upload(
+    request: Request,
+    file: Annotated[UploadFile, File()],
+    name: Annotated[str | None, Form(max_length=120)] = None,
+    unit: Annotated[Literal["rad", "deg"], Form(description="Of its angles.")] = "rad",
+    replace: Annotated[
+        bool, Form(description="Whether it becomes a new version of a take of that name.")
+    ] = True,
+    caller: Caller = None,
+) -> Response:
+    """Add a file of a motion of up to 32 MB; `/api/formats` lists the endings.
+
+    It is called `name`, or like the file. Without `replace` a name that exists is refused.
+    """
+    hub = commanding(request, caller)
+    return ready(
+        await hub.takes.import_file(
+            file.filename or "", file.file, name=name, degrees=unit == "deg", replace=replace
+        )
+    )
+
+
+@router.post("/takes/rename", response_model=s.TakeEntry)
+async def rename(request: Request, body: s.Rename, caller: Caller = None) -> Response:
+    """Rename a take."""
+    return ready(await commanding(request, caller).takes.rename(body.old, body.new))
+
+
+@router.post("/takes/delete", response_model=s.Done)
+async def delete(request: Request, body: s.Delete, caller: Caller = None) -> Response:
+    """Move a take to the trash beside the library."""
+    await commanding(request, caller).takes.delete(body.name)
+    return answer({"done": True})
+
+
+@router.post("/takes/tag", response_model=s.TakeEntry)
+async def tag(request: Request, body: s.TagTake, caller: Caller = None) -> Response:
+    """Add tags to a take, or take them away."""
+    return ready(await commanding(request, caller).takes.tag(body.name, body.add, body.remove))
+
+
+@router.get("/takes/{name}", response_model=s.TakeMotion)
+async def take(request: Request, name: str) -> Response:
+    """One take, with its curves."""
+    return ready(await while_here(request, hub_of(request).takes.motion(name)))
+
+
+@router.get("/takes/{name}/file", response_class=Response)
+async def download(
+    request: Request,
+    name: str,
+    wanted: Annotated[FormatName, Query(alias="format")] = NATIVE.name,
+) -> Response:
+    """A take as a file."""
+    takes = hub_of(request).takes
+    return await _download(request, name, wanted, lambda path: takes.export_file(name, path))
+
+
+async def _download(
+    request: Request,
+    name: str,
+    wanted: str,
+    write: Callable[[Path], Coroutine[Any, Any, None]],
+) -> Response:
+    found = FORMATS[f".{wanted}"]
+    try:
+        path = await _write_temporary(request, found.ending, write)
+    except (OSError, RoteError):
+        if not os.access(_MEMORY_FOLDER, os.W_OK):
+            raise
+        # A take is downloaded above all if the disk is full; the temporary folder may be on it.
+        path = await _write_temporary(request, found.ending, write, _MEMORY_FOLDER)
+    remove = BackgroundTask(shutil.rmtree, path.parent, ignore_errors=True)
+    headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(name)}{found.ending}"}
+    return FileResponse(path, media_type=found.media_type, headers=headers, background=remove)
+
+
+async def _write_temporary(
+    request: Request,
+    ending: str,
+    write: Callable[[Path], Coroutine[Any, Any, None]],
+    parent: Path | None = None,
+) -> Path:
+    """Write a file in a new folder in `parent`, by default the system's temporary folder."""
+    folder = Path(tempfile.mkdtemp(prefix="rote-", dir=parent))
+    try:
+        path = folder / f"take{ending}"
+        await while_here(request, write(path))
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return path
+
+
+@router.get("/formats", response_model=s.Formats)
+async def formats() -> Response:
+    """The file formats that takes are read from and written to; the first is the native one."""
+    rows = [
+        {"name": each.name, "ending": each.ending, "title": each.title, "loss": each.loss}
+        for each in FORMATS.values()
+    ]
+    return answer({"formats": rows})
+
+
+@router.get("/edits", response_model=s.Edits)
+async def edits() -> Response:
+    """All edits, with their parameters."""
+    return answer({"edits": table()})
+
+
+@router.post("/edit", response_model=s.Edited)
+async def edit(request: Request, body: s.EditTake) -> Response:
+    """What a take would be after some steps, and what speaks against playing it."""
+    return ready(await while_here(request, hub_of(request).edits.look(body)))
+
+
+@router.post("/edit/curves", response_model=s.EditCurves)
+async def edit_curves(request: Request, body: s.EditPart) -> Response:
+    """The same without a check, at once; or a part of it with more of its samples."""
+    return ready(await while_here(request, hub_of(request).edits.glance(body)))
+
+
+@router.post("/edit/check", response_model=s.EditCheck)
+async def edit_check(request: Request, body: s.EditTake) -> Response:
+    """Only what speaks against playing it."""
+    return ready(await while_here(request, hub_of(request).edits.check(body)))
+
+
+@router.post("/edit/keyframes", response_model=s.ProposedKeyframes)
+async def edit_keyframes(request: Request, body: s.EditKeyframes) -> Response:
+    """A few keyframes that an edited take passes through; a keyframe step moves one."""
+    return ready(await while_here(request, hub_of(request).edits.keyframes(body)))
+
+
+@router.post("/edit/save", response_model=s.TakeEntry)
+async def edit_save(request: Request, body: s.EditSave, caller: Caller = None) -> Response:
+    """Keep an edited take under a name; a take that has it already becomes an older version."""
+    return ready(await commanding(request, caller).edits.save(body))

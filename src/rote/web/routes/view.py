@@ -1,0 +1,106 @@
+"""The live view for Foxglove behind the pendant's checks: the robot that the pendant has."""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+
+from fastapi import WebSocket, WebSocketDisconnect
+
+from rote.bridge.foxglove import SUBPROTOCOLS, FoxgloveClient, FoxgloveFeed
+from rote.bridge.live_view import FindingsOf, LiveView
+from rote.web.services.connection_keeper import ConnectionKeeper
+from rote.web.work.drawing import model_of
+
+LEAST_S = 0.0095
+"""States nearer to each other than this are left out: a hundred a second, beside the pages."""
+MAX_VIEWERS = 16
+_LOOK_S = 0.5
+
+
+class LiveViews:
+    """Shows whichever robot the pendant has, while somebody watches."""
+
+    def __init__(self, connection: ConnectionKeeper, findings: FindingsOf) -> None:
+        self._connection = connection
+        self._findings = findings
+        self._feed = FoxgloveFeed(secrets.token_hex(8), "rote pendant")
+        self._view: LiveView | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def join(self, filled: Callable[[], None]) -> FoxgloveClient | None:
+        """Let a viewer in; None where too many watch already."""
+        if len(self._feed.clients) >= MAX_VIEWERS:
+            return None
+        client = self._feed.join(filled)
+        if self._timer is None:
+            self._look()
+        return client
+
+    def leave(self, client: FoxgloveClient) -> None:
+        """Forget a viewer."""
+        self._feed.leave(client)
+
+    def close(self) -> None:
+        """End. Safe to call twice."""
+        self._show(None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        """Follow the pendant to another robot; nobody watches, nothing is done."""
+        if not self._feed.clients:
+            self._timer = None
+            self._show(None)
+            return
+        self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
+        robot = self._connection.connected
+        if (None if self._view is None else self._view.robot) is not robot:
+            self._show(
+                None
+                if robot is None
+                else LiveView(self._feed, robot, self._findings, model_of, least_s=LEAST_S)
+            )
+
+    def _show(self, view: LiveView | None) -> None:
+        if self._view is not None:
+            self._view.close()
+        self._view = view
+        if view is not None:
+            view.open()
+
+
+async def view(socket: WebSocket, views: LiveViews) -> None:
+    """Serve one viewer until it leaves."""
+    offered: list[str] = socket.scope.get("subprotocols", [])
+    chosen = next((each for each in SUBPROTOCOLS if each in offered), None)
+    filled = asyncio.Event()
+    client = None if chosen is None else views.join(filled.set)
+    if client is None:
+        await socket.close(1013)
+        return
+    await socket.accept(subprotocol=chosen)
+    sender = asyncio.create_task(_send(socket, client, filled))
+    try:
+        while True:
+            message = await socket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            client.hear(message.get("text") or message.get("bytes") or "")
+    finally:
+        views.leave(client)
+        sender.cancel()
+
+
+async def _send(socket: WebSocket, client: FoxgloveClient, filled: asyncio.Event) -> None:
+    try:
+        while True:
+            await filled.wait()
+            filled.clear()
+            for message in client.taken():
+                if isinstance(message, str):
+                    await socket.send_text(message)
+                else:
+                    await socket.send_bytes(message)
+    except (WebSocketDisconnect, RuntimeError):
+        return

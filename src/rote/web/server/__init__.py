@@ -1,0 +1,1 @@
+"""The ASGI application, its server process, and what every response needs."""

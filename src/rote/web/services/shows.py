@@ -1,0 +1,110 @@
+"""The shows on this computer, for the page: the files that the command line checks and runs."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, ParamSpec, TypeVar
+
+from rote.stage.show.check import CheckedShow
+from rote.stage.stage import ShowFiles
+from rote.web.schemas import shows as s
+from rote.web.work import shows as show_work
+from rote.web.work.pool import WorkPool
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class ShowService:
+    """A folder of shows whose files are read and written by child processes, one at a time."""
+
+    def __init__(self, folder: Path, takes: Path, pool: WorkPool) -> None:
+        self.folder = folder
+        self._takes, self._pool = takes, pool
+        self._writing = asyncio.Lock()
+
+    async def shelf(self) -> bytes:
+        """Return the shows, casts and sounds as JSON."""
+        return await self._pool.run(show_work.shelf, self.folder)
+
+    async def opened(self, name: str) -> bytes:
+        """Return a show as JSON."""
+        return await self._pool.run(show_work.opened, self.folder, name)
+
+    async def save(self, wanted: s.SaveShow) -> bytes:
+        """Keep a show in its file."""
+        show_work.show_name(wanted.name)
+        return await self._write(
+            show_work.save,
+            self.folder,
+            wanted.name,
+            wanted.show.plain(),
+            wanted.known,
+            replace_it=wanted.replace,
+        )
+
+    async def save_cast(self, name: str, cast: Mapping[str, str]) -> None:
+        """Keep a cast in a file."""
+        await self._write(show_work.save_cast, self.folder, name, dict(cast))
+
+    async def save_report(self, name: str, report: Mapping[str, Any]) -> None:
+        """Keep how a show went."""
+        await self._write(show_work.save_report, self.folder, name, dict(report))
+
+    async def rename(self, old: str, new: str) -> None:
+        """Give a show another name."""
+        await self._write(show_work.rename, self.folder, old, new)
+
+    async def delete(self, name: str) -> None:
+        """Move a show to the trash beside it."""
+        await self._write(show_work.delete, self.folder, name)
+
+    async def check(self, wanted: s.CheckShow) -> bytes:
+        """Return what speaks against running a show."""
+        show, cast = wanted.show.plain(), wanted.cast
+        return await self._pool.run(show_work.checked, self.folder, self._takes, show, cast)
+
+    async def drawn(self, wanted: s.DrawShow) -> bytes:
+        """Return what every role does in a section."""
+        show = wanted.show.plain()
+        return await self._pool.run(show_work.drawn, self.folder, self._takes, show, wanted.section)
+
+    async def playable(self, wanted: s.StageGo) -> CheckedShow:
+        """Return a show by its file, checked, to be run."""
+        name, cast, known = wanted.show, wanted.cast, wanted.known
+        return await self._pool.run(
+            show_work.playable, self.folder, self._takes, name, dict(cast), known
+        )
+
+    async def peaks(self, name: str) -> bytes:
+        """Return a sound as it is drawn."""
+        return await self._pool.run(show_work.peaks, self.folder, name)
+
+    @property
+    def files(self) -> ShowFiles:
+        """Where the takes and sounds of these shows are."""
+        return show_work.files_of(self.folder, self._takes)
+
+    def sound_file(self, name: str) -> Path:
+        """Return the file of a sound that is there."""
+        return show_work.sound_file(self.folder, name)
+
+    async def add_sound(self, called: str, file: BinaryIO, *, replace: bool) -> str:
+        """Keep a sound that a browser has sent; of its name only the last part is used."""
+        name = show_work.sound_name(PurePosixPath(called.replace("\\", "/")).name)
+        with tempfile.TemporaryDirectory(prefix="rote-") as folder:
+            path = Path(folder) / "upload.wav"
+            await asyncio.get_running_loop().run_in_executor(None, _copy, file, path)
+            await self._write(show_work.save_sound, self.folder, path, name, replace_it=replace)
+        return name
+
+    async def _write(self, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+        async with self._writing:
+            return await self._pool.run(work, *args, **options)
+
+
+def _copy(file: BinaryIO, path: Path) -> None:
+    with path.open("wb") as copy:
+        shutil.copyfileobj(file, copy, 2**18)

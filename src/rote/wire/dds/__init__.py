@@ -1,0 +1,1 @@
+"""DDS messages as CDR."""

@@ -1,0 +1,1 @@
+"""Headers that captures need: STUN, DTLS and SCTP."""

@@ -1,0 +1,267 @@
+"""The unencrypted messages of a DTLS handshake: hellos, certificates and key exchanges.
+
+Decoders raise `DecodeError` and nothing else, for any bytes at all. RFC 5246, 5764 and 7627.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+
+from rote.errors import TruncatedError
+from rote.record import record
+from rote.wire.packets.dtls import Handshake, HandshakeType, Version
+
+
+class ExtensionType(IntEnum):
+    """Extensions of a hello that are useful in a capture."""
+
+    SERVER_NAME = 0
+    SUPPORTED_GROUPS = 10
+    USE_SRTP = 14
+    EXTENDED_MASTER_SECRET = 23
+    SUPPORTED_VERSIONS = 43
+
+
+@record(kw_only=True)
+class Hello:
+    """What both hellos have in common."""
+
+    random: bytes
+    version: int = Version.DTLS_1_2
+    session: bytes = b""
+    extensions: tuple[tuple[int, bytes], ...] = ()
+
+    def extension(self, kind: int) -> bytes | None:
+        """Return the content of an extension, or None if it is not there."""
+        return next((data for number, data in self.extensions if number == kind), None)
+
+    @property
+    def extended_master_secret(self) -> bool:
+        """Whether the master secret is bound to this handshake."""
+        return self.extension(ExtensionType.EXTENDED_MASTER_SECRET) is not None
+
+    @property
+    def srtp_profiles(self) -> tuple[int, ...]:
+        """The SRTP protection profiles; empty if there are none."""
+        data = self.extension(ExtensionType.USE_SRTP) or b""
+        return _pairs(data[2 : 2 + int.from_bytes(data[:2])])
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """All versions that a client offers, or the one that a server chose, by the newer
+        extension.
+        """
+        data = self.extension(ExtensionType.SUPPORTED_VERSIONS)
+        if data is None:
+            return (self.version,)
+        return _pairs(data[1:] if isinstance(self, ClientHello) else data)
+
+
+@record(kw_only=True)
+class ClientHello(Hello):
+    """A client begins, or begins again with the cookie it was asked for."""
+
+    cookie: bytes = b""
+    cipher_suites: tuple[int, ...] = ()
+
+
+@record(kw_only=True)
+class ServerHello(Hello):
+    """A server has chosen."""
+
+    cipher_suite: int = 0
+
+
+@record
+class HelloVerifyRequest:
+    """A server checks that the client is at its address."""
+
+    cookie: bytes
+    version: int = Version.DTLS_1_2
+
+
+@record
+class Certificate:
+    """An identity; in WebRTC the signalling has announced its fingerprint."""
+
+    certificates: tuple[bytes, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the first certificate, as in SDP; empty if there is none."""
+        if not self.certificates:
+            return ""
+        import hashlib  # noqa: PLC0415 - loads OpenSSL, which few captures need
+
+        return hashlib.sha256(self.certificates[0]).digest().hex(":").upper()
+
+
+GROUPS = {23: "secp256r1", 24: "secp384r1", 25: "secp521r1", 29: "x25519", 30: "x448"}
+"""The curves of key exchanges."""
+
+
+@record
+class ServerKeyExchange:
+    """A server's half of an elliptic-curve key exchange."""
+
+    group: int
+    public_key: bytes
+
+
+@record
+class ClientKeyExchange:
+    """A client's half."""
+
+    public_key: bytes
+
+
+Said = (
+    ClientHello
+    | ServerHello
+    | HelloVerifyRequest
+    | Certificate
+    | ServerKeyExchange
+    | ClientKeyExchange
+)
+
+
+class _Reader:
+    """Takes fields off the front of bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.left = len(data)
+
+    def take(self, size: int) -> bytes:
+        if size > self.left:
+            raise TruncatedError(len(self._data) - self.left + size, len(self._data))
+        start = len(self._data) - self.left
+        self.left -= size
+        return self._data[start : start + size]
+
+    def number(self, size: int) -> int:
+        return int.from_bytes(self.take(size))
+
+    def sized(self, size_bytes: int) -> bytes:
+        return self.take(self.number(size_bytes))
+
+
+def _pairs(data: bytes) -> tuple[int, ...]:
+    return tuple(int.from_bytes(data[at : at + 2]) for at in range(0, len(data) - 1, 2))
+
+
+def _extensions(reader: _Reader) -> tuple[tuple[int, bytes], ...]:
+    if not reader.left:
+        return ()
+    inner = _Reader(reader.sized(2))
+    found: list[tuple[int, bytes]] = []
+    while inner.left:
+        found.append((inner.number(2), inner.sized(2)))
+    return tuple(found)
+
+
+def _client_hello(reader: _Reader) -> ClientHello:
+    version, random, session = reader.number(2), reader.take(32), reader.sized(1)
+    cookie, suites = reader.sized(1), _pairs(reader.sized(2))
+    reader.sized(1)
+    return ClientHello(
+        version=version,
+        random=random,
+        session=session,
+        cookie=cookie,
+        cipher_suites=suites,
+        extensions=_extensions(reader),
+    )
+
+
+def _server_hello(reader: _Reader) -> ServerHello:
+    version, random, session = reader.number(2), reader.take(32), reader.sized(1)
+    suite = reader.number(2)
+    reader.take(1)
+    return ServerHello(
+        version=version,
+        random=random,
+        session=session,
+        cipher_suite=suite,
+        extensions=_extensions(reader),
+    )
+
+
+def _verify_request(reader: _Reader) -> HelloVerifyRequest:
+    version = reader.number(2)
+    return HelloVerifyRequest(reader.sized(1), version)
+
+
+def _certificate(reader: _Reader) -> Certificate:
+    chain = _Reader(reader.sized(3))
+    found: list[bytes] = []
+    while chain.left:
+        found.append(chain.sized(3))
+    return Certificate(tuple(found))
+
+
+def _server_key(reader: _Reader) -> ServerKeyExchange | None:
+    if reader.number(1) != 3:  # only named curves
+        return None
+    return ServerKeyExchange(reader.number(2), reader.sized(1))
+
+
+_READERS: dict[int, Callable[[_Reader], Said | None]] = {
+    HandshakeType.CLIENT_HELLO: _client_hello,
+    HandshakeType.SERVER_HELLO: _server_hello,
+    HandshakeType.HELLO_VERIFY_REQUEST: _verify_request,
+    HandshakeType.CERTIFICATE: _certificate,
+    HandshakeType.SERVER_KEY_EXCHANGE: _server_key,
+    HandshakeType.CLIENT_KEY_EXCHANGE: lambda reader: ClientKeyExchange(reader.sized(1)),
+}
+
+
+def decode_handshake(handshake: Handshake) -> Said | None:
+    """Return the content of a handshake message, or None for one that is not read here."""
+    read = _READERS.get(handshake.type)
+    return read(_Reader(handshake.body)) if read else None
+
+
+# ---- writing ------------------------------------------------------------------------------------
+
+
+def _sized(size_bytes: int, data: bytes) -> bytes:
+    return len(data).to_bytes(size_bytes) + data
+
+
+def _written_pairs(numbers: Sequence[int]) -> bytes:
+    return b"".join(number.to_bytes(2) for number in numbers)
+
+
+def _start(hello: Hello) -> bytes:
+    return hello.version.to_bytes(2) + hello.random + _sized(1, hello.session)
+
+
+def _end(hello: Hello) -> bytes:
+    if not hello.extensions:
+        return b""
+    return _sized(2, b"".join(n.to_bytes(2) + _sized(2, data) for n, data in hello.extensions))
+
+
+def encode_handshake(said: Said, message: int, signature: bytes = b"") -> Handshake:
+    """Return the handshake message number `message` with the content `said`."""
+    match said:
+        case ClientHello():
+            suites = _sized(2, _written_pairs(said.cipher_suites)) + _sized(1, b"\0")
+            kind, body = HandshakeType.CLIENT_HELLO, _sized(1, said.cookie) + suites
+            body = _start(said) + body + _end(said)
+        case ServerHello():
+            body = _start(said) + said.cipher_suite.to_bytes(2) + b"\0" + _end(said)
+            kind = HandshakeType.SERVER_HELLO
+        case HelloVerifyRequest():
+            kind = HandshakeType.HELLO_VERIFY_REQUEST
+            body = said.version.to_bytes(2) + _sized(1, said.cookie)
+        case Certificate():
+            kind = HandshakeType.CERTIFICATE
+            body = _sized(3, b"".join(_sized(3, one) for one in said.certificates))
+        case ServerKeyExchange():
+            kind = HandshakeType.SERVER_KEY_EXCHANGE
+            body = b"\3" + said.group.to_bytes(2) + _sized(1, said.public_key) + signature
+        case _:
+            kind = HandshakeType.CLIENT_KEY_EXCHANGE
+            body = _sized(1, said.public_key)
+    return Handshake(kind, message, body)

@@ -1,0 +1,269 @@
+"""A robot's motors, mode and battery on the data channel's topics, as JSON.
+
+A lowstate is read by motor slot, with any number of slots and any field missing. `select` then
+takes the slots of a build's joints, in the order of its columns. Temperatures are unsigned bytes
+that hold signed values, two for each motor of a G1.
+"""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from rote.errors import PayloadError
+from rote.messages import RobotState
+from rote.model.family import Build
+from rote.wire.services.lenient import number, seen, whole
+
+LOWSTATE_TOPIC = "rt/lf/lowstate"
+SPORT_TOPIC = "rt/lf/sportmodestate"
+BMS_TOPIC = "rt/lf/bmsstate"
+HAND_TOPIC = "rt/rote/hand"
+"""The topic on which rote's simulated robot is told which hand moves its arms; others ignore it."""
+MAX_MOTORS = 64
+SLOTS = 35
+"""How many motor slots robots of the G1's kind send, whatever joints they have."""
+_CELLS = 13
+_CELL_MV = (3_400, 4_150)
+"""The voltages of an empty and a full lithium cell; the charge is interpolated linearly."""
+
+Numbers = tuple[float, ...]
+Told = tuple[float | None, ...]
+"""By motor slot; None if the robot does not report it."""
+
+
+class Slots(NamedTuple):
+    """The contents of a lowstate, by motor slot."""
+
+    joints_rad: Told
+    velocities_rad_s: Told
+    temperatures_c: Told
+    """The higher of two if two are reported."""
+    tick_ms: int | None = None
+    """The robot's clock; None if it is not reported."""
+    accelerometer_m_s2: Numbers = ()
+    gyroscope_rad_s: Numbers = ()
+    """Three numbers, or none if they are not reported."""
+    mode_machine: int = 0
+    """Which hardware it is; 0 if it is not reported."""
+
+
+class JointColumns(NamedTuple):
+    """The same by the columns of a build."""
+
+    tick_ms: int | None
+    joints_rad: Numbers
+    velocities_rad_s: Numbers
+    """Empty unless reported for every joint; the same applies to temperatures."""
+    accelerometer_m_s2: Numbers
+    gyroscope_rad_s: Numbers
+    temperatures_c: Numbers = ()
+    mode_machine: int = 0
+    missing: tuple[int, ...] = ()
+    """The columns without a reported position. They hold the rest position, which is no
+    measurement.
+    """
+
+
+# ---- writing ------------------------------------------------------------------------------------
+
+
+def encode_lowstate(state: RobotState, *, build: Build, slots: int = SLOTS) -> dict[str, Any]:
+    """Return what a robot of a build publishes on `LOWSTATE_TOPIC`, with so many motor slots."""
+    width = max(slots, max(build.slots) + 1)
+    motors: list[dict[str, Any]] = [{"q": 0.0, "dq": 0.0} for _ in range(width)]
+    columns = zip(build.slots, state.joints_rad, state.velocities_rad_s, strict=True)
+    for slot, q, dq in columns:
+        motors[slot] = {"q": q, "dq": dq}
+    if state.temperatures_c:  # all temperatures or none
+        for motor in motors:
+            motor["temperature"] = [0, 0]
+        for slot, celsius in zip(build.slots, state.temperatures_c, strict=True):
+            motors[slot]["temperature"] = [_byte(celsius - 2.0), _byte(celsius)]
+    return {
+        "mode_machine": machine_of(build),
+        "tick": state.time_us // 1000,
+        "imu_state": {
+            "accelerometer": list(state.accelerometer_m_s2),
+            "gyroscope": list(state.gyroscope_rad_s),
+        },
+        "motor_state": motors,
+    }
+
+
+def machine_of(build: Build) -> int:
+    """Return the `mode_machine` of a simulated robot of a build; 0 if none is known."""
+    return build.machines[0] if build.machines else 0
+
+
+# ---- reading by slot ----------------------------------------------------------------------------
+
+
+def decode_lowstate(data: object) -> Slots:
+    """Return the contents of a message on `LOWSTATE_TOPIC`, or raise `PayloadError`.
+
+    At least one position is required; any other field may be missing, null or of an odd type.
+    """
+    if not isinstance(data, dict):
+        raise PayloadError(f"a lowstate is an object with 'motor_state', not {seen(data)}")
+    motors = data.get("motor_state")
+    if not isinstance(motors, list):
+        raise PayloadError(f"'motor_state' of a lowstate is a list of motors, not {seen(motors)}")
+    motors = motors[:MAX_MOTORS]
+    positions = _each(motors, "q")
+    if positions.count(None) == len(positions):
+        raise PayloadError(f"no motor in 'motor_state' tells its position 'q': {seen(motors)}")
+    imu = data.get("imu_state")
+    machine = whole(data.get("mode_machine"))
+    return Slots(
+        joints_rad=positions,
+        velocities_rad_s=_each(motors, "dq"),
+        temperatures_c=_temperatures(motors),
+        tick_ms=_tick(data.get("tick")),
+        accelerometer_m_s2=_three(imu, "accelerometer"),
+        gyroscope_rad_s=_three(imu, "gyroscope"),
+        mode_machine=machine if machine is not None and 0 <= machine <= 255 else 0,
+    )
+
+
+def _each(motors: list[Any], key: str) -> Told:
+    """Return one number of each motor; quickly if all are present and numbers."""
+    try:
+        told = tuple([motor[key] for motor in motors])
+        if {float, int}.issuperset(map(type, told)) and math.isfinite(sum(told)):
+            return tuple(map(float, told))
+    except (KeyError, TypeError, OverflowError):
+        pass
+    return tuple(number(motor.get(key)) if isinstance(motor, dict) else None for motor in motors)
+
+
+_SIGNED = tuple(float(byte - 256 if byte >= 128 else byte) for byte in range(256))
+"""By byte. A number that is already negative finds itself, because Python indexes from the end."""
+
+
+def _temperatures(motors: list[Any]) -> Told:
+    try:  # two bytes for each, as on a G1
+        return tuple(
+            [max(_SIGNED[a], _SIGNED[b]) for a, b in [motor["temperature"] for motor in motors]]
+        )
+    except (KeyError, IndexError, TypeError, ValueError):
+        said = [motor.get("temperature") if isinstance(motor, dict) else None for motor in motors]
+        return tuple(map(_hotter, said))
+
+
+def _hotter(said: object) -> float | None:
+    """Return a motor's temperature, the highest of those reported; bytes hold signed values."""
+    if said is None:
+        return None
+    told = [number(each) for each in (said if isinstance(said, list) else [said])]
+    signed = [n - 256.0 if 128 <= n <= 255 else n for n in told if n is not None]
+    return max(signed, default=None)
+
+
+def _three(imu: object, key: str) -> Numbers:
+    said = imu.get(key) if isinstance(imu, dict) else None
+    if not isinstance(said, list) or len(said) < 3:
+        return ()
+    told = [number(each) for each in said[:3]]
+    return tuple(n for n in told if n is not None) if None not in told else ()
+
+
+def _tick(said: object) -> int | None:
+    tick = number(said)
+    return int(tick) if tick is not None and 0.0 <= tick < 2**53 else None
+
+
+# ---- from slots to columns ----------------------------------------------------------------------
+
+
+def select(slots: Slots, build: Build) -> JointColumns:
+    """Return the joints of a build, in the order of its columns; other slots are left out."""
+    pick = _picker(build)
+    positions, missing = _filled(pick(slots.joints_rad), build)
+    return JointColumns(
+        tick_ms=slots.tick_ms,
+        joints_rad=positions,
+        velocities_rad_s=_all_or_none(pick(slots.velocities_rad_s)),
+        accelerometer_m_s2=slots.accelerometer_m_s2,
+        gyroscope_rad_s=slots.gyroscope_rad_s,
+        temperatures_c=_all_or_none(pick(slots.temperatures_c)),
+        mode_machine=slots.mode_machine,
+        missing=missing,
+    )
+
+
+@lru_cache(maxsize=64)
+def _picker(build: Build) -> Callable[[Told], Told]:
+    """Return a function that picks the slots of a build from those of a message."""
+    last = max(build.slots)
+    # With two or more indices it returns a tuple, with one it does not; so a single one is picked
+    # twice.
+    get = itemgetter(*build.slots, build.slots[0])
+
+    def pick(told: Told) -> Told:
+        if len(told) <= last:
+            told = (*told, *(None,) * (last + 1 - len(told)))
+        picked: Told = get(told)
+        return picked[:-1]
+
+    return pick
+
+
+def _filled(told: Told, build: Build) -> tuple[Numbers, tuple[int, ...]]:
+    """Return the positions, and the columns that are not reported; those are set to rest."""
+    if None not in told:
+        return told, ()  # type: ignore[return-value] # there is no None in it
+    missing = tuple(column for column, q in enumerate(told) if q is None)
+    rested = zip(told, build.rest_rad, strict=True)
+    return tuple(rest if q is None else q for q, rest in rested), missing
+
+
+def _all_or_none(told: Told) -> Numbers:
+    return () if None in told else told  # type: ignore[return-value] # there is no None in it
+
+
+# ---- mode and battery ---------------------------------------------------------------------------
+
+
+def encode_fsm(mode: int) -> dict[str, Any]:
+    """Return what a robot publishes on `SPORT_TOPIC`."""
+    return {"fsm_id": mode, "fsm_mode": 0, "task_id": 0, "task_time": 0.0}
+
+
+def decode_fsm(data: object) -> int:
+    """Return the mode in a message on `SPORT_TOPIC`, or raise `PayloadError`."""
+    said = data.get("fsm_id") if isinstance(data, dict) else None
+    mode = whole(said)
+    if mode is None:
+        raise PayloadError(f"'fsm_id' is the number of a mode, not {seen(said)}")
+    return mode
+
+
+def encode_battery(percent: float) -> dict[str, Any]:
+    """Return what a robot publishes on `BMS_TOPIC`."""
+    empty_mv, full_mv = _CELL_MV
+    cell_mv = round(empty_mv + (full_mv - empty_mv) * percent / 100.0)
+    return {
+        "soc": round(percent),
+        "current": -2_000,
+        "cycle": 12,
+        "bmsvoltage": [cell_mv * _CELLS, cell_mv * _CELLS],
+        "cell_vol": [cell_mv] * _CELLS,
+        "temperature": [_byte(30.0), _byte(31.0)],
+    }
+
+
+def decode_battery(data: object) -> float:
+    """Return the charge of the battery in percent, from `BMS_TOPIC`, or raise `PayloadError`."""
+    said = data.get("soc") if isinstance(data, dict) else None
+    percent = number(said)
+    if percent is None:
+        raise PayloadError(f"'soc' says how full a battery is, and is {seen(said)}")
+    if not 0 <= percent <= 100:
+        raise PayloadError(f"a battery that is full to {percent} %")
+    return percent
+
+
+def _byte(celsius: float) -> int:
+    return round(min(max(celsius, -128.0), 127.0)) & 0xFF

@@ -1,0 +1,1 @@
+"""UDP teaching frames: codec, fields, states, and explanations of single frames."""

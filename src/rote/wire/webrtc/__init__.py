@@ -1,0 +1,1 @@
+"""Signalling, session descriptions and data-channel messages of WebRTC."""
