@@ -28,7 +28,7 @@ def how_to_get(extra: str, python: tuple[int, int] = sys.version_info[:2]) -> st
     return f"Run: {install_line(extra)}"
 
 
-def namesake(folder: Path = Path(__file__).parents[1]) -> str:
+def namesake(folder: Path = Path(__file__).parents[2]) -> str:
     """Return the version of a distribution called `rote` in the folder of this package; "" if there
     is none.
 

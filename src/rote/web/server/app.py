@@ -29,8 +29,8 @@ from rote.web.server.compression import Compression
 from rote.web.server.problems import ProblemError, document_of, status_of, to_json
 from rote.web.services.hub import Hub, Start
 
-STATIC = Path(__file__).parent / "static"
-_CHECKOUT = Path(__file__).parents[3]
+STATIC = Path(__file__).parents[1] / "static"
+_CHECKOUT = Path(__file__).parents[4]
 
 _log = logging.getLogger("rote")
 _ABOUT = """Teach a robot by hand and play it back.

@@ -9,7 +9,7 @@ from rote.motion.body.kinematics import Kinematics, kinematics_of
 from rote.motion.draw.figure_body import figure_of
 from rote.motion.edit.table import limbs_of
 
-MODELS = Path(__file__).parent / "model"
+MODELS = Path(__file__).parents[1] / "model"
 """Real shapes as GLB, one file for each family that the set-up has made."""
 
 
