@@ -6,26 +6,24 @@ import sys
 def main() -> int:
     """Run the command line. Ctrl-C ends it without a traceback, even while modules are imported."""
     try:
-        _tell_namesake()
-        code = _main()
-        _settle()
+        _warn_of_namesake()
+        code = _run_command()
+        _ignore_ctrl_c()
     except KeyboardInterrupt:
-        _settle()
+        _ignore_ctrl_c()
         return 130
     return code
 
 
-def _settle() -> None:
-    """Ignore Ctrl-C from here on: the exit code is known, and what Python still does until it ends
-    would print a traceback of its own.
-    """
+def _ignore_ctrl_c() -> None:
+    """Ignore Ctrl-C until the interpreter ends, which would otherwise print a traceback."""
     import signal  # noqa: PLC0415
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _main() -> int:
-    """Run the command line; imports are in here so that Ctrl-C during them is caught."""
+def _run_command() -> int:
+    """Run the command line. Imports are local so that Ctrl-C during them is caught."""
     import os  # noqa: PLC0415
 
     if "_ROTE_COMPLETE" in os.environ:
@@ -53,9 +51,9 @@ def _main() -> int:
     return run()
 
 
-def _tell_namesake() -> None:
-    """Say that another project of this name is installed in the same place; not where a program
-    reads the output, which finds it by `rote doctor --json`.
+def _warn_of_namesake() -> None:
+    """Warn if another distribution named `rote` shares our folder. Programs that read JSON get this
+    from `rote doctor --json`.
     """
     from rote.platform.distribution import NAME, namesake  # noqa: PLC0415 - so that Ctrl-C is caught
 

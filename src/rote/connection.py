@@ -105,10 +105,10 @@ def connect(
 
     `family` is the kind of robot that is expected, for example `"a1"`: another one is refused, and
     a type checker knows which class it gets. `timeout` is how long to wait for an answer, 5 seconds
-    unless told otherwise; over WebRTC, at most in each stage. `ability` is what the robot is wanted
-    for: a wire with several levels then chooses the one that can, and a robot that would sink is
-    refused. `every_state` has all states told that a robot sends, 500 a second over DDS; else they
-    are thinned out to what people watch.
+    by default; over WebRTC it applies to each stage. `ability` is what the robot is needed for: a
+    wire with several levels then chooses one that has it, and a robot that would go limp is
+    refused. `every_state` reports all states, 500 a second over DDS; by default they are thinned
+    out to a rate for people.
 
     A robot that was lost is connected again in the background, and a stop that failed meanwhile is
     the first request it gets; `reconnect=False` leaves a lost robot lost. For WebRTC alone: `key`
@@ -116,7 +116,7 @@ def connect(
     key file); `keylog` a file to which the session's secrets are added, for Wireshark. For `sim://`
     alone: `world` is a simulated robot of your own making.
     """
-    return _connected(_ConnectOptions(url, family, **options))
+    return _connect_with(_ConnectOptions(url, family, **options))
 
 
 @overload
@@ -144,7 +144,7 @@ async def open(  # noqa: A001 - as `gzip.open`: it is called `rote.open`
     """
     stack = AsyncExitStack()
     try:
-        robot = await _opened(_ConnectOptions(url, family, **options), stack)
+        robot = await _open_robot(_ConnectOptions(url, family, **options), stack)
     except BaseException:
         await stack.aclose()
         raise
@@ -153,7 +153,7 @@ async def open(  # noqa: A001 - as `gzip.open`: it is called `rote.open`
 
 
 class _ExitGuard:
-    """Closes a robot that nobody has closed when its event loop or the interpreter ends."""
+    """Closes a robot that is still open when its event loop or the interpreter ends."""
 
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
@@ -196,12 +196,12 @@ async def connect_a1(
     """
     async with (
         AsyncExitStack() as stack,
-        _closing(await _opened_a1(url, timeout, stack, safety)) as robot,
+        _close_after(await _open_a1_at(url, timeout, stack, safety)) as robot,
     ):
         yield robot
 
 
-async def _opened_a1(
+async def _open_a1_at(
     url: str,
     timeout: float,
     stack: AsyncExitStack,
@@ -251,13 +251,13 @@ class _ConnectOptions:
 
 
 @asynccontextmanager
-async def _connected(wish: _ConnectOptions) -> AsyncIterator[Robot]:
-    async with AsyncExitStack() as stack, _closing(await _opened(wish, stack)) as robot:
+async def _connect_with(options: _ConnectOptions) -> AsyncIterator[Robot]:
+    async with AsyncExitStack() as stack, _close_after(await _open_robot(options, stack)) as robot:
         yield robot
 
 
 @asynccontextmanager
-async def _closing(robot: _Closable) -> AsyncIterator[_Closable]:
+async def _close_after(robot: _Closable) -> AsyncIterator[_Closable]:
     """Close the robot when the block ends. A stop that fails then is raised: it may still move.
 
     If the block itself ends with the loss of the robot, that error is raised instead.
@@ -275,21 +275,21 @@ async def _closing(robot: _Closable) -> AsyncIterator[_Closable]:
         await robot.close()
 
 
-async def _opened(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
-    """Connect to the robot that is wished for; the stack closes what was opened for it."""
-    check_timeout(wish.timeout)
-    wire = wire_of(wish.url)
-    if not wire.takes_key and (wish.key is not None or wish.keylog is not None):
+async def _open_robot(options: _ConnectOptions, stack: AsyncExitStack) -> Robot:
+    """Connect to the requested robot; the stack closes everything opened for it."""
+    check_timeout(options.timeout)
+    wire = wire_of(options.url)
+    if not wire.takes_key and (options.key is not None or options.keylog is not None):
         raise BadRequestError("a key and a key log go with webrtc:// only", "Leave them out.")
-    if wire.scheme != "sim" and wish.world is not None:
-        raise BadRequestError("a world of your own goes with sim:// only")
-    _log.info("connecting to %s", wish.url)
-    robot = await _OPENERS[wire.scheme](wish, stack)
-    _log.info("connected to %s: %s", wish.url, robot.build.title)
-    stack.callback(_log.info, "disconnecting from %s", wish.url)
-    if wish.family is not None and robot.build.family != wish.family:
+    if wire.scheme != "sim" and options.world is not None:
+        raise BadRequestError("`world` requires a sim:// URL")
+    _log.info("connecting to %s", options.url)
+    robot = await _OPENERS[wire.scheme](options, stack)
+    _log.info("connected to %s: %s", options.url, robot.build.title)
+    stack.callback(_log.info, "disconnecting from %s", options.url)
+    if options.family is not None and robot.build.family != options.family:
         raise BadRequestError(
-            f"the robot at {wish.url} is {robot.build.title}, not of the family {wish.family}",
+            f"the robot at {options.url} is {robot.build.title}, not a {options.family}",
             "Leave `family` out, or connect to another robot.",
         )
     return robot
@@ -305,14 +305,14 @@ async def connect_tapped(
     world: World | None = None,
     ability: str | None = None,
 ) -> AsyncIterator[Robot]:
-    """Connect as `connect` does, and let `tap` hear every message; it is not connected again.
+    """Connect like `connect`, with `tap` receiving every message; a lost robot stays lost.
 
-    `tap.client` is then what carries the conversation.
+    `tap.client` is set to the client of the connection.
     """
-    wish = _ConnectOptions(
+    options = _ConnectOptions(
         url, None, timeout, key, reconnect=False, world=world, ability=ability, tap=tap
     )
-    async with AsyncExitStack() as stack, _closing(await _opened(wish, stack)) as robot:
+    async with AsyncExitStack() as stack, _close_after(await _open_robot(options, stack)) as robot:
         tap.stage("connected")
         yield robot
 
@@ -324,69 +324,69 @@ def check_timeout(timeout_s: float) -> float:
     return timeout_s
 
 
-def _robot(port: Port, stack: AsyncExitStack, tap: Tap | None) -> MessageRobot:
+def _make_robot(port: Port, stack: AsyncExitStack, tap: Tap | None) -> MessageRobot:
     if tap is not None:
         tap.client = port
     return (G1 if port.build.family == "g1" else MessageRobot)(port, stack.aclose)
 
 
-async def _open_a1(wish: _ConnectOptions, stack: AsyncExitStack) -> "A1":
-    url = wish.url
-    if wish.ability is not None:
+async def _open_a1(options: _ConnectOptions, stack: AsyncExitStack) -> "A1":
+    url = options.url
+    if options.ability is not None:
         from rote.robot.quadruped import approach  # noqa: PLC0415 - not needed for a G1
 
-        url = approach.for_ability(url, wish.ability)
+        url = approach.for_ability(url, options.ability)
         if approach.is_low(url):
-            await approach.check_not_standing(url, only_to_look=wish.ability == "states")
-    return await _opened_a1(url, wish.timeout, stack, tap=wish.tap)
+            await approach.check_not_standing(url, only_to_look=options.ability == "states")
+    return await _open_a1_at(url, options.timeout, stack, tap=options.tap)
 
 
-async def _open_webrtc(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
-    carrier = carrier_of(wish.url)
+async def _open_webrtc(options: _ConnectOptions, stack: AsyncExitStack) -> Robot:
+    carrier = carrier_of(options.url)
     target = replace(
-        carrier.read_url(split_url(wish.url)),
-        key=wish.key,
-        keylog=None if wish.keylog is None else Path(wish.keylog),
-        limit_s=wish.timeout,
-        tap=wish.tap,
+        carrier.read_url(split_url(options.url)),
+        key=options.key,
+        keylog=None if options.keylog is None else Path(options.keylog),
+        limit_s=options.timeout,
+        tap=options.tap,
     )
-    timing = rpc.ChannelTiming(connect_s=min(wish.timeout, 3.0), answer_s=rpc.PATIENT_S)
+    timing = rpc.ChannelTiming(connect_s=min(options.timeout, 3.0), answer_s=rpc.PATIENT_S)
     dial = partial(carrier.dial, target)
-    way = ChannelWay(dial if wish.tap is None else wish.tap.carrier(dial), timing)
+    way = ChannelWay(dial if options.tap is None else options.tap.carrier(dial), timing)
     client = ServicesClient(
-        wish.url, way, reconnect=wish.reconnect, build=target.build, serial=target.serial
+        options.url, way, reconnect=options.reconnect, build=target.build, serial=target.serial
     )
     await client.open()
     stack.push_async_callback(client.close)
-    return _robot(client, stack, wish.tap)
+    return _make_robot(client, stack, options.tap)
 
 
-async def _open_dds(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
-    target = carrier_of(wish.url).read_url(split_url(wish.url))
+async def _open_dds(options: _ConnectOptions, stack: AsyncExitStack) -> Robot:
+    target = carrier_of(options.url).read_url(split_url(options.url))
     from rote.transport.dds.client import DdsClient  # noqa: PLC0415 - needs the carrier's library
 
-    timing = rpc.ChannelTiming(connect_s=wish.timeout, answer_s=rpc.PATIENT_S)
+    timing = rpc.ChannelTiming(connect_s=options.timeout, answer_s=rpc.PATIENT_S)
     client = DdsClient(
-        wish.url,
+        options.url,
         target,
         timing,
-        reconnect=wish.reconnect,
-        every_state=wish.every_state,
-        tap=wish.tap,
+        reconnect=options.reconnect,
+        every_state=options.every_state,
+        tap=options.tap,
     )
     await client.open()
     stack.push_async_callback(client.close)
-    return _robot(client, stack, wish.tap)
+    return _make_robot(client, stack, options.tap)
 
 
-async def _open_frames(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
-    _, build = take_build(split_url(wish.url).query)
-    timing = TeachingTiming(connect_s=wish.timeout)
-    client = TeachingClient(wish.url, timing, build=build, reconnect=wish.reconnect)
-    dial = partial(open_link, wish.url)
-    await client.open(dial if wish.tap is None else wish.tap.link(dial))
+async def _open_frames(options: _ConnectOptions, stack: AsyncExitStack) -> Robot:
+    _, build = take_build(split_url(options.url).query)
+    timing = TeachingTiming(connect_s=options.timeout)
+    client = TeachingClient(options.url, timing, build=build, reconnect=options.reconnect)
+    dial = partial(open_link, options.url)
+    await client.open(dial if options.tap is None else options.tap.link(dial))
     stack.push_async_callback(client.close)
-    return _robot(client, stack, wish.tap)
+    return _make_robot(client, stack, options.tap)
 
 
 class _EmbeddedClient(TeachingClient):
@@ -407,38 +407,38 @@ class _EmbeddedClient(TeachingClient):
         return await super().ask(command)
 
 
-async def _open_sim(wish: _ConnectOptions, stack: AsyncExitStack) -> Robot:
-    world = wish.world
-    if wire_of(wish.url).has_levels:
-        return await _open_embedded_a1(wish, stack)
+async def _open_sim(options: _ConnectOptions, stack: AsyncExitStack) -> Robot:
+    world = options.world
+    if wire_of(options.url).has_levels:
+        return await _open_embedded_a1(options, stack)
     if world is None:
-        build, path = embedded_of(wish.url)
+        build, path = embedded_of(options.url)
         store = Store(path)
         stack.callback(store.close)
         world = World(store, build=build)
     simulator = Simulator(world)
     stack.push_async_callback(simulator.close)
-    timing = TeachingTiming(connect_s=wish.timeout)
-    client = _EmbeddedClient(wish.url, timing, world, reconnect=wish.reconnect)
+    timing = TeachingTiming(connect_s=options.timeout)
+    client = _EmbeddedClient(options.url, timing, world, reconnect=options.reconnect)
     stack.push_async_callback(client.close)
     port = simulator.serve_memory()
 
     async def dial(receive: Receiver) -> Link:
         return port.connect(receive)
 
-    await client.open(dial if wish.tap is None else wish.tap.link(dial))
-    return _robot(client, stack, wish.tap)
+    await client.open(dial if options.tap is None else options.tap.link(dial))
+    return _make_robot(client, stack, options.tap)
 
 
-async def _open_embedded_a1(wish: _ConnectOptions, stack: AsyncExitStack) -> "A1":
-    if wish.world is not None:
+async def _open_embedded_a1(options: _ConnectOptions, stack: AsyncExitStack) -> "A1":
+    if options.world is not None:
         raise BadRequestError("a world of your own goes with robots that keep actions only")
     from rote.robot.quadruped.robot import MOTORS  # noqa: PLC0415 - not needed for a G1
 
-    url = wish.url
-    if wish.ability in MOTORS and "level=" not in url:
+    url = options.url
+    if options.ability in MOTORS and "level=" not in url:
         url += f"{'&' if '?' in url else '?'}level=low"
-    return await _opened_a1(url, wish.timeout, stack, tap=wish.tap)
+    return await _open_a1_at(url, options.timeout, stack, tap=options.tap)
 
 
 _OPENERS: dict[str, Callable[[_ConnectOptions, AsyncExitStack], Awaitable[Robot]]] = {
@@ -504,9 +504,9 @@ async def stop(
             await robot.stop()
         except LinkError as error:
             raise NotConfirmedError(error.text, error.remedy) from error
-        told = before is not None and before.phase_told
-        after = None if told else await _next_state(robot)
-    seen = before if told else after
+        has_phase = before is not None and before.phase_told
+        after = None if has_phase else await _next_state(robot)
+    seen = before if has_phase else after
     if seen is not None and seen.playing:
         return StopResult("playing")
     if seen is None or before is None:

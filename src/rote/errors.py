@@ -15,17 +15,17 @@
     │   ├── NotConfirmedError        a stop was sent, and the robot did not confirm it
     │   └── StageError               connecting failed, and at which stage
     │       ├── StageTimeoutError        nothing came in that stage's time  (also a NoAnswerError)
-    │       └── BusyError                the robot talks to somebody else
+    │       └── BusyError                the robot serves another client
     ├── RefusedError             the robot answered, and the answer was no
     │   └── CautionError             rote itself refuses; the robot was not asked
     ├── UnsafeMotionError        a motion failed a safety check; never retry it unchanged
     │   └── WarnedMotionError        a check only warns: look at it, then play it by force
     ├── OtherBuildError          a motion of another build: it can be played by its joints' names
-    ├── ImportedMotionError      somebody else's motion: a person has to agree first
+    ├── ImportedMotionError      an imported motion: a person has to agree first
     ├── ProtectionError          a protection tripped while the robot moved; it is damped now
     ├── TimeLimitError           what was asked for did not come about in time (also a TimeoutError)
-    │   ├── NotBegunError            the robot said yes to a motion, and none was seen to begin
-    │   └── NotSavedError            the robot said yes to a recording, and does not list it
+    │   ├── NotBegunError            the robot accepted a motion that did not begin
+    │   └── NotSavedError            the robot accepted a recording and does not list it
     ├── NotApprovedError         an agent asked for a motion that no person has approved
     ├── UnsupportedError         this wire cannot do that, another one can
     ├── MissingExtraError        an optional package is not installed       (also an ImportError)
@@ -231,7 +231,7 @@ class RefusedError(RoteError):
 
 
 class CautionError(RefusedError):
-    """rote refuses as a precaution; the robot was not asked. The remedy says how to override it."""
+    """rote refuses as a precaution without asking the robot. The remedy says how to override it."""
 
     kind = "caution"
 
@@ -323,7 +323,7 @@ class OtherBuildError(RoteError):
 
 
 class ImportedMotionError(RoteError):
-    """A motion that others made was to be played on a real robot, and nobody agreed to it."""
+    """An imported motion that no person has agreed to play on a real robot."""
 
     kind = "imported-motion"
     exit_code = 5
@@ -342,7 +342,7 @@ class ImportedMotionError(RoteError):
         terms = self.licence or "terms unknown"
         return (
             f"this motion was not taught here but imported from {self.file} "
-            f"({self.made_as}, {terms}), and nobody agreed to play it on a real robot"
+            f"({self.made_as}, {terms}), and no person has agreed to play it on a real robot"
         )
 
     @property
@@ -383,14 +383,14 @@ class ProtectionError(RoteError):
 
 
 class TimeLimitError(_ExplainedError, TimeoutError):
-    """What was asked for did not happen in time; the robot was told to stop."""
+    """The request was not carried out in time; a stop was sent."""
 
     kind = "time-limit"
     exit_code = 8
 
 
 class NotBegunError(TimeLimitError):
-    """The robot accepted a motion, and no motion was seen to begin. It was told to stop."""
+    """The robot accepted a motion that did not begin. A stop was sent."""
 
     kind = "not-begun"
 

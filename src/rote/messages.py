@@ -40,7 +40,7 @@ HAND_SCRIPTS: tuple[HandScript, ...] = get_args(HandScript)
 """The scripts by which the hand of a simulated robot can move its arms."""
 JOINT_COUNT = 29
 COMPENSATIONS = 11
-"""Compensation values in a keep-alive of the frames; nobody knows what they mean."""
+"""Compensation values in a keep-alive of the frames; their meaning is unknown."""
 LANGUAGES = {"zh": 0, "en": 1}
 """The languages that a G1 speaks, with the number of the speaker."""
 SOUND_RATE_HZ = 16_000
@@ -111,7 +111,7 @@ WORDS: dict[int, tuple[str, str]] = {
     ),
     Code.HOLDING: (
         "its arms hold the pose of a factory action",
-        Text("Let it go: {stop}. It lets go by itself after 20 s.", stop=Act.STOP),
+        Text("Release the arm: {stop}. The robot releases it by itself after 20 s.", stop=Act.STOP),
     ),
     Code.NO_SUCH_ACTION: (
         "there is no action of that name or number",
@@ -232,7 +232,7 @@ class EnterTeaching:
     name: str = ""
     """The name of the recording, for wires that need it at the start."""
     compensation: tuple[float, ...] = ()
-    """What the keep-alives of this teaching are to say, for wires that have it; zeros if empty."""
+    """Contents of the keep-alives of this teaching, for wires that have them; zeros if empty."""
 
 
 @record
@@ -457,7 +457,7 @@ Command = (
 
 @record
 class HeardSpeech:
-    """Something that somebody said to the robot, as the robot recognised it."""
+    """Speech that the robot recognised."""
 
     text: str
 
@@ -475,7 +475,7 @@ class Status:
 
     code: int = Code.OK
     note: str = ""
-    """What the robot adds in its own words, such as who is teaching; mostly nothing."""
+    """Free text of the robot, such as which client is teaching; usually empty."""
 
 
 @record

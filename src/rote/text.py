@@ -29,7 +29,7 @@ from rote.record import record
 
 
 class Act(StrEnum):
-    """Something that a person can do next. Each user interface says how."""
+    """Something that a person can do next. Each user interface words it."""
 
     STOP = "stop"
     LIST = "list"
@@ -177,17 +177,17 @@ class Text(str):
 
     def __new__(cls, template: str, **facts: Fact) -> Self:
         """Make a sentence. Every name in braces must have its fact, given by keyword."""
-        made = super().__new__(cls, _filled(template, facts, plain))
+        made = super().__new__(cls, _fill_template(template, facts, plain))
         made.template = template
         made.facts = facts
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made, (self.template, dict(self.facts))
+        return _make_text, (self.template, dict(self.facts))
 
     def shown(self, style: Style) -> str:
         """Return the sentence with its facts rendered by `style`."""
-        return _filled(self.template, self.facts, style)
+        return _fill_template(self.template, self.facts, style)
 
     @property
     def acts(self) -> tuple[Act, ...]:
@@ -201,15 +201,15 @@ class Text(str):
         return tuple(found)
 
 
-def _made(template: str, facts: dict[str, Fact]) -> Text:
+def _make_text(template: str, facts: dict[str, Fact]) -> Text:
     return Text(template, **facts)
 
 
-def _filled(template: str, facts: Mapping[str, Fact], style: Style) -> str:
-    return template.format(**{name: _shown(fact, style) for name, fact in facts.items()})
+def _fill_template(template: str, facts: Mapping[str, Fact], style: Style) -> str:
+    return template.format(**{name: _render_fact(fact, style) for name, fact in facts.items()})
 
 
-def _shown(fact: Fact, style: Style) -> str:
+def _render_fact(fact: Fact, style: Style) -> str:
     if isinstance(fact, Text):
         return fact.shown(style)
     if isinstance(fact, Act | Names | Quantity | Span):  # an Act is a str as well

@@ -113,7 +113,7 @@ def _nothing_recorded(interface: str, said: str) -> BadRequestError:
         return BadRequestError(
             f"the listening on {interface} had not begun when it was ended", "Listen for longer."
         )
-    allowed = "" if system.may_do_all() else ", and that you may listen: run it with sudo"
+    allowed = "" if system.is_root() else ", and that you may listen: run it with sudo"
     return BadRequestError(
         f"nothing could be recorded on {interface}: {lines[-1]}",
         f"See that the interface exists (ip link){allowed}.",

@@ -15,7 +15,7 @@ def check_new(path: Path, overwrite: bool = False) -> None:
 
     With `overwrite` an existing file is accepted.
     """
-    _check_place(path)
+    _check_path(path)
     if path.exists() and not overwrite:
         raise BadRequestError(
             f"{path} is there already", "Choose another name, or add --overwrite."
@@ -32,7 +32,7 @@ def appearing(
     A `private` file can be read by its owner only. If the disk refuses the data, this raises
     `BadRequestError` with that `remedy`.
     """
-    _check_place(path)
+    _check_path(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o666)
@@ -57,7 +57,7 @@ def settle(part: Path, path: Path) -> None:
     sync_folder(path.parent)
 
 
-def _check_place(path: Path) -> None:
+def _check_path(path: Path) -> None:
     if path.is_dir():
         raise BadRequestError(f"{path} is a folder", "Name a file in it.")
     if path.exists() and not path.is_file():

@@ -34,8 +34,8 @@ def interfaces(networks: Path = _NETWORKS) -> list[Interface]:
     found = []
     for _, name in socket.if_nameindex():
         address = address_of(name)
-        flags = _flags(networks / name / "flags")
-        if flags is None:  # the system does not say it: assume what is usual
+        flags = _read_flags(networks / name / "flags")
+        if flags is None:  # not reported by this system: assume the usual flags
             flags = _UP | (_LOOPBACK if address.startswith("127.") else _MULTICAST)
         found.append(
             Interface(
@@ -49,7 +49,7 @@ def interfaces(networks: Path = _NETWORKS) -> list[Interface]:
     return found
 
 
-def _flags(file: Path) -> int | None:
+def _read_flags(file: Path) -> int | None:
     try:
         return int(file.read_text(encoding="ascii"), 16)
     except (OSError, ValueError):
@@ -59,13 +59,11 @@ def _flags(file: Path) -> int | None:
 def address_of(name: str) -> str:
     """Return the IPv4 address of an interface; "" if it has none, or it cannot be known here."""
     known = interface_address(name)
-    return _addresses().get(name, "") if known is None else known
+    return _addresses_by_interface().get(name, "") if known is None else known
 
 
-def _addresses() -> dict[str, str]:
-    """Return the IPv4 address of each interface by a package that knows many systems, where it is
-    installed; else nothing is known.
-    """
+def _addresses_by_interface() -> dict[str, str]:
+    """Return the IPv4 address of each interface, as reported by `ifaddr`; empty without it."""
     try:
         import ifaddr  # noqa: PLC0415 - optional, the extra `webrtc`
     except ImportError:

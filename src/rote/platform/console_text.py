@@ -19,7 +19,7 @@ _INSTEAD = {
     "\u2026": "~",
     **dict(zip("▁▂▃▄▅▆▇█", "12345678", strict=True)),
 }
-"""What stands for a character of rote's own texts."""
+"""Replacements for non-ASCII characters in rote's own texts."""
 _HANDLER = "rote"
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Characters that control a terminal or change the direction of its text. Line breaks and tabs are
@@ -32,13 +32,13 @@ def prepare_streams() -> None:
 
     Control characters are printed as escapes, like `\\u001b`: a title sequence in a file must not
     reach the terminal. Characters that the terminal cannot show are replaced; that must not fail,
-    and what is printed must still tell them apart.
+    and different characters must stay distinguishable.
     """
-    codecs.register_error(_HANDLER, _replaced)
+    codecs.register_error(_HANDLER, _replace_characters)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(raw := raw_stream(stream), io.TextIOWrapper):
             raw.reconfigure(errors=_HANDLER)
-    sys.stdout, sys.stderr = _escaping(sys.stdout), _escaping(sys.stderr)
+    sys.stdout, sys.stderr = _wrap_stream(sys.stdout), _wrap_stream(sys.stderr)
 
 
 def without_controls(text: str) -> str:
@@ -73,7 +73,7 @@ class _EscapingStream:
             self.write(line)
 
 
-def _escaping(stream: TextIO | None) -> TextIO:
+def _wrap_stream(stream: TextIO | None) -> TextIO:
     if stream is None or isinstance(stream, _EscapingStream):
         return cast("TextIO", stream)
     return cast("TextIO", _EscapingStream(stream))
@@ -139,12 +139,12 @@ def json_text(document: object, stream: TextIO | None = None) -> str:
     return json.dumps(document, ensure_ascii=codecs.lookup(encoding).name != "utf-8")
 
 
-def _replaced(error: UnicodeError) -> tuple[str, int]:
+def _replace_characters(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     hidden = error.object[error.start : error.end]
-    return "".join(_INSTEAD.get(each) or _escaped(each) for each in hidden), error.end
+    return "".join(_INSTEAD.get(each) or _escape_character(each) for each in hidden), error.end
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     return character.encode("ascii", "backslashreplace").decode("ascii")

@@ -1,4 +1,4 @@
-"""Under which name rote is installed, how its extras are added, and who else uses its name."""
+"""The distribution name, how to install extras, and other distributions with the same name."""
 
 import os
 import sys
@@ -9,8 +9,8 @@ NAME = "rote-robot"
 another project, whose import name and command are the same."""
 
 NOT_FROM: dict[str, tuple[str, tuple[int, int]]] = {"dds": ("CycloneDDS", (3, 14))}
-"""Extras whose library has no package from this version of Python on. The same is said by a marker
-in pyproject.toml, so that `pip install 'rote-robot[all]'` works there without them."""
+"""Extras whose library has no package from this version of Python on. A marker in pyproject.toml
+says the same, so that `pip install 'rote-robot[all]'` works there without them."""
 
 
 def install_line(extra: str) -> str:

@@ -2,10 +2,10 @@
 
 data folder     ROTE_HOME, else XDG_DATA_HOME/rote, else ~/.local/share/rote
   takes/        the recordings on this computer
-  shows/        the shows, casts and sounds that the pendant edits
-  agreed.json   which motions of others may be played on a real robot
-  pendant.key   a secret from which `rote web` makes cookies and links
-  agents/       what agents have learned of their robots, one file for each
+  shows/        the shows, casts and sounds that the web UI edits
+  agreed.json   imported motions that may be played on a real robot
+  pendant.key   the secret that signs cookies and links of `rote web`
+  agents/       what agents have learned about their robots, one file each
   meshes/       shapes of robots for ROS 2, one folder for each family
   tls/          the certificate that `rote web --tls` has made
   NAME.sqlite   the actions of an embedded simulated robot, one file for each family
@@ -31,17 +31,17 @@ def takes_folder() -> Path:
 
 
 def shows_folder() -> Path:
-    """Return the folder for the shows that the pendant edits, with their casts and sounds."""
+    """Return the folder for the shows that the web UI edits, with their casts and sounds."""
     return data_folder() / "shows"
 
 
 def agreed_file() -> Path:
-    """Return where it is noted which motions of others a person agreed to play."""
+    """Return the file that lists the imported motions a person agreed to play."""
     return data_folder() / "agreed.json"
 
 
 def pendant_key_file() -> Path:
-    """Return where the pendant keeps the secret that its cookies and links are made from."""
+    """Return the file with the secret that signs cookies and links of the web UI."""
     return data_folder() / "pendant.key"
 
 

@@ -4,7 +4,7 @@ import socket
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Return a TCP port that nobody uses just now."""
+    """Return a free TCP port."""
     with socket.socket() as probe:
         probe.bind((host, 0))
         port: int = probe.getsockname()[1]

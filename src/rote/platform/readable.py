@@ -1,7 +1,7 @@
-"""Calls a function whenever a socket can be read, on every event loop.
+"""Call a function whenever a socket is readable, on every event loop.
 
-The loop that Windows starts has no `add_reader`. There a thread waits for the socket, and waits
-again when the loop has acted.
+The default loop on Windows has no `add_reader`: there a thread waits for the socket, and waits
+again after the callback has run.
 """
 
 import asyncio
@@ -17,19 +17,19 @@ Act = Callable[[], None]
 def on_readable(
     loop: asyncio.AbstractEventLoop, one: socket.socket, act: Act
 ) -> Callable[[], None]:
-    """Call `act` in the loop whenever `one` can be read; return a function that ends this.
+    """Call `act` in the loop whenever `one` is readable; return a function that ends this.
 
-    It has to be ended before the socket is closed.
+    Call that function before the socket is closed.
     """
     number = one.fileno()
     try:
         loop.add_reader(number, act)
     except NotImplementedError:
         return _Watcher(loop, one, act).end
-    return partial(_remove, loop, number)
+    return partial(_remove_reader, loop, number)
 
 
-def _remove(loop: asyncio.AbstractEventLoop, number: int) -> None:
+def _remove_reader(loop: asyncio.AbstractEventLoop, number: int) -> None:
     loop.remove_reader(number)
 
 
@@ -41,35 +41,35 @@ class _Watcher:
         self._one = one
         self._act = act
         self._ended = False
-        self._acted = threading.Event()
-        self._ours, self._theirs = socket.socketpair()
-        threading.Thread(target=self._watch, name="rote socket", daemon=True).start()
+        self._callback_done = threading.Event()
+        self._wake_end, self._thread_end = socket.socketpair()
+        threading.Thread(target=self._wait_for_socket, name="rote socket", daemon=True).start()
 
     def end(self) -> None:
-        """Call nothing any more; the thread ends by itself. Safe to repeat."""
+        """End the thread; `act` is not called again. Safe to repeat."""
         self._ended = True
-        self._ours.close()  # wakes it
-        self._acted.set()
+        self._wake_end.close()  # wakes it
+        self._callback_done.set()
 
-    def _watch(self) -> None:
-        with self._theirs:
+    def _wait_for_socket(self) -> None:
+        with self._thread_end:
             while not self._ended:
                 try:
-                    ready = select.select([self._one, self._theirs], [], [])[0]
+                    ready = select.select([self._one, self._thread_end], [], [])[0]
                 except (OSError, ValueError):  # the socket was closed
                     return
-                if self._theirs in ready:
+                if self._thread_end in ready:
                     return
-                self._acted.clear()
+                self._callback_done.clear()
                 try:
-                    self._loop.call_soon_threadsafe(self._turn)
+                    self._loop.call_soon_threadsafe(self._run_callback)
                 except RuntimeError:  # the loop was closed
                     return
-                self._acted.wait()
+                self._callback_done.wait()
 
-    def _turn(self) -> None:
+    def _run_callback(self) -> None:
         try:
             if not self._ended:
                 self._act()
         finally:
-            self._acted.set()
+            self._callback_done.set()

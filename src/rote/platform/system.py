@@ -1,8 +1,7 @@
-"""What the operating system offers: locks of files, signals, rights, addresses, child processes.
+"""Differences between operating systems: file locks, signals, permissions, addresses, processes.
 
-Linux, macOS and Windows differ here. No other module asks which of them this is, and nothing is
-taken for granted when rote is imported: what is missing is found out when it is needed, and then
-replaced or refused in words.
+No other module asks which operating system this is. Importing this module needs nothing that one
+of them lacks: a missing feature is noticed on first use, and then replaced or refused.
 """
 
 import os
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 
 _RETRY_S = 0.05
 _LOCKED_BYTE = 0x7FFF_0000
-"""Which byte of a file is locked on Windows, where nobody else can read it then: one far beyond the
-end of what is recorded, and below 2 GiB, which the call needs."""
+"""Offset of the byte that is locked on Windows, where a locked byte is unreadable for others: far
+beyond the end of any recording, and below 2 GiB, the limit of the call."""
 _GET_ADDRESS = {"linux": 0x8915, "darwin": 0xC020_6921}  # SIOCGIFADDR
 _END_SIGNALS = ("SIGTERM", "SIGHUP", "SIGBREAK")
 _NO_FILE_NAME = frozenset('<>:"/\\|?*')
@@ -33,8 +32,8 @@ _DEVICES = frozenset(
 )
 
 
-def _module(name: str) -> Any:
-    """Return a module of the standard library; None if this system's Python has none such."""
+def _import_optional(name: str) -> Any:
+    """Return a module of the standard library, or None if this system lacks it."""
     try:
         return import_module(name)
     except ImportError:
@@ -45,18 +44,18 @@ def _module(name: str) -> Any:
 
 
 def lock(file: BinaryIO, *, wait: bool = False) -> bool:
-    """Lock an open file for this process until it is closed; return False if another one has it.
+    """Lock an open file until it is closed; return False if another process holds the lock.
 
-    With `wait` this returns when the other one has closed it. A system without locks of files lets
-    everybody in.
+    With `wait` this blocks until the lock is free. On a system without file
+    locks this always succeeds.
     """
-    if (posix := _module("fcntl")) is not None:
+    if (posix := _import_optional("fcntl")) is not None:
         try:
             posix.flock(file.fileno(), posix.LOCK_EX | (0 if wait else posix.LOCK_NB))
         except BlockingIOError:
             return False
         return True
-    windows = _module("msvcrt")
+    windows = _import_optional("msvcrt")
     while windows is not None and not _lock_byte(windows, file.fileno()):
         if not wait:
             return False
@@ -77,7 +76,7 @@ def _lock_byte(windows: Any, number: int) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Put the names in a folder on the disk, so that they survive; Windows does it itself."""
+    """Flush directory entries to disk; Windows does it itself."""
     if os.name != "posix":
         return
     number = os.open(folder, os.O_RDONLY)
@@ -88,12 +87,12 @@ def sync_folder(folder: Path) -> None:
 
 
 def renames_open_files() -> bool:
-    """Whether a file can get another name while it is open."""
+    """Whether an open file can be renamed."""
     return os.name == "posix"
 
 
-def has_file_rights() -> bool:
-    """Whether the mode of a file says who may read it."""
+def has_file_modes() -> bool:
+    """Whether file modes control read access."""
     return os.name == "posix"
 
 
@@ -123,19 +122,19 @@ def end_signals() -> tuple[signal.Signals, ...]:
 def on_signal(
     loop: "asyncio.AbstractEventLoop", number: int, act: Callable[[], None]
 ) -> Callable[[], None]:
-    """Call `act` in the running loop when a signal comes; return a function that ends this.
+    """Call `act` in the running loop on a signal; return a function that restores the old handler.
 
-    Only in the main thread. That function brings back what the signal did before.
+    Only in the main thread.
     """
     former = signal.getsignal(number)
 
-    def heard(number: int, frame: FrameType | None) -> None:
+    def wake_loop(number: int, frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(act)
 
     try:
         loop.add_signal_handler(number, act)
     except NotImplementedError:  # the loops of Windows, which are woken by any signal
-        signal.signal(number, heard)
+        signal.signal(number, wake_loop)
 
     def undo() -> None:
         with suppress(NotImplementedError):
@@ -146,12 +145,12 @@ def on_signal(
 
 
 def ends_children_softly() -> bool:
-    """Whether a child process can be told to end, by the signal of Ctrl-C."""
+    """Whether a child process can be interrupted with the signal of Ctrl-C."""
     return os.name == "posix" and hasattr(signal, "SIGKILL")
 
 
-def may_do_all() -> bool:
-    """Whether this is root, who may listen on an interface; where nobody is, it is not known."""
+def is_root() -> bool:
+    """Whether this process is root; True on systems without user ids."""
     return not hasattr(os, "geteuid") or os.geteuid() == 0
 
 
@@ -159,16 +158,14 @@ def may_do_all() -> bool:
 
 
 def interface_address(name: str) -> str | None:
-    """Return the IPv4 address of an interface; "" if it has none, None if the system cannot be
-    asked.
-    """
-    posix, request = _module("fcntl"), _GET_ADDRESS.get(sys.platform)
+    """Return the IPv4 address of an interface: "" if it has none, None if unknown here."""
+    posix, request = _import_optional("fcntl"), _GET_ADDRESS.get(sys.platform)
     if posix is None or request is None:
         return None
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        asked = struct.pack("256s", name.encode()[:15])
+        request_bytes = struct.pack("256s", name.encode()[:15])
         try:
-            answer = posix.ioctl(probe.fileno(), request, asked)
+            answer = posix.ioctl(probe.fileno(), request, request_bytes)
         except OSError:
             return ""
     return socket.inet_ntoa(answer[20:24])
@@ -185,15 +182,15 @@ def hands_sockets_on() -> bool:
 # ---- this process -------------------------------------------------------------------------------
 
 
-def give_way(steps: int) -> None:
-    """Let this process give way to others, where the system can."""
+def lower_priority(steps: int) -> None:
+    """Lower the scheduling priority of this process, if supported."""
     if hasattr(os, "nice"):
         os.nice(steps)
 
 
 def limit_memory(most_bytes: int) -> None:
     """Limit the address space of this process, and leave no core file, where the system can."""
-    if (posix := _module("resource")) is not None:
+    if (posix := _import_optional("resource")) is not None:
         with suppress(OSError, ValueError):
             posix.setrlimit(posix.RLIMIT_AS, (most_bytes, most_bytes))
             posix.setrlimit(posix.RLIMIT_CORE, (0, 0))
@@ -201,7 +198,7 @@ def limit_memory(most_bytes: int) -> None:
 
 def limit_cpu(most_s: float) -> None:
     """End this process once it has used `most_s` seconds more, where the system can."""
-    if (posix := _module("resource")) is not None:
+    if (posix := _import_optional("resource")) is not None:
         with suppress(OSError, ValueError):
             limit_s = int(time.process_time() + most_s) + 2
             posix.setrlimit(posix.RLIMIT_CPU, (limit_s, posix.RLIM_INFINITY))

@@ -17,7 +17,7 @@ from rote.errors import (
     StageTimeoutError,
 )
 from rote.platform.paths import key_file
-from rote.platform.system import has_file_rights
+from rote.platform.system import has_file_modes
 from rote.text import Act, Text
 from rote.transport.webrtc.http import HttpResponse, post
 from rote.wire.webrtc import sdp as wire_sdp
@@ -72,7 +72,7 @@ def find_key(given: str | None, name: str) -> bytes | None:
 
 def _check_private(path: Path) -> None:
     mode = path.stat().st_mode
-    if has_file_rights() and mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if has_file_modes() and mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise BadRequestError(
             f"{path} can be read by other users, so its keys are not used",
             f"Run: chmod 600 {path}",

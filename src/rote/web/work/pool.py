@@ -18,7 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any, ParamSpec, TypeVar, cast
 
-from rote.platform.system import give_way, limit_cpu, limit_memory
+from rote.platform.system import limit_cpu, limit_memory, lower_priority
 from rote.web.server.problems import ProblemError
 
 MAX_CHILDREN = 2
@@ -221,7 +221,7 @@ def main() -> None:
     # What a library prints must not get between the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    give_way(NICE)
+    lower_priority(NICE)
     limit_memory(MAX_BYTES)
     while True:
         try:
