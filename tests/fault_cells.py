@@ -43,6 +43,7 @@ FAULTS = (
     "states lost",
     "second client stops",
     "robot restarted",
+    "robot power-cycled",
     "disk full",
 )
 
@@ -105,6 +106,12 @@ NOT_APPLICABLE = (
     NotApplicable("sim", "*", "answer lost", "no network lies between client and robot"),
     NotApplicable("sim", "*", "states lost", "no network lies between client and robot"),
     NotApplicable("sim", "*", "robot restarted", "the embedded robot ends with its process"),
+    NotApplicable(
+        "sim, udp, webrtc, a1",
+        "*",
+        "robot power-cycled",
+        "only DDS announces that a robot leaves: without DDS a restart is the same",
+    ),
     NotApplicable("a1", "*", "answer lost", "an A1 answers by its states only"),
     NotApplicable("a1", "*", "second client stops", "an A1 knows no stop of another client"),
     NotApplicable(
@@ -205,7 +212,9 @@ class CellRun:
 
     def check_holds(self) -> None:
         """Note arms that are soft after their block, unless the network kept them so."""
-        if self.cell.fault in ("cut and restored", "killed", "answer lost", "robot restarted"):
+        if self.cell.fault.startswith("robot "):
+            return
+        if self.cell.fault in ("cut and restored", "killed", "answer lost"):
             return
         if self.cell.wire == "a1":  # its next command is at most some milliseconds away
             asyncio.get_running_loop().call_later(0.05, self._note_soft)
@@ -522,7 +531,7 @@ async def _stop_from_elsewhere(run: CellRun, _: asyncio.Task[None]) -> None:
 
 async def _restart(run: CellRun, _: asyncio.Task[None]) -> None:
     run.loses = True
-    await run.robot.restart()
+    await run.robot.restart(power=run.cell.fault == "robot power-cycled")
     run.loses = False
 
 
@@ -539,6 +548,7 @@ _FAULTS: dict[str, Fault] = {
     "states lost": _lose_states,
     "second client stops": _stop_from_elsewhere,
     "robot restarted": _restart,
+    "robot power-cycled": _restart,
     "disk full": _fill_disk,
 }
 

@@ -235,6 +235,7 @@ class FaultRobot:
         self._simulator: WatchedSimulator | _WatchedA1Simulator | None = None
         self._memory: MemoryPort | None = None
         self._sessions: list[RpcClientSession] = []
+        self._switched_off: list[WatchedSimulator] = []
         self._port = 0
 
     @property
@@ -287,12 +288,12 @@ class FaultRobot:
         else:
             assert self.wire == "dds"
             dds = await simulator.serve_dds("lo", free_domain("faults"), lowstate_hz=DDS_HZ)
-            passing = dds._pass_on
+            passing, valve = dds._pass_on, self.valve
 
             def pass_on(kind: types.Type, data: bytes, deliver: Callable[[bytes], None]) -> None:
                 states = (types.LOWSTATE, types.SPORT, types.BATTERY, types.TEXT)
-                lost = self.valve.states_lost and kind in states
-                if not (self.valve.cut or lost):
+                lost = valve.states_lost and kind in states
+                if not (valve.cut or lost):
                     passing(kind, data, deliver)
 
             dds._pass_on = pass_on  # type: ignore[method-assign]
@@ -315,18 +316,37 @@ class FaultRobot:
         return any(since_s <= row.time_s < since_s + 0.5 for since_s in self.held_up_s)
 
     async def close(self) -> None:
-        if isinstance(self._simulator, WatchedSimulator):
-            self.held_up_s += self._simulator.held_up_s
-        if self._simulator is not None:
-            await self._simulator.close()
-            self._simulator = None
+        for simulator in (self._simulator, *self._switched_off):
+            if isinstance(simulator, WatchedSimulator):
+                self.held_up_s += simulator.held_up_s
+            if simulator is not None:
+                await simulator.close()
+        self._simulator = None
+        self._switched_off.clear()
 
-    async def restart(self, after_s: float = 3.0) -> None:
-        """End the robot without a word, and start it again: its body stands at rest."""
+    def _switch_off(self) -> None:
+        """End the robot's life, and let its DDS participant stay: to the others it is there until
+        its lease of 10 s has run out, because nothing announces that it has left.
+        """
+        simulator = self._simulator
+        assert isinstance(simulator, WatchedSimulator)
+        assert simulator._timer is not None
+        simulator._timer.cancel()
+        self._switched_off.append(simulator)
+        self._simulator = None
+
+    async def restart(self, after_s: float = 1.0, *, power: bool = False) -> None:
+        """End the robot, and start it again: its body stands at rest.
+
+        A robot on DDS whose `power` was cut does not announce that it leaves.
+        """
         self.valve.cut = True
-        await self.close()
+        if power:
+            self._switch_off()
+        else:
+            await self.close()
         await asyncio.sleep(after_s)
-        self.valve.cut = False
+        self.valve = Valve()
         await self.open()
 
     @asynccontextmanager

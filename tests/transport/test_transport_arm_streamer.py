@@ -186,3 +186,185 @@ def test_poses_do_not_go_on_after_a_long_interruption(stop_client: Callable[[flo
         assert weights == [1.0]
 
     virtual.run(run())
+
+
+# ---- a robot that is restarted ------------------------------------------------------------------
+
+LIFTED_RAD = tuple(
+    position - 1.0 if name == "left_elbow_joint" else position
+    for name, position in zip(G1_29.names, G1_REST_RAD, strict=True)
+)
+ELBOW = G1_29.streamed.index("left_elbow_joint")
+OLD, NEW = 11, 22
+"""The handles of the robot's reader before and after it was restarted."""
+
+
+class LiftedStream:
+    """A stream that holds the left elbow 1 rad above its rest, and what it writes."""
+
+    def __init__(self) -> None:
+        self.written: list[ArmSetpoint] = []
+        self.stopped: list[str] = []
+        self.readers = frozenset({OLD})
+        self.streamer: ArmStreamer[ArmSetpoint] = ArmStreamer(
+            lambda setpoints, _, __: setpoints,
+            self.written.append,
+            self.stopped.append,
+            lambda: self.readers,
+        )
+        self.streamer.begin(LIFTED_RAD, G1_29)
+        pose = StreamPose(0, 1.0, tuple(LIFTED_RAD[column] for column in G1_29.taught_columns))
+        self._send, self._sent = self.streamer.ready([pose] * 10_000), 0
+
+    def send(self) -> bool:
+        self._sent += 1
+        return self._send(self._sent - 1)
+
+    async def play(self, seconds: float, tick_ms: int | None, step_ms: int = 20) -> int | None:
+        """Send poses and report the lifted arm, every 20 ms; return the last tick."""
+        for _ in range(round(seconds / 0.02)):
+            tick_ms = None if tick_ms is None else (tick_ms + step_ms) % 2**32
+            self.streamer.see(LIFTED_RAD, tick_ms)
+            assert self.send(), self.stopped
+            await asyncio.sleep(0.02)
+        return tick_ms
+
+    async def release(self) -> None:
+        await self.streamer.faded()
+        assert self.streamer.phase is None
+        assert self.written[-1].weight == 0.0
+
+    def elbows_rad(self, since: int) -> set[float]:
+        """Return where the elbow was commanded, since a number of setpoints."""
+        return {round(setpoint.joints_rad[ELBOW], 6) for setpoint in self.written[since:]}
+
+
+AT_REST_RAD = round(G1_29.rest["left_elbow_joint"], 6)
+
+
+def test_poses_of_a_stream_end_with_a_robot_whose_clock_starts_again() -> None:
+    async def run() -> None:
+        stream = LiftedStream()
+        await stream.play(1.0, 60_000)
+        before = len(stream.written)
+        stream.streamer.see(G1_REST_RAD, 250)
+        assert not stream.send(), "no pose comes after the first state of the new robot"
+        assert stream.streamer.phase is Phase.RETURN
+        assert stream.stopped == ["the robot was restarted"]
+        await stream.release()
+        assert stream.elbows_rad(before) == {AT_REST_RAD}
+
+    virtual.run(run())
+
+
+@pytest.mark.parametrize("idle", [True, False])
+def test_a_release_goes_on_from_the_pose_of_a_robot_whose_clock_starts_again(idle: bool) -> None:
+    async def run() -> None:
+        stream = LiftedStream()
+        await stream.play(1.0, 3_000_000_000)
+        stream.streamer.stop("enough")
+        await asyncio.sleep(0.1)
+        before = len(stream.written)
+        stream.streamer.see(G1_REST_RAD, 250, idle=idle)
+        await stream.release()
+        assert stream.elbows_rad(before) == {AT_REST_RAD}
+        assert stream.stopped == ["enough"]
+
+    virtual.run(run())
+
+
+def test_a_reader_that_comes_while_states_are_missing_gets_no_setpoint_of_a_release() -> None:
+    async def run() -> None:
+        stream = LiftedStream()
+        await stream.play(1.0, None)
+        stream.streamer.stop("enough")
+        await asyncio.sleep(0.3)
+        assert stream.streamer.phase is Phase.RETURN
+        before = len(stream.written)
+        stream.readers |= {NEW}
+        await stream.streamer.faded()
+        assert len(stream.written) == before, "the robot may be another one now"
+        stream.streamer.see(G1_REST_RAD)
+        await stream.release()
+        assert stream.elbows_rad(before) == {AT_REST_RAD}
+
+    virtual.run(run())
+
+
+def test_a_reader_that_comes_while_states_are_missing_gets_no_pose() -> None:
+    async def run() -> None:
+        stream = LiftedStream()
+        await stream.play(1.0, None)
+        for _ in range(10):
+            assert stream.send()
+            await asyncio.sleep(0.02)
+        before = len(stream.written)
+        stream.readers = frozenset({NEW})
+        assert not stream.send()
+        await asyncio.sleep(0.01)
+        assert stream.stopped == ["the robot was restarted"]
+        await stream.streamer.faded()
+        assert len(stream.written) == before
+        stream.streamer.see(G1_REST_RAD)
+        await stream.release()
+        assert stream.elbows_rad(before) == {AT_REST_RAD}
+
+    virtual.run(run())
+
+
+def test_a_reader_that_comes_while_states_come_does_not_end_a_stream() -> None:
+    async def run() -> None:
+        stream = LiftedStream()
+        last = await stream.play(0.5, 60_000)
+        stream.readers |= {NEW}
+        last = await stream.play(0.5, last)
+        stream.readers = frozenset({OLD})
+        await stream.play(0.5, last)
+        assert stream.stopped == []
+        assert stream.streamer.phase is Phase.PLAYING
+
+    virtual.run(run())
+
+
+@pytest.mark.parametrize(
+    ("tick_ms", "step_ms"),
+    [
+        pytest.param(2**32 - 500, 20, id="wraps"),
+        pytest.param(2**32 - 500, 25, id="wraps and is fast"),
+        pytest.param(60_000, 0, id="stands still"),
+        pytest.param(60_000, -1, id="goes back by a little"),
+        pytest.param(None, 20, id="is absent"),
+    ],
+)
+def test_no_clock_that_is_odd_looks_like_a_restart(tick_ms: int | None, step_ms: int) -> None:
+    async def run() -> None:
+        stream = LiftedStream()
+        await stream.play(2.0, tick_ms, step_ms)
+        assert stream.stopped == []
+        assert stream.streamer.phase is Phase.PLAYING
+
+    virtual.run(run())
+
+
+def test_a_clock_that_is_absent_for_a_while_does_not_look_like_a_restart() -> None:
+    async def run() -> None:
+        stream = LiftedStream()
+        await stream.play(0.5, 60_000)
+        await stream.play(0.5, None)
+        await stream.play(0.5, 61_000)
+        assert stream.stopped == []
+
+    virtual.run(run())
+
+
+def test_a_restart_is_noticed_if_the_first_states_have_no_time() -> None:
+    async def run() -> None:
+        stream = LiftedStream()
+        await stream.play(0.5, 60_000)
+        await stream.play(0.1, None)
+        before = len(stream.written)
+        stream.streamer.see(G1_REST_RAD, 20)
+        await stream.release()
+        assert stream.elbows_rad(before) == {AT_REST_RAD}
+
+    virtual.run(run())

@@ -1,7 +1,8 @@
 """Streams poses to a robot's motors, and releases them softly however a stream ends.
 
 A stream is never cut: the arms are released when it is stopped, when the poses cease, when the
-robot's states cease or its arms do not track, and before the client disconnects.
+robot's states cease or its arms do not track, and before the client disconnects. A robot that was
+restarted gets no setpoint that was computed for its old pose.
 
 Poses may be sent from a thread of their own. One lock makes sending a pose and ending the stream
 exclude each other: once it fades, no pose comes in between.
@@ -32,10 +33,18 @@ between two states. The larger of the two counts.
 """
 _FRESH_S = 0.15
 """Joint positions older than this do not tell where the arms are."""
+_TICKS = 2**32
+"""The robot's clock counts milliseconds in 32 bits."""
+_WRAP_SLACK_S, _REORDERED_MS = 1.0, 100
+"""The clock wrapped if it is at most this far ahead of the time that passed, and states were
+reordered if it is at most this far back. Otherwise a clock that is behind was restarted.
+"""
 _FIRST_INTERVAL_S, _SMOOTHING = 0.5, 0.2
 _FADE_S = 1.0 / FADE_HZ
 _AT_ONCE = 50
 """Number of poses that are packed together, shortly before the first of them is sent."""
+
+_RESTARTED = "the robot was restarted"
 
 Packed = TypeVar("Packed")
 
@@ -50,19 +59,23 @@ class StateAge:
     def __init__(self) -> None:
         self.interval_s = _FIRST_INTERVAL_S
         """The usual time between two states."""
+        self.restarted = False
+        """Whether the newest state is the first one of a robot that was restarted, by its clock."""
         self._age_s = 0.0
         self._last: tuple[float, int | None] | None = None
+        self._last_tick: tuple[float, int] | None = None
 
     def see(self, now: float, tick_ms: int | None) -> float:
         """Process a state that arrives now; return its age in seconds, 0 if the robot reports no
         time.
         """
         last, self._last = self._last, (now, tick_ms)
+        self.restarted = tick_ms is not None and self._starts_again(now, tick_ms)
         if last is None:
             return 0.0
         passed_s = now - last[0]
         if tick_ms is None or last[1] is None or tick_ms <= last[1]:
-            self._age_s = 0.0  # it has no clock, or was started again
+            self._age_s = 0.0  # it has no clock, or was restarted
         else:
             older_s = passed_s - (tick_ms - last[1]) / 1000
             # States get old only while nothing is received; otherwise the clocks differ.
@@ -70,6 +83,13 @@ class StateAge:
                 self._age_s = max(0.0, self._age_s + older_s)
         self.interval_s += _SMOOTHING * (min(passed_s, 1.0) - self.interval_s)
         return self._age_s
+
+    def _starts_again(self, now: float, tick_ms: int) -> bool:
+        last, self._last_tick = self._last_tick, (now, tick_ms)
+        if last is None:
+            return False
+        wrapped = (tick_ms - last[1]) % _TICKS <= 1000 * (now - last[0] + _WRAP_SLACK_S)
+        return last[1] - tick_ms > _REORDERED_MS and not wrapped
 
     def reset(self) -> None:
         """Count the age from the state that was seen last."""
@@ -84,13 +104,13 @@ class ArmStreamer(Generic[Packed]):
         pack: Callable[[Sequence[ArmSetpoint], Build, tuple[Hand, ...]], Sequence[Packed]],
         write: Callable[[Packed], None],
         stopped: Callable[[str], None],
-        obeyed: Callable[[], bool] = lambda: True,
+        readers: Callable[[], frozenset[int]] = lambda: frozenset({0}),
     ) -> None:
-        """`pack` prepares setpoints and `write` sends one; both are called from any thread.
-        `stopped` is called with the reason if a stream is ended early. While `obeyed` returns
-        False no robot receives what is written.
+        """`pack` prepares setpoints and `write` sends one. `readers` returns the handles of all
+        that receive what is written, the robot and maybe other programs. All three are called
+        from any thread. `stopped` is called with the reason if a stream is ended early.
         """
-        self._obeyed = obeyed
+        self._readers = readers
         self._loop = asyncio.get_running_loop()
         self._clock = clock.stall_clock(self._loop)
         self._lock = threading.Lock()
@@ -110,6 +130,8 @@ class ArmStreamer(Generic[Packed]):
         self._measured_rad: tuple[float, ...] = ()
         self._unseen: ArmStream | None = None
         """A stream that was released while the robot's states were missing."""
+        self._known_readers = frozenset[int]()
+        """The readers at the last fresh state."""
 
     @property
     def phase(self) -> Phase | None:
@@ -133,6 +155,7 @@ class ArmStreamer(Generic[Packed]):
         self._age.reset()
         self._measured_rad = joints_rad
         self._sent_at = self._seen_at = self._clock()
+        self._known_readers = self._readers()
         self._suspended_s = clock.suspended_s()
         self._late = False
         self._guard = self._loop.call_later(_CEASED_S, self._look)
@@ -141,8 +164,8 @@ class ArmStreamer(Generic[Packed]):
         """Prepare the poses of the stream that was begun, and return a function that sends one by
         its index.
 
-        The function sends nothing and returns False once the stream has ended, or was interrupted
-        for so long that the arms would jump.
+        The function sends nothing and returns False once the stream has ended, was interrupted
+        for so long that the arms would jump, or a robot that was restarted would receive the pose.
         """
         begun, lock, now_of, write = self._stream, self._lock, self._clock, self._write
         first = last = 0
@@ -161,6 +184,9 @@ class ArmStreamer(Generic[Packed]):
                     return False
                 if now - self._sent_at > _STALLED_S and begun.last.weight > 0.0:
                     return False  # the poses cease, which ends the stream
+                if self._has_new_reader(now):
+                    self._loop.call_soon_threadsafe(self.stop, _RESTARTED)
+                    return False
                 begun.tell(setpoints[place - first], now)
                 write(packed[place - first])
                 self._sent_at = now
@@ -177,14 +203,26 @@ class ArmStreamer(Generic[Packed]):
 
         Arms that do not track are released. So are arms that were released while the robot's
         states were missing, because it may have received nothing of that; but only if it is
-        `idle` or still fades: otherwise another client may move the arms.
+        `idle` or still fades: otherwise another client may move the arms. The arms of a robot that
+        was restarted are released from where they are now.
         """
         now = self._clock()
         if self._age.see(now, tick_ms) > _FRESH_S:
             return
-        self._measured_rad, self._seen_at = joints_rad, now
         stream = self._stream
-        if stream is not None and stream.following and stream.astray(joints_rad, now):
+        if stream is not None or self._unseen is not None:
+            if stream is not None and (self._age.restarted or self._has_new_reader(now)):
+                self._unseen = stream
+                if stream.following:
+                    self._stopped(_RESTARTED)
+            self._known_readers = self._readers()
+        self._measured_rad, self._seen_at = joints_rad, now
+        if (
+            self._unseen is None
+            and stream is not None
+            and stream.following
+            and stream.astray(joints_rad, now)
+        ):
             self.stop(
                 f"the arms did not track: a joint was {ASTRAY_RAD:g} rad away from its setpoint "
                 f"for {ASTRAY_S:g} s"
@@ -232,14 +270,26 @@ class ArmStreamer(Generic[Packed]):
     def _release_again(self, stream: ArmStream) -> None:
         """Release the arms from their measured position: the robot is there again."""
         self._unseen = None
+        self._stop_looking()
         if self._fade_timer is not None:
             self._fade_timer.cancel()
         if self._fading.done():
             self._fading = self._loop.create_future()
         self._stream = stream
         self._hands = ()  # hands relax by themselves when their commands cease
-        stream.restart_from(self._measured_rad)
+        with self._lock:
+            stream.following = False
+            stream.restart_from(self._measured_rad)
         self._release(stream)
+
+    def _has_new_reader(self, now: float) -> bool:
+        """Whether the robot's states are missing and another reader has come: the robot may have
+        been restarted. While its states come, a new reader is another program.
+
+        DDS keeps the readers of a robot that was switched off for some seconds, and the new ones
+        receive setpoints before the robot reports a state.
+        """
+        return now - self._seen_at > _FRESH_S and not self._readers() <= self._known_readers
 
     @property
     def _blind_after_s(self) -> float:
@@ -281,7 +331,7 @@ class ArmStreamer(Generic[Packed]):
             anew = partial(self._release, stream, anew=True)
             self._fade_timer = self._loop.call_later(_LOOK_S, anew)
             return
-        obeyed = self._obeyed()
+        obeyed = bool(self._readers()) and not self._has_new_reader(self._clock())
         if not obeyed:  # the next robot that receives would jump: it is released when it reports
             self._unseen = stream
         following = next(packed, None) if obeyed else None

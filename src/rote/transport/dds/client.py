@@ -77,7 +77,7 @@ class DdsClient(ServicesClient):
     ) -> None:
         """Make a client; with `every_state` it tells all that the robot publishes."""
         self._every_state = every_state
-        self._streamer = ArmStreamer(self._pack, self._write, self._note_stop, self._is_obeyed)
+        self._streamer = ArmStreamer(self._pack, self._write, self._note_stop, self._arm_readers)
         self._way = DdsWay(target, self._take, timing, before_close=self._streamer.faded, tap=tap)
         self._scripted: frozenset[str] = frozenset()
         self._guardian: Guardian | None = None
@@ -382,8 +382,9 @@ class DdsClient(ServicesClient):
             commands.append(_Command(setpoint, data, tuple(hands)))
         return commands
 
-    def _is_obeyed(self) -> bool:
-        return self._way.lines is not None and self._way.lines.arms.matched > 0
+    def _arm_readers(self) -> frozenset[int]:
+        lines = self._way.lines
+        return frozenset() if lines is None else lines.arms.readers()
 
     def _write(self, command: _Command) -> None:
         """Write what was packed; called from any thread."""

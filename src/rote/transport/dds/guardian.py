@@ -188,18 +188,30 @@ class _Released:
         until = _now() + _FIND_S
         while not self._arms.matched and _now() < until:  # noqa: ASYNC110 - DDS has no event
             await asyncio.sleep(0.005)
+        held_rad = self._build.rest_rad[len(self._build.bare.joints) :]
         if _now() - newer.at_s > _OLD_S:
             body_rad = await self._measure()
-            held_rad = self._build.rest_rad[len(self._build.bare.joints) :]
             stream.restart_from(None if body_rad is None else body_rad + held_rad)
             # Where the fingers are is not known; they stay where they were sent.
             stream.last = stream.last._replace(hands_rad=self._setpoint(newer).hands_rad)
+        while not await self._fade(stream):
+            self._hands, self._fingers = (), []  # hands relax when their commands cease
+            body_rad = await self._measure()
+            stream.restart_from(None if body_rad is None else body_rad + held_rad)
+
+    async def _fade(self, stream: ArmStream) -> bool:
+        """Write the setpoints that release the arms; return False at once if another reader comes:
+        it may be the robot, restarted in another pose.
+        """
         loop = asyncio.get_running_loop()
-        due = loop.time()
+        due, known = loop.time(), self._arms.readers()
         for setpoint in stream.fade():
+            if not self._arms.readers() <= known:
+                return False
             self._write(setpoint)
             due = max(due + 1.0 / FADE_HZ, loop.time() + 0.5 / FADE_HZ)
             await asyncio.sleep(due - loop.time())
+        return True
 
     def _setpoint(self, sent: _Sent) -> ArmSetpoint:
         arms = len(self._build.streamed)

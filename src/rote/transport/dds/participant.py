@@ -375,3 +375,10 @@ class Outlet:
     def matched(self) -> int:
         """How many readers match."""
         return max(0, int(self._writer._get_matched_subscriptions(self._ref, None, 0)))
+
+    def readers(self) -> frozenset[int]:
+        """Return the handles of the readers that match; empty if the participant has ended."""
+        try:
+            return frozenset(self._writer.get_matched_subscriptions())
+        except DDSException:
+            return frozenset()
