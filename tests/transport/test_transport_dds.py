@@ -365,6 +365,38 @@ def test_a_paced_reader_hands_over_the_newest_and_afterwards_each_again() -> Non
     asyncio.run(run())
 
 
+TWO_WRITERS = """
+import asyncio, sys, threading, time
+from rote.carrier import dds_types
+from rote.carrier.dds import Bus, DdsTarget
+from rote.wire import cdr
+
+async def run():
+    bus, listening = Bus(DdsTarget("lo", int(sys.argv[1]))), threading.Event()
+    inlet = bus.reader("rt/test", dds_types.TEXT, lambda _: None, depth=1)
+
+    def wake():
+        listening.set()
+        time.sleep(0.2)
+
+    inlet.waker._wake = wake
+    first, second = (bus.writer("rt/test", dds_types.TEXT) for _ in range(2))
+    thread = threading.Thread(target=first.write, args=(cdr.encode_text("first"),))
+    thread.start()
+    listening.wait()
+    second.write(cdr.encode_text("second"))
+    thread.join()
+    bus.close()
+
+asyncio.run(run())
+"""
+
+
+def test_a_write_while_a_listener_of_the_same_reader_runs_does_not_freeze_the_process() -> None:
+    command = [sys.executable, "-c", TWO_WRITERS, str(free_domain("two writers"))]
+    subprocess.run(command, check=True, timeout=60)
+
+
 def test_a_bus_that_is_forgotten_leaves_the_domain_by_itself() -> None:
     async def run() -> None:
         bus = Bus(DdsTarget("lo", free_domain()))

@@ -5,9 +5,13 @@ until the loop has taken what there is; nothing else of ours runs on a foreign t
 whose samples come faster than anybody needs them can be paced: nothing wakes the loop then, which
 looks at that reader now and then. Samples are taken and written as packed bytes; the library's own
 packing costs a hundred times more.
+
+CycloneDDS calls the listener of a reader from one thread at a time. A write to a reader of this
+process waits for that, so it must not hold Python's global lock, which the listener needs.
 """
 
 import asyncio
+import ctypes
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -16,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult
 
-from cyclonedds._clayer import ddspy_take, ddspy_write  # type: ignore[import-not-found]
+from cyclonedds._clayer import ddspy_take  # type: ignore[import-not-found]
 from cyclonedds.builtin import (
     BuiltinDataReader,
     BuiltinTopicDcpsPublication,
@@ -25,6 +29,7 @@ from cyclonedds.builtin import (
 from cyclonedds.builtin_types import DcpsEndpoint
 from cyclonedds.core import DDSException, Entity, Listener, Policy, Qos
 from cyclonedds.domain import DomainParticipant
+from cyclonedds.internal import DDS
 from cyclonedds.pub import DataWriter
 from cyclonedds.sub import DataReader
 from cyclonedds.topic import Topic
@@ -44,6 +49,18 @@ _ANY_STATE = 0x7F
 _AT_ONCE = 64
 _BLOCKED_MS = 20
 _RELIABLE = Policy.Reliability.Reliable(duration(milliseconds=_BLOCKED_MS))
+
+
+class _PackedSample(ctypes.Structure):
+    """A sample as `dds_write` takes it for types of the Python library."""
+
+    _fields_ = (("data", ctypes.c_char_p), ("size", ctypes.c_size_t))
+
+
+# The library's own function holds Python's global lock; a call by ctypes does not.
+_dds_write = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(_PackedSample))(
+    ("dds_write", DDS._dll_handle)
+)
 
 Receive = Callable[[bytes], None]
 ReceiveFrom = Callable[[bytes, object], None]
@@ -360,7 +377,8 @@ class Outlet:
     def write(self, data: bytes) -> None:
         """Write one sample; raises `LinkError` where it cannot be sent."""
         missing = -len(data) % 4
-        result = ddspy_write(self._ref, data + bytes(missing) if missing else data)
+        padded = data + bytes(missing) if missing else data
+        result = _dds_write(self._ref, ctypes.byref(_PackedSample(padded, len(padded))))
         if result < 0:
             raise LinkError(
                 f"DDS could not send to {self.topic}: {DDSException(result)}",
