@@ -14,6 +14,7 @@ import asyncio
 import ctypes
 import os
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -61,6 +62,8 @@ class _PackedSample(ctypes.Structure):
 _dds_write = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(_PackedSample))(
     ("dds_write", DDS._dll_handle)
 )
+_ABANDONED: "list[Bus]" = []
+"""Participants that were never closed, and whose event loop has ended."""
 
 Receive = Callable[[bytes], None]
 ReceiveFrom = Callable[[bytes, object], None]
@@ -133,6 +136,7 @@ class Bus:
         self.closed = True
         self.target = target
         self._loop = asyncio.get_running_loop()
+        self._thread_id = threading.get_ident()
         check_interface(target.interface)
         self._inlets: list[Inlet] = []
         self._outlets: list[Outlet] = []
@@ -187,7 +191,8 @@ class Bus:
 
     def _topic(self, name: str, kind: Type) -> Topic[Any]:
         if name not in self._topics:
-            self._topics[name] = Topic(self._participant, name, kind)
+            own: Any = _TopicType(kind)
+            self._topics[name] = Topic(self._participant, name, own)
         return self._topics[name]
 
     def seen(self) -> tuple[set[str], set[str]]:
@@ -210,7 +215,26 @@ class Bus:
             _end(self._participant)
 
     def __del__(self) -> None:
-        self.close()
+        # The garbage collector runs on any thread, also on one of CycloneDDS that calls a listener:
+        # to delete a participant there would wait for that thread itself.
+        if self.closed or threading.get_ident() == self._thread_id:
+            self.close()
+            return
+        try:
+            self._loop.call_soon_threadsafe(self.close)
+        except RuntimeError:  # the event loop is closed
+            _ABANDONED.append(self)
+
+
+class _TopicType:
+    """The type of one topic, equal to no other.
+
+    Topics of one domain share the description of equal types, and CycloneDDS writes it again for
+    each new topic while its threads read samples by it.
+    """
+
+    def __init__(self, kind: Type) -> None:
+        self.__idl__ = kind.__idl__
 
 
 def _unusable(target: DdsTarget, error: DDSException) -> LinkError:
