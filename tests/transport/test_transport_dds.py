@@ -367,8 +367,8 @@ def test_a_paced_reader_hands_over_the_newest_and_afterwards_each_again() -> Non
 
 TWO_WRITERS = """
 import asyncio, sys, threading, time
-from rote.carrier import dds_types
-from rote.carrier.dds import Bus, DdsTarget
+from rote.transport.link import dds_types
+from rote.transport.dds.participant import Bus, DdsTarget
 from rote.wire import cdr
 
 async def run():
