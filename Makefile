@@ -9,13 +9,14 @@ READY := $(VENV)/.ready
 # Tests and tools start Python many times: let it keep the compiled files.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test coverage check format docs peers system page bench soak picture screens lock \
+.PHONY: help demo test test-fast coverage check format docs peers system page bench soak picture screens lock \
   lowest audit release-check clean
 
 help:
 	@echo "make demo     teach, save, list and play a motion on the simulated robot (under 2 minutes)"
-	@echo "make test     formatting, lint, types and all tests (about 20 minutes on two cores)"
-	@echo "make check    the fast part of make test: format, lint, types, spelling, of Python and of the page"
+	@echo "make test-fast  the tests that start no program and wait for nothing (under 2 minutes on two cores)"
+	@echo "make check    format, lint, types, spelling, of Python and of the page"
+	@echo "make test     make check and all tests (about 20 minutes on two cores)"
 	@echo "make format   write the format that make check asks for"
 	@echo "make docs     the documentation as a site, in site/"
 	@echo "make coverage the same tests, and whether they reach what they must"
@@ -53,20 +54,27 @@ format: $(READY)
 docs: $(READY)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# What is fetched waits for the network while what is checked computes. A test that fails beside others is tried
-# again alone: exit code 1 says that tests failed, all others that they did not run.
+# What is fetched waits for the network while what is checked computes. More workers than processors, because many
+# tests wait; then, one at a time, those whose limits in real time need an idle computer.
 test: $(READY)
 	@$(MAKE) --no-print-directory -j 4 --output-sync=recurse check peers system page $(VENV)/.compiled
-	@$(BIN)/pytest -n 3 --dist worksteal || { [ $$? = 1 ] && VENV="$(VENV)" scripts/alone; }
+	@$(BIN)/pytest -n 4 --dist worksteal -m "not soak and not quiet"
+	@$(BIN)/pytest -q -p no:xdist -m "quiet and not soak" $(QUIET)
 
-# Python and pytest keep what they compile: done once here, four test processes need not all do it.
+test-fast: $(READY)
+	@$(BIN)/pytest -q -n 2 --dist worksteal --fast
+
+# Files of the tests marked `quiet`: to collect all others for them would take longer than they do.
+QUIET = $$(grep -rlE "mark\.quiet" tests --include="test_*.py")
+
+# pytest keeps the tests that it compiles: done once here, the workers need not all do it.
 $(VENV)/.compiled: $(READY)
 	@$(BIN)/pytest --collect-only --quiet >/dev/null || true
 	@touch $@
 
 # The same tests, counted line by line and branch by branch, which takes twice as long.
 coverage: $(READY) peers system page
-	$(BIN)/pytest -n 3 --dist worksteal --cov --cov-report=
+	$(BIN)/pytest -n 4 --dist worksteal --cov --cov-report=
 	$(BIN)/python scripts/coverage_gate.py
 
 # Other people's clients, for the tests of interoperability; without them those are skipped. One of them is

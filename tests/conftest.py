@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import fast
 import hardware
 import processor_time
 
@@ -51,8 +52,8 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-# These wait for other programs more than they compute. Begun first, so by one worker, they leave
-# the processors to the other workers, and none of them is what everybody waits for at the end.
+# These wait for other programs more than they compute. Begun first, and so by one or two workers,
+# they leave the processors to the other workers, and none of them is the last one to end.
 PATIENT = (
     "web/browser",
     "interop",
@@ -67,6 +68,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of the test suite."""
     hardware.add_options(parser)
     processor_time.add_options(parser)
+    fast.add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -74,10 +76,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if url := config.getoption(hardware.OPTION):
         os.environ[hardware.VARIABLE] = url
     processor_time.register(config)
+    fast.register(config)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the patient ones first, in their order; all others stay in theirs."""
+    """Put the patient ones first, then all other slow ones; within these groups, keep the order."""
     if hardware.robot_url():
         hardware.choose(config, items)
     else:
@@ -87,9 +90,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     def turn(item: pytest.Item) -> int:
         path = str(item.path)
-        return next(
-            (place for place, name in enumerate(first) if path.startswith(name)), len(first)
-        )
+        computing = len(first) + (not fast.is_slow(item))
+        return next((place for place, name in enumerate(first) if path.startswith(name)), computing)
 
     items.sort(key=turn)
 

@@ -236,12 +236,14 @@ def campaign(folder: Path, kills: int, seed: int) -> Tally:
     return tally
 
 
+@pytest.mark.slow
 def test_a_killed_simulator_has_every_save_it_acknowledged(tmp_path: Path) -> None:
     tally = campaign(tmp_path, kills=12, seed=7)
     assert tally.kills == 12
     assert tally.acknowledged >= 12, "the kills came too early to prove anything"
 
 
+@pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_two_hundred_kills_lose_nothing(tmp_path: Path) -> None:

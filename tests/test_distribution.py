@@ -128,6 +128,7 @@ See [the docs](docs/web.md#security), [a site](https://example.org) and [below](
 """
 
 
+@pytest.mark.slow
 def test_an_index_page_has_no_path_that_leads_nowhere() -> None:
     made = hook()
     bare = made.index_page(README, "", "v1")
@@ -217,6 +218,7 @@ def hatchling(folder: Path, *arguments: str, **more: str) -> subprocess.Complete
     )
 
 
+@pytest.mark.slow
 def test_archives_of_a_clean_copy_hold_what_they_should_and_the_wheel_works(tmp_path: Path) -> None:
     pytest.importorskip("hatchling")
     copy, out, bare = tmp_path / "copy", tmp_path / "dist", tmp_path / "no programs"

@@ -27,6 +27,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         rote.wavy  # noqa: B018
 
 
+@pytest.mark.slow
 def test_importing_rote_imports_nothing_heavy() -> None:
     code = "import rote, sys; print([m for m in sys.modules if m.split('.')[0] in HEAVY])"
     heavy = {"numpy", "typer", "rich", "matplotlib", "asyncio", "sqlite3"}
@@ -39,6 +40,7 @@ def test_importing_rote_imports_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_help_imports_neither_numpy_nor_a_network() -> None:
     code = (
         "import sys\nfrom rote.cli import main\nmain(['--help'])\n"

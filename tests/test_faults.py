@@ -156,6 +156,7 @@ EVERY_TIME = 2
 """The number of them that `make test` runs, too."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     [

@@ -83,6 +83,7 @@ def run(table: Table, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.skip("; ".join(reader.too_busy))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("table", TABLES, ids=str)
 def test_every_row_of_a_table_can_be_done(

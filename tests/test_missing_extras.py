@@ -102,6 +102,7 @@ def outcomes(folder: Path, extras: list[str]) -> list[dict[str, Any]]:
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extras", [*([name] for name in MODULES), [*MODULES]], ids="+".join)
 def test_a_missing_extra_is_named_where_it_is_needed_and_nowhere_missed(
     extras: list[str], tmp_path: Path

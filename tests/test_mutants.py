@@ -48,6 +48,7 @@ def run(project: Path, fixed: Path, *more: str) -> int:
     return mutants.main(["--sample", "0", "--workers", "1", *more], project, fixed)
 
 
+@pytest.mark.slow
 def test_a_mutant_that_a_test_notices_is_killed(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -56,6 +57,7 @@ def test_a_mutant_that_a_test_notices_is_killed(
     assert (project / MODULE).read_text(encoding="utf-8") == SOURCE
 
 
+@pytest.mark.slow
 def test_a_survivor_of_the_fixed_list_is_printed_and_fails(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -66,6 +68,7 @@ def test_a_survivor_of_the_fixed_list_is_printed_and_fails(
     assert f'survives: {MODULE}:7: "hello"  ->  "bye"' in said
 
 
+@pytest.mark.slow
 def test_a_list_that_does_not_fit_the_code_any_more_fails(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,6 +78,7 @@ def test_a_list_that_does_not_fit_the_code_any_more_fails(
     assert "has this 2 times" in said
 
 
+@pytest.mark.slow
 def test_tests_that_fail_without_a_mutant_prove_nothing(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -83,6 +87,7 @@ def test_tests_that_fail_without_a_mutant_prove_nothing(
     assert "without any mutant" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_too_many_survivors_of_the_sample_fail(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -307,6 +307,7 @@ PROGRAMS: dict[str, tuple[str, int | None, int]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", PROGRAMS)
 def test_a_program_that_never_closes_its_robot_leaves_the_arms_holding(ending: str) -> None:
     program, number, code = PROGRAMS[ending]

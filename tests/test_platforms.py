@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "rote"
 ONLY_POSIX = {"fcntl", "resource", "termios", "tty", "pty", "grp", "pwd", "posix", "msvcrt"}
@@ -31,6 +33,7 @@ def outcomes(folder: Path) -> list[dict[str, Any]]:
     return told
 
 
+@pytest.mark.slow
 def test_every_command_works_or_is_refused_in_words_on_a_poorer_system(tmp_path: Path) -> None:
     told = outcomes(tmp_path)
     for one in told:

@@ -228,6 +228,7 @@ async def measure_loss(pid: int, url: str, how: signal.Signals) -> float:
         return time.monotonic() - began
 
 
+@pytest.mark.slow
 def test_a_robot_that_is_killed_or_frozen_is_reported_in_time() -> None:
     async def story(killed: tuple[int, str], frozen: tuple[int, str]) -> None:
         killed_s, frozen_s = await asyncio.gather(

@@ -105,6 +105,7 @@ def test_a_recorded_session_tells_who_is_the_robot_and_what_was_done(session: Re
     assert states == ["recording", "playing", "releasing", "idle"]
 
 
+@pytest.mark.slow
 @needs("tshark")
 def test_tshark_sees_the_same_chunks_and_payloads(session: Recorded, tmp_path: Path) -> None:
     capture, keys, lua = tmp_path / "a.pcap", tmp_path / "keys.log", tmp_path / "rote.lua"
@@ -140,6 +141,7 @@ def test_tshark_sees_the_same_chunks_and_payloads(session: Recorded, tmp_path: P
     assert spoken == envelopes
 
 
+@pytest.mark.slow
 @needs("tcpdump")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may listen to an interface")
 @pytest.mark.parametrize("cipher", ["ECDHE-ECDSA-AES128-GCM-SHA256", CHACHA])

@@ -39,6 +39,7 @@ def test_no_table_is_missing() -> None:
     assert "@" not in dissector.lua()
 
 
+@pytest.mark.slow
 def test_teaching_frames_are_shown_as_our_codec_reads_them(
     lua: tuple[str, str], tmp_path: Path
 ) -> None:
@@ -54,6 +55,7 @@ def test_teaching_frames_are_shown_as_our_codec_reads_them(
         assert [int(n, 0) for n in row] == [frame.type, frame.sequence, frame.command, size, crc]
 
 
+@pytest.mark.slow
 def test_what_is_in_a_teaching_frame_is_shown(lua: tuple[str, str], tmp_path: Path) -> None:
     path = tmp_path / "frames.pcap"
     make.make(path, "frames")
@@ -92,6 +94,7 @@ def answered(command: int, reply: m.Reply, sequence: int) -> tuple[bool, teachin
     return False, teaching.Frame(command, sequence, teaching.encode_reply(reply))
 
 
+@pytest.mark.slow
 def test_a_reply_is_told_from_a_request_though_both_look_alike(
     lua: tuple[str, str], tmp_path: Path
 ) -> None:
@@ -116,6 +119,7 @@ def test_a_reply_is_told_from_a_request_though_both_look_alike(
     ]
 
 
+@pytest.mark.slow
 def test_the_words_of_a_status_code_are_in_the_packet_list(
     lua: tuple[str, str], tmp_path: Path
 ) -> None:
@@ -124,6 +128,7 @@ def test_the_words_of_a_status_code_are_in_the_packet_list(
     assert info == f"play action, sequence 3, reply: 7400, {m.explain(7400)[0]}"
 
 
+@pytest.mark.slow
 def test_every_name_of_a_list_is_shown(lua: tuple[str, str], tmp_path: Path) -> None:
     actions = tuple(m.ActionEntry(f"action {n}", n * 100) for n in range(15))
     path = spoken(tmp_path, answered(0x1A, m.ActionList(actions), 4))
@@ -133,6 +138,7 @@ def test_every_name_of_a_list_is_shown(lua: tuple[str, str], tmp_path: Path) -> 
     assert row == ["15", names, ",".join(str(entry.duration_ms) for entry in actions)]
 
 
+@pytest.mark.slow
 def test_the_joints_of_enter_teaching_are_shown(lua: tuple[str, str], tmp_path: Path) -> None:
     state = m.RobotState(
         arms_soft=True,
@@ -146,6 +152,7 @@ def test_the_joints_of_enter_teaching_are_shown(lua: tuple[str, str], tmp_path: 
     assert [float(n) for n in row] == pytest.approx([1, 0, 11 / 8, -11 / 8, 9.81, 77])
 
 
+@pytest.mark.slow
 def test_all_joints_of_a_state_are_shown(lua: tuple[str, str], tmp_path: Path) -> None:
     state = m.RobotState(joints_rad=tuple(n / 16 for n in range(29)), velocities_rad_s=(0.5,) * 29)
     payload = teaching_state.encode_state(state, all_joints=True)
@@ -158,6 +165,7 @@ def test_all_joints_of_a_state_are_shown(lua: tuple[str, str], tmp_path: Path) -
     assert row[3] == ",".join(["0.5"] * 29)
 
 
+@pytest.mark.slow
 def test_the_keyframes_of_a_save_are_shown(lua: tuple[str, str], tmp_path: Path) -> None:
     keyframes = (
         m.Keyframe(joint=15, time_ms=400, value_rad=0.5),
@@ -170,6 +178,7 @@ def test_the_keyframes_of_a_save_are_shown(lua: tuple[str, str], tmp_path: Path)
     assert row == ["Grüße", "2", "15,22", "400,800", "0.5,-0.25"]
 
 
+@pytest.mark.slow
 def test_a_record_of_dtls_and_a_damaged_frame_are_no_teaching_frames(
     lua: tuple[str, str], tmp_path: Path
 ) -> None:
@@ -180,6 +189,7 @@ def test_a_record_of_dtls_and_a_damaged_frame_are_no_teaching_frames(
     assert [bool(row[0]) for row in rows] == [False, False, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", list(a1_values.Dialect))
 def test_frames_of_every_dialect_of_the_a1_are_recognised_by_their_crc(
     dialect: a1_values.Dialect, lua: tuple[str, str], tmp_path: Path
@@ -204,6 +214,7 @@ def test_frames_of_every_dialect_of_the_a1_are_recognised_by_their_crc(
     assert rows[len(frames) :] == [["", "", ""]] * len(frames)
 
 
+@pytest.mark.slow
 def test_fields_of_the_a1_are_where_our_codec_has_them(
     lua: tuple[str, str], tmp_path: Path
 ) -> None:
@@ -214,6 +225,7 @@ def test_fields_of_the_a1_are_where_our_codec_has_them(
     assert [float(n) for n in row] == [2, 1, 0.25, -0.5, 1.5]
 
 
+@pytest.mark.slow
 def test_the_data_channel_is_shown_as_our_decryption_reads_it(
     lua: tuple[str, str], tmp_path: Path
 ) -> None:

@@ -130,6 +130,7 @@ def test_a_listener_that_does_not_want_to_end_is_ended(
     assert has_ended(int((fake / "pid").read_text(encoding="ascii")))
 
 
+@pytest.mark.slow
 @needs("tcpdump")
 @root
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ def test_what_is_written_is_read_again(kind: str, suffix: str, tmp_path: Path) -
     assert times[0] >= make.START_NS
 
 
+@pytest.mark.slow
 @needs("tshark")
 @pytest.mark.parametrize("kind", make.KINDS)
 @pytest.mark.parametrize("suffix", [".pcap", ".pcapng"])
@@ -48,6 +49,7 @@ def test_tshark_finds_no_wrong_checksum_and_nothing_malformed(
     assert rows == [["1", "1", ""]] * count
 
 
+@pytest.mark.slow
 @needs("tshark")
 def test_tshark_agrees_with_the_handshake_and_the_checks(tmp_path: Path) -> None:
     path = tmp_path / "made.pcapng"

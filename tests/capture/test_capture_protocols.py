@@ -187,6 +187,7 @@ def test_zstd_and_lz4_files_are_read_up_to_their_end(pack: Any, tmp_path: Path) 
     assert "damaged (it ends too early)" in told["warnings"][0]
 
 
+@pytest.mark.slow
 @needs("tshark")
 def test_tshark_names_the_same(tmp_path: Path) -> None:
     path = tmp_path / "a.pcap"

@@ -420,6 +420,7 @@ def mixture(six: bool = False) -> list[tuple[int, bytes]]:
     return packets
 
 
+@pytest.mark.slow
 @needs_tshark
 @pytest.mark.parametrize("link", TSHARK_LINKS)
 @pytest.mark.parametrize("make", [pcap, pcapng])
@@ -452,6 +453,7 @@ def test_tshark_sees_the_same_packets_flows_records_and_checks(
     }
 
 
+@pytest.mark.slow
 @needs_tshark
 def test_tshark_reads_the_same_fields_of_a_handshake(tmp_path: Path) -> None:
     from rote.capture.synthetic.build import make

@@ -210,6 +210,7 @@ def test_flows_beyond_the_limit_are_counted_together(
     assert any("92 packets" in words for words in found.warnings)
 
 
+@pytest.mark.slow
 def test_a_million_tiny_flows_stay_within_bounds(tmp_path: Path) -> None:
     """A quarter of a million here; the bound does not depend on their number."""
     code = f"""
@@ -414,6 +415,7 @@ def test_a_pipe_is_as_wide_as_columns_says(
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 60
 
 
+@pytest.mark.slow
 def test_a_reader_who_has_seen_enough_is_no_failure(phone: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -507,6 +509,7 @@ def test_a_missing_key_log_is_refused(phone: Path, tmp_path: Path) -> None:
         run(phone, "--keylog", tmp_path / "gone")
 
 
+@pytest.mark.slow
 def test_a_pipe_cannot_be_read_twice(phone: Path, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     make(tmp_path / "made.pcap", "webrtc", keylog=keys)

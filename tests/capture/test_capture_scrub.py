@@ -590,6 +590,7 @@ def test_damaged_files_raise_nothing_unexpected(
         assert not (folder / "b").exists()
 
 
+@pytest.mark.slow
 @needs("tshark")
 @pytest.mark.parametrize("kind", make.KINDS)
 def test_tshark_sees_the_same_conversation_with_other_names(kind: str, tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ def sim(tmp_path: Path) -> Iterator[Sim]:
     running.process.communicate()
 
 
+@pytest.mark.slow
 def test_without_arguments_it_shows_what_it_can_do(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, err = ask(capsys)
     for command in COMMANDS:
@@ -89,6 +90,7 @@ def test_a_group_alone_shows_what_it_can_do(group: str, capsys: pytest.CaptureFi
     assert "Commands:" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = ask(capsys, command, "--help")
@@ -159,6 +161,7 @@ def test_stop_says_that_nothing_was_moving(capsys: pytest.CaptureFixture[str]) -
     assert json.loads(ask(capsys, "stop", "--json")[1]) == {"stopped": True, "was": None}
 
 
+@pytest.mark.slow
 def test_stop_says_what_it_stopped(sim: Sim, capsys: pytest.CaptureFixture[str]) -> None:
     command = [sys.executable, "-m", "rote", "play", "Waist_Drum_Dance", "--robot", sim.url]
     player = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -195,6 +198,7 @@ def test_modes_are_shown_and_changed(capsys: pytest.CaptureFixture[str]) -> None
     assert ask(capsys, "modes", "fly")[0] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "kind", "code"),
     [
@@ -264,6 +268,7 @@ def test_nobody_at_the_address_is_its_own_exit_code(
     assert "rote sim" in document["remedy"]
 
 
+@pytest.mark.slow
 def test_an_unknown_robot_is_answered_with_those_there_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -273,6 +278,7 @@ def test_an_unknown_robot_is_answered_with_those_there_are(
     assert all(name in document["remedy"] for name in registry.names())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wished", "build"),
     [([], "g1-29"), (["--robot", "g1-23"], "g1-23"), (["--robot", "r1"], "r1")],
@@ -287,6 +293,7 @@ def test_a_simulated_robot_says_which_build_it_is(
         assert running.end()[0] == 0
 
 
+@pytest.mark.slow
 def test_a_store_of_another_kind_is_refused_and_left_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -297,6 +304,7 @@ def test_a_store_of_another_kind_is_refused_and_left_alone(
     assert file.read_text() == "not a database" * 100
 
 
+@pytest.mark.slow
 def test_a_simulator_process_serves_other_processes(
     sim: Sim, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -318,6 +326,7 @@ def test_a_simulator_process_serves_other_processes(
         assert again.end(signal.SIGINT)[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_a_playback_softly(sim: Sim, number: int) -> None:
     command = [sys.executable, "-m", "rote", "play", "Waist_Drum_Dance", "--robot", sim.url]
@@ -341,6 +350,7 @@ def test_a_signal_stops_a_playback_softly(sim: Sim, number: int) -> None:
         player.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_while_teaching_leaves_the_arms_holding_and_saves_nothing(
     sim: Sim, number: int, capsys: pytest.CaptureFixture[str]
@@ -366,6 +376,7 @@ def test_a_signal_while_teaching_leaves_the_arms_holding_and_saves_nothing(
         teacher.kill()
 
 
+@pytest.mark.slow
 def test_a_person_ends_a_recording_with_enter(tmp_path: Path) -> None:
     master, slave = os.openpty()
     environment = os.environ | {"ROTE_HOME": str(tmp_path), "TERM": "xterm", "COLUMNS": "100"}
@@ -427,6 +438,7 @@ def test_the_demo_in_json_states_its_error(
     assert len(document["files"]) == 2  # without the extra there is no picture
 
 
+@pytest.mark.slow
 def test_a_simulator_on_a_cut_network_is_lost_with_words(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -441,6 +453,7 @@ def test_a_simulator_on_a_cut_network_is_lost_with_words(
         sim.process.communicate()
 
 
+@pytest.mark.slow
 def test_what_was_taught_before_the_robot_was_lost_is_kept_and_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -457,6 +470,7 @@ def test_what_was_taught_before_the_robot_was_lost_is_kept_and_named(
     assert (code, "mine" in out) == (0, True)
 
 
+@pytest.mark.slow
 def test_errors_on_a_terminal_are_broken_between_words(tmp_path: Path) -> None:
     master, slave = os.openpty()
     environment = os.environ | {"ROTE_HOME": str(tmp_path), "COLUMNS": "40"}
@@ -479,6 +493,7 @@ def test_errors_on_a_terminal_are_broken_between_words(tmp_path: Path) -> None:
     assert max(map(len, lines)) <= 40
 
 
+@pytest.mark.slow
 def test_a_closed_standard_output_is_no_crash(tmp_path: Path) -> None:
     environment = os.environ | {"ROTE_HOME": str(tmp_path)}
     done = subprocess.run(
@@ -491,6 +506,7 @@ def test_a_closed_standard_output_is_no_crash(tmp_path: Path) -> None:
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_output_into_a_closed_pipe_is_no_error() -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "rote", "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE

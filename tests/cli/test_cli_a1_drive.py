@@ -89,6 +89,7 @@ def words(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return out
 
 
+@pytest.mark.slow
 def test_status_in_words_and_as_json(robots: Robots, capsys: pytest.CaptureFixture[str]) -> None:
     status = told(capsys, "a1", "status", "--robot", robots.walking)
     assert (status["level"], status["dialect"]) == ("high", "go1")
@@ -98,6 +99,7 @@ def test_status_in_words_and_as_json(robots: Robots, capsys: pytest.CaptureFixtu
     assert "RL: hip" in text
 
 
+@pytest.mark.slow
 def test_it_walks_turns_poses_and_stands(
     robots: Robots, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +115,7 @@ def test_it_walks_turns_poses_and_stands(
     assert "standing" in words(capsys, "a1", "stand")
 
 
+@pytest.mark.slow
 def test_it_is_monitored(robots: Robots, capsys: pytest.CaptureFixture[str]) -> None:
     text = words(
         capsys, "a1", "monitor", "--seconds", "0.5", "--rate", "10", "--robot", robots.walking
@@ -129,6 +132,7 @@ def playable(track: Track) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_legs_are_taught_and_played_from_this_computer(
     robots: Robots, capsys: pytest.CaptureFixture[str], home: Path
 ) -> None:
@@ -195,6 +199,7 @@ def test_angles_are_refused_in_the_units_they_were_given_in(
     assert error["remedy"] == "Choose -25 to 25 degrees."
 
 
+@pytest.mark.slow
 def test_it_lies_down_is_stopped_and_stands_again(
     robots: Robots, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,6 +211,7 @@ def test_it_lies_down_is_stopped_and_stands_again(
     assert told(capsys, "a1", "stand")["status"]["height_m"] > 0.25
 
 
+@pytest.mark.slow
 def test_the_doctor_looks_at_an_a1_by_its_walking_controller(
     robots: Robots, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -149,6 +149,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "words", "wanted"),
     [
@@ -214,6 +215,7 @@ def a_home_with(shell: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None
     subprocess.run(["sh", "-ec", shown], check=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_fish_itself_completes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a_home_with("fish", tmp_path, monkeypatch)
     asked = "; echo; ".join(f"complete -C {shlex.quote(line)}" for line in OTHER_SHELLS)
@@ -254,6 +256,7 @@ def completed(terminal: int, line: str, dumped: Path) -> str:
     return f"{line} (no answer)"
 
 
+@pytest.mark.slow
 def test_zsh_itself_completes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a_home_with("zsh", tmp_path, monkeypatch)
     (tmp_path / ".zshrc").write_text(
@@ -268,6 +271,7 @@ def test_zsh_itself_completes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             assert completed(terminal, line, tmp_path / "line") == wanted
 
 
+@pytest.mark.slow
 def test_an_answer_imports_neither_the_commands_nor_numpy() -> None:
     code = (
         "import os, sys; os.environ['_ROTE_COMPLETE'] = 'bash'; "
@@ -278,8 +282,9 @@ def test_an_answer_imports_neither_the_commands_nor_numpy() -> None:
     assert done.stdout == "set()\n"
 
 
+@pytest.mark.quiet
 def test_an_answer_takes_less_time_than_a_person_notices() -> None:
-    """Without the start of Python itself, the best of five: other work slows the machine."""
+    """Without the start of Python itself, the best of five."""
     spent = []
     for _ in range(5):
         began = time.perf_counter()

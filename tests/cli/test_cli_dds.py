@@ -43,6 +43,7 @@ def rote(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]
     return code, json.loads((out.out or out.err).splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_a_motion_taught_over_dds_at_full_rate_is_there_on_every_wire(
     urls: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -59,10 +60,12 @@ def test_a_motion_taught_over_dds_at_full_rate_is_there_on_every_wire(
     assert (code, played["completed"]) == (0, True)
 
 
+@pytest.mark.slow
 def test_stop_is_always_allowed(urls: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert rote(capsys, "stop", "--robot", urls["dds"])[0] == 0
 
 
+@pytest.mark.slow
 def test_the_doctor_sees_the_robot(
     urls: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -107,6 +110,7 @@ def with_hands() -> Iterator[str]:
         yield robot.hear("ready")["url"]
 
 
+@pytest.mark.slow
 def test_hands_are_recorded_and_played_only_where_they_are_asked_for(
     with_hands: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -128,6 +132,7 @@ def test_hands_are_recorded_and_played_only_where_they_are_asked_for(
         assert len(played["left_out"]) == left_out
 
 
+@pytest.mark.slow
 def test_a_person_is_told_that_hands_are_left_out_and_which_the_robot_wears(
     with_hands: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -153,6 +158,7 @@ def test_hands_that_cannot_be_are_refused_with_words(
     assert said in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.slow
 def test_a_playback_that_another_client_stops_reports_why_and_its_exit_code_tells(
     urls: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -205,6 +205,7 @@ def _rest(master: int) -> str:
     return seen.decode()
 
 
+@pytest.mark.slow
 def test_on_a_terminal_the_table_grows_and_ctrl_c_leaves_it_there(serial: str) -> None:
     process, master = _on_a_terminal(serial, f"{serial}-none", "--seconds", "60")
     try:

@@ -93,6 +93,7 @@ async def ended(process: "subprocess.Popen[str]", limit_s: float = 40.0) -> tupl
     return process.returncode, "".join(text or "" for text in texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "numbers"),
     [
@@ -123,6 +124,7 @@ def test_signals_leave_arms_that_hold_and_say_so(
     asyncio.run(story())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["play", "teach"])
 def test_a_closed_or_full_output_changes_neither_the_stop_nor_the_exit_code(
     command: str, hall: Hall
@@ -142,6 +144,7 @@ def test_a_closed_or_full_output_changes_neither_the_stop_nor_the_exit_code(
     asyncio.run(story())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "first"),
     [
@@ -169,6 +172,7 @@ def test_a_robot_that_does_not_confirm_is_not_said_to_be_safe(
     asyncio.run(story())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_read", [True, False])
 def test_play_sends_a_lost_stop_again_whether_or_not_somebody_reads(
     is_read: bool, hall: Hall
@@ -206,6 +210,7 @@ def test_play_sends_a_lost_stop_again_whether_or_not_somebody_reads(
     asyncio.run(story())
 
 
+@pytest.mark.slow
 def test_arms_do_not_get_soft_when_the_terminal_is_gone_before_enter(hall: Hall) -> None:
     leader, follower = pty.openpty()
     process = subprocess.Popen(
@@ -227,6 +232,7 @@ def test_arms_do_not_get_soft_when_the_terminal_is_gone_before_enter(hall: Hall)
     assert "nothing got soft" in err
 
 
+@pytest.mark.slow
 def test_a_stop_whose_output_nobody_reads_has_stopped_the_robot(hall: Hall) -> None:
     async def story() -> None:
         async with connect(hall.url) as robot:

@@ -181,6 +181,7 @@ def test_yes_damps_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, json.loads(out)["name"]) == (0, "damp")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "code", "end"), [("no", 1, "Nothing was changed."), ("yes", 0, "is in mode 1, damp")]
 )

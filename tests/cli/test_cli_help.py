@@ -152,6 +152,7 @@ def run(home: Path, encoding: str, *arguments: str) -> tuple[int, bytes, bytes]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_a_name_that_the_terminal_cannot_show_is_told_without_loss(
     encoding: str, tmp_path: Path
@@ -182,6 +183,7 @@ def test_json_is_complete_where_the_pipe_is_ascii(monkeypatch: pytest.MonkeyPatc
     assert json.loads(told) == {"name": "42 °C 中"}
 
 
+@pytest.mark.slow
 def test_a_command_does_not_import_the_others() -> None:
     ask = "import sys; from rote.cli import commands; commands('robots'); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)

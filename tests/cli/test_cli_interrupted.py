@@ -51,6 +51,7 @@ def interrupted(moment: str, *arguments: str, times: int = 1) -> tuple[int, str]
     return process.returncode, "\n".join(shown)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("wire", ["udp", "webrtc", "a1"])
 def test_while_it_connects_it_says_nothing(wire: str, times: int) -> None:
@@ -58,6 +59,7 @@ def test_while_it_connects_it_says_nothing(wire: str, times: int) -> None:
     assert interrupted("connecting", "status", "--robot", robot, times=times) == (ENDED, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["ask EnterTeaching", "ask Record"])
 def test_while_it_teaches_it_says_that_nothing_was_saved(moment: str) -> None:
     code, said = interrupted(moment, "teach", "x", "--hand", "wave", "--seconds", "30")
@@ -70,6 +72,7 @@ def test_while_it_teaches_it_says_that_nothing_was_saved(moment: str) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_while_it_plays_it_says_how_the_robot_is_left() -> None:
     store = Store(store_file("g1"))
     store.save(performed("wave", "wave", 1.0))
@@ -78,6 +81,7 @@ def test_while_it_plays_it_says_how_the_robot_is_left() -> None:
     assert (code, said) == (ENDED, "Stopped softly: the arms return to rest.")
 
 
+@pytest.mark.slow
 def test_the_demo_ends_without_a_word(tmp_path: Path) -> None:
     assert interrupted("ask Record", "demo", "--out", str(tmp_path / "demo")) == (ENDED, "")
 

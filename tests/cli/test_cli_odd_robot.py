@@ -43,6 +43,7 @@ def silent() -> Iterator[str]:
         yield url
 
 
+@pytest.mark.slow
 def test_a_robot_that_never_moves_has_not_played(
     dead: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -56,6 +57,7 @@ def test_a_robot_that_never_moves_has_not_played(
     assert "98\N{NO-BREAK SPACE}half \\ud83d" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_ctrl_c_after_the_robot_has_kept_an_action_says_so(silent: str) -> None:
     command = [sys.executable, "-m", "rote", "teach", "mine", "--seconds", "0.3"]
     process = subprocess.Popen(

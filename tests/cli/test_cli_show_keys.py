@@ -25,6 +25,7 @@ class _Pressed:
         self.stops += 1
 
 
+@pytest.mark.slow
 def test_the_end_of_the_input_is_no_go(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         stage, told = _Pressed(), list[str]()

@@ -249,6 +249,7 @@ def test_a_mistyped_stop_says_first_that_nothing_was_stopped(
     assert capsys.readouterr().err.startswith(f"rote: {NOT_REACHED}): ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_stop_that_a_signal_ends_says_that_it_was_not_confirmed(
     number: int, silent_port: int

@@ -104,6 +104,7 @@ def test_a_damaged_report_is_refused_in_words_where_it_is_compared(
     assert "damaged" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_sim_like_serves_a_robot_like_that_of_the_report(tmp_path: Path) -> None:
     folder = tmp_path / "trial"
     result = virtual.run(run_trial("sim://g1-23?store=:memory:", TrialLevel.LOOK, Answers()))
@@ -145,6 +146,7 @@ def test_a_real_robot_does_not_move_unattended_without_a_terminal(
     assert "move unattended" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("typed", "code"), [("yes", 2), ("", 2), ("move", 3)])
 def test_a_real_robot_moves_unattended_only_after_the_word(typed: str, code: int) -> None:
     """With the word it goes on and finds no robot at that port (3)."""

@@ -58,6 +58,7 @@ def ask_json(
     return code, json.loads(err if code else out)
 
 
+@pytest.mark.slow
 def test_a_motion_is_taught_listed_played_renamed_and_deleted(
     robot: Robot, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,6 +91,7 @@ def test_a_motion_is_taught_listed_played_renamed_and_deleted(
     )  # whether the return has ended is a matter of time
 
 
+@pytest.mark.slow
 def test_status_tells_battery_and_warmth(robot: Robot, capsys: pytest.CaptureFixture[str]) -> None:
     code, status = ask_json(capsys, robot, "status")
     assert code == 0
@@ -99,6 +101,7 @@ def test_status_tells_battery_and_warmth(robot: Robot, capsys: pytest.CaptureFix
     assert "battery" in out
 
 
+@pytest.mark.slow
 def test_a_missing_and_a_wrong_key_are_told_with_their_stage(
     robot: Robot, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,6 +114,7 @@ def test_a_missing_and_a_wrong_key_are_told_with_their_stage(
     assert ask_json(capsys, robot, "list", key="short")[0] == 2
 
 
+@pytest.mark.slow
 def test_a_preset_is_performed_by_name_and_by_id(
     robot: Robot, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -120,6 +124,7 @@ def test_a_preset_is_performed_by_name_and_by_id(
     assert ask_json(capsys, robot, "play", "7", "--preset")[0] == 4
 
 
+@pytest.mark.slow
 def test_the_key_log_is_private_and_in_the_known_format(
     robot: Robot, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -129,6 +134,7 @@ def test_the_key_log_is_private_and_in_the_known_format(
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("typed", "deleted"), [("yes\n", True), ("\n", False)])
 def test_delete_asks_first(typed: str, deleted: bool, robot: Robot) -> None:
     name = "Scratch_head" if deleted else "Spin_discs"
@@ -149,6 +155,7 @@ def test_delete_asks_first(typed: str, deleted: bool, robot: Robot) -> None:
     assert process.returncode == (0 if deleted else 1)
 
 
+@pytest.mark.slow
 def test_delete_without_anybody_to_ask_is_refused(
     robot: Robot, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,6 +164,7 @@ def test_delete_without_anybody_to_ask_is_refused(
     assert "--yes" in err
 
 
+@pytest.mark.slow
 def test_one_robot_is_reached_on_two_wires_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     host = f"127.0.10.{os.getpid() % 200 + 1}"
     command = [sys.executable, "-m", "rote", "sim", "--udp", f"{host}:0", "--webrtc", host]

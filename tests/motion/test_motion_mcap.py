@@ -362,6 +362,7 @@ def recording(path: Path) -> Iterator["subprocess.Popen[bytes]"]:
             process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("samples", [55, 149, 1000, 2345])
 def test_kill_9_loses_at_most_the_last_second(tmp_path: Path, samples: int) -> None:
     with recording(tmp_path / "wave.mcap") as process:

@@ -146,6 +146,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_a_killed_process_loses_at_most_the_last_second(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True

@@ -42,6 +42,7 @@ def line_of(process: "subprocess.Popen[str]") -> dict[str, Any]:
     return document
 
 
+@pytest.mark.slow
 def test_another_process_walks_it_reads_what_it_notes_and_ends_it(
     go1: "subprocess.Popen[str]",
 ) -> None:

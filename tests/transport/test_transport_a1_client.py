@@ -849,6 +849,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_is_killed_leaves_the_robot_braked_for_a_second() -> None:
     async def main() -> None:
         async with robot(start="hung") as (world, simulator):

@@ -237,6 +237,7 @@ _BY_PORTS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [_BY_MULTICAST, _BY_PORTS], ids=["multicast", "unicast"])
 def test_on_loopback_peers_with_and_without_multicast_are_found(how: str) -> None:
     settings = f"<CycloneDDS><Domain><General>{how}</General></Domain></CycloneDDS>"

@@ -210,6 +210,7 @@ asyncio.run(run())
 """
 
 
+@pytest.mark.slow
 def test_the_arms_of_a_killed_program_are_released_softly() -> None:
     """In real time, with a program in a process of its own and SIGKILL."""
 

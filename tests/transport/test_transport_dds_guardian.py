@@ -86,6 +86,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 def test_the_arms_are_released_although_a_forked_process_outlives_the_program() -> None:
     async def story() -> None:
         async with dds_robot() as url:
@@ -118,6 +119,7 @@ loop.run_until_complete(main())
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_never_closes_its_robot_ends_without_an_error() -> None:
     async def story() -> None:
         async with dds_robot() as url:

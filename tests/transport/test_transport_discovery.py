@@ -534,6 +534,7 @@ def _run(command: list[str]) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_robot_on_another_computer_is_found_past_an_interface_that_is_down(
     serial: str, own_network: list[str]
 ) -> None:
@@ -543,6 +544,7 @@ def test_a_robot_on_another_computer_is_found_past_an_interface_that_is_down(
     assert troubles == ["down0"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("held", "troubles"),
     [("shared", ""), ("alone", "port 10134 cannot be heard: address already in use")],
