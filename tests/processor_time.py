@@ -3,10 +3,13 @@
 FILE gets one JSON object per test, dearest first: its id, wall-clock seconds, and processor seconds
 of the test process and of the child processes that ended during the test. A child that outlives its
 test, such as a server of a module, is counted where it ends.
+
+`python tests/processor_time.py FILE` prints the dearest tests of such a file as a Markdown table.
 """
 
 import json
 import resource
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Generator
@@ -15,6 +18,8 @@ from pathlib import Path
 import pytest
 
 OPTION = "--processor-time"
+SHOWN = 30
+"""The number of tests in the table."""
 _KEY = "processor_time"
 
 
@@ -85,3 +90,21 @@ def _read_clocks() -> tuple[float, float, float]:
         own.ru_utime + own.ru_stime,
         children.ru_utime + children.ru_stime,
     )
+
+
+def _print_table(path: Path) -> None:
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    total = sum(row["own_s"] + row["children_s"] for row in rows)
+    shown = sum(row["own_s"] + row["children_s"] for row in rows[:SHOWN])
+    print(
+        f"{len(rows)} tests take {total:.0f} s of processor time, these {SHOWN} take {shown:.0f} s:"
+    )
+    print("\n| test | processor s | of it in other processes | wall-clock s |\n|---|--:|--:|--:|")
+    for row in rows[:SHOWN]:
+        name = row["test"].removeprefix("tests/").replace("|", "\\|")
+        processor_s = row["own_s"] + row["children_s"]
+        print(f"| `{name}` | {processor_s:.1f} | {row['children_s']:.1f} | {row['wall_s']:.1f} |")
+
+
+if __name__ == "__main__":
+    _print_table(Path(sys.argv[1]))
