@@ -128,7 +128,6 @@ See [the docs](docs/web.md#security), [a site](https://example.org) and [below](
 """
 
 
-@pytest.mark.slow
 def test_an_index_page_has_no_path_that_leads_nowhere() -> None:
     made = hook()
     bare = made.index_page(README, "", "v1")

@@ -76,7 +76,6 @@ def sim(tmp_path: Path) -> Iterator[Sim]:
     running.process.communicate()
 
 
-@pytest.mark.slow
 def test_without_arguments_it_shows_what_it_can_do(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, err = ask(capsys)
     for command in COMMANDS:
@@ -90,7 +89,6 @@ def test_a_group_alone_shows_what_it_can_do(group: str, capsys: pytest.CaptureFi
     assert "Commands:" in out
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = ask(capsys, command, "--help")
@@ -198,7 +196,6 @@ def test_modes_are_shown_and_changed(capsys: pytest.CaptureFixture[str]) -> None
     assert ask(capsys, "modes", "fly")[0] == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "kind", "code"),
     [
@@ -268,7 +265,6 @@ def test_nobody_at_the_address_is_its_own_exit_code(
     assert "rote sim" in document["remedy"]
 
 
-@pytest.mark.slow
 def test_an_unknown_robot_is_answered_with_those_there_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -293,7 +289,6 @@ def test_a_simulated_robot_says_which_build_it_is(
         assert running.end()[0] == 0
 
 
-@pytest.mark.slow
 def test_a_store_of_another_kind_is_refused_and_left_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
