@@ -30,13 +30,14 @@ from webrtc_ends import Channel, census, on_channel, own_address, run
 # ---- over and over, and for long ----------------------------------------------------------------
 
 
-def test_100_connects_and_disconnects_leave_no_task_no_socket_and_no_thread() -> None:
+@pytest.mark.parametrize("count", [20, pytest.param(100, marks=pytest.mark.soak)])
+def test_connects_and_disconnects_leave_no_task_no_socket_and_no_thread(count: int) -> None:
     async def story() -> None:
         async with rig("webrtc") as one:
             async with one.connect() as robot:
                 await robot.actions()
             before = await census()
-            for _ in range(100):
+            for _ in range(count):
                 async with one.connect() as robot:
                     await robot.actions()
             assert await census() == before
@@ -44,11 +45,12 @@ def test_100_connects_and_disconnects_leave_no_task_no_socket_and_no_thread() ->
     run(story())
 
 
-def test_connects_that_fail_leave_nothing_either() -> None:
+@pytest.mark.parametrize("count", [10, pytest.param(30, marks=pytest.mark.soak)])
+def test_connects_that_fail_leave_nothing_either(count: int) -> None:
     async def story() -> None:
         async with rig("webrtc") as one, one.connect():
             before = await census()
-            for _ in range(30):
+            for _ in range(count):
                 with pytest.raises(ConnectionError):
                     async with one.connect():
                         pass
@@ -228,7 +230,7 @@ async def measure_loss(pid: int, url: str, how: signal.Signals) -> float:
         return time.monotonic() - began
 
 
-@pytest.mark.slow
+@pytest.mark.quiet
 def test_a_robot_that_is_killed_or_frozen_is_reported_in_time() -> None:
     async def story(killed: tuple[int, str], frozen: tuple[int, str]) -> None:
         killed_s, frozen_s = await asyncio.gather(
@@ -241,6 +243,7 @@ def test_a_robot_that_is_killed_or_frozen_is_reported_in_time() -> None:
         asyncio.run(story(one.ready(), other.ready()))
 
 
+@pytest.mark.quiet
 def test_a_silent_port_is_given_up_at_the_limit_in_real_time() -> None:
     async def story(url: str) -> None:
         async with connect(url, timeout=1.0):

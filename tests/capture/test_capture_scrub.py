@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, ip_address
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from capture.recorded import needs, read_datagrams, tshark
@@ -571,7 +571,6 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return {kind: (folder / f"a.{kind}").read_bytes() for kind in MADE}
 
 
-@settings(max_examples=150)
 @given(st.sampled_from(sorted(MADE)), st.integers(0, 2**32))
 def test_damaged_files_raise_nothing_unexpected(
     tmp_path_factory: pytest.TempPathFactory, made: dict[str, bytes], kind: str, seed: int

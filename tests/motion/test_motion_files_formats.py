@@ -302,7 +302,6 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path, suffix: str)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=100)
 @given(data=st.binary(max_size=300))
 def test_arbitrary_bytes_are_refused(suffix: str, data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -313,7 +312,6 @@ def test_arbitrary_bytes_are_refused(suffix: str, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=150)
 @given(share=st.floats(0, 1), new=st.integers(0, 255))
 def test_a_damaged_byte_gives_a_track_or_a_bad_request(suffix: str, share: float, new: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -330,7 +328,6 @@ def test_a_damaged_byte_gives_a_track_or_a_bad_request(suffix: str, share: float
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=100)
 @given(share=st.floats(0, 0.999))
 def test_a_file_cut_off_gives_fewer_samples_or_a_bad_request(suffix: str, share: float) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -176,7 +176,6 @@ def test_joints_may_change_from_message_to_message() -> None:
         assert decoder.decode(Encoder(names).encode(0, [0.0] * len(names))).names == names
 
 
-@settings(max_examples=300)
 @given(st.binary(max_size=80), st.booleans())
 def test_arbitrary_bytes_are_no_joint_state_or_a_short_one(data: bytes, known: bool) -> None:
     decoder = Decoder()
@@ -409,7 +408,6 @@ def test_a_take_cut_anywhere_gives_its_first_samples_or_a_bad_request(tmp_path: 
     assert set(counts) == {56, 51, 0}
 
 
-@settings(max_examples=100)
 @given(share=st.floats(0, 1), new=st.binary(min_size=1, max_size=12))
 def test_recovering_a_damaged_take_gives_its_first_samples_or_a_bad_request(
     share: float, new: bytes

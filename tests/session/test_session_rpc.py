@@ -1011,7 +1011,6 @@ anything = st.one_of(
 )
 
 
-@settings(max_examples=200)
 @given(st.sampled_from(list(Role)), st.lists(anything, max_size=8), st.booleans())
 def test_no_message_at_all_makes_a_session_raise(
     role: Role, messages: list[str | bytes], ready: bool
@@ -1180,9 +1179,7 @@ class Crowd(RuleBasedStateMachine):
 
 
 def test_whatever_happens_between_the_ends_each_request_gets_its_own_answer_or_none() -> None:
-    run_state_machine_as_test(
-        Crowd, settings=settings(deadline=None, max_examples=100, stateful_step_count=40)
-    )
+    run_state_machine_as_test(Crowd, settings=settings(deadline=None, stateful_step_count=40))
 
 
 # ---- long answers, and none ---------------------------------------------------------------------

@@ -1097,7 +1097,6 @@ def test_poses_keep_a_client_alive() -> None:
     assert ends.robot.live
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.data())
 def test_however_poses_arrive_they_count_up_and_none_follows_a_stop(data: st.DataObject) -> None:
     robot = ready_robot()
@@ -1603,7 +1602,6 @@ def test_whatever_a_bad_link_does_each_request_is_carried_out_once_and_gets_its_
         BadLink,
         settings=settings(
             deadline=None,
-            max_examples=200,
             stateful_step_count=50,
             report_multiple_bugs=False,
             phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from g1_29 import LOWER_RAD, REST_RAD, UPPER_RAD
@@ -329,7 +329,6 @@ SAFE_POSE = st.builds(
 )
 
 
-@settings(max_examples=100)
 @given(st.lists(st.tuples(ANY_POSE | SAFE_POSE | SAFE_POSE, st.integers(0, 60)), max_size=15))
 def test_whatever_is_streamed_no_setpoint_leaves_its_limits_or_is_too_fast(
     said: list[tuple[m.StreamPose, int]],

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import virtual
@@ -121,7 +121,6 @@ def test_each_level_and_dialect_has_a_safe_command() -> None:
 # ---- what is said when --------------------------------------------------------------------------
 
 
-@settings(max_examples=100)
 @given(
     st.lists(st.tuples(st.sampled_from(["say", "trip", "arm"]), st.floats(0.0, 0.1)), max_size=20)
 )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, DecodeError, PayloadError, TruncatedError
@@ -541,7 +541,6 @@ values: st.SearchStrategy[Value] = st.one_of(
 )
 
 
-@settings(max_examples=300)
 @given(values, st.booleans())
 def test_any_value_comes_back_as_it_was(value: Value, wide: bool) -> None:
     assert channel.decode(channel.encode(value, wide=wide)) == value
@@ -578,7 +577,6 @@ near_misses = st.builds(
 )
 
 
-@settings(max_examples=300)
 @given(st.text() | json_values.map(json.dumps) | near_misses)
 def test_any_text_raises_nothing_but_decode_error(text: str) -> None:
     with contextlib.suppress(DecodeError):

@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, DecodeError, PayloadError
@@ -16,7 +16,6 @@ HAND = st.sampled_from(DEX3)
 SEVEN = st.lists(ANGLE, min_size=7, max_size=7)
 
 
-@settings(max_examples=300)
 @given(HAND, SEVEN, st.floats(0.0, 1.0))
 def test_a_command_has_the_seven_motors_of_its_hand_and_nothing_else(
     hand: Hand, positions: list[float], share: float
@@ -109,7 +108,6 @@ def test_a_hand_with_other_motors_is_refused(motors: int) -> None:
             decode(data, DEX3_LEFT)
 
 
-@settings(max_examples=300)
 @given(st.binary(max_size=500) | st.binary(max_size=500).map(lambda b: b"\0\1\0\0\7\0\0\0" + b))
 def test_any_bytes_are_read_or_refused_and_nothing_else_happens(data: bytes) -> None:
     for decode in (dds_hands.decode_state, dds_hands.decode_command):

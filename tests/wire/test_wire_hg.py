@@ -301,7 +301,6 @@ STREAMED = [
 STREAMED = [build for build in STREAMED if build.stream and build.stream.weight_slot is not None]
 
 
-@settings(max_examples=200)
 @given(st.sampled_from(STREAMED) | invented(), st.floats(0.0, 1.0, width=32), st.data())
 def test_no_build_ever_writes_a_slot_that_it_does_not_own(
     build: Build, weight: float, data: st.DataObject

@@ -4,7 +4,7 @@ import contextlib
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.errors import DecodeError
@@ -53,10 +53,8 @@ SHAPES: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=5),
     max_leaves=12,
 )
-MANY = settings(max_examples=150, deadline=None)
 
 
-@MANY
 @given(SHAPES)
 def test_a_list_of_any_shape_is_read_entry_by_entry_or_refused(shape: object) -> None:
     with contextlib.suppress(DecodeError):
@@ -67,7 +65,6 @@ def test_a_list_of_any_shape_is_read_entry_by_entry_or_refused(shape: object) ->
         assert all(isinstance(preset.id, int) for preset in told.presets)
 
 
-@MANY
 @given(st.lists(SHAPES, max_size=3), st.lists(SHAPES, max_size=3))
 def test_one_odd_entry_hides_no_other(before: list[object], after: list[object]) -> None:
     lists = [[*before, {"id": 7, "name": "bow"}], [*after, {"name": "mine", "time": 2.0}]]
@@ -76,7 +73,6 @@ def test_one_odd_entry_hides_no_other(before: list[object], after: list[object])
     assert rpc.RpcTaughtAction("mine", 2.0) in told.taught
 
 
-@MANY
 @given(SHAPES, st.lists(SHAPES, max_size=40))
 def test_a_lowstate_of_any_shape_is_joints_or_refused(rest: object, motors: list[object]) -> None:
     for shape in (rest, {"motor_state": motors}, {"motor_state": [*motors, {"q": 0.5}]}):
@@ -86,7 +82,6 @@ def test_a_lowstate_of_any_shape_is_joints_or_refused(rest: object, motors: list
             assert len(joints.velocities_rad_s) in (0, len(G1_29.names))
 
 
-@MANY
 @given(SHAPES)
 def test_other_topics_and_answers_of_any_shape_are_read_or_refused(shape: object) -> None:
     text = json.dumps(shape)
@@ -98,7 +93,6 @@ def test_other_topics_and_answers_of_any_shape_are_read_or_refused(shape: object
             decode(text)
 
 
-@MANY
 @given(SHAPES, st.sampled_from(["res", "msg", "errors", "rtc_inner_req", "validation"]))
 def test_a_message_of_any_shape_is_a_value_or_refused(shape: object, kind: str) -> None:
     message = {"type": kind, "topic": "rt/api/arm/response", "data": shape}

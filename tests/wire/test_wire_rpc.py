@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rote import messages as m
@@ -357,7 +357,6 @@ DECODERS: list[Callable[[str], object]] = [
 ]
 
 
-@settings(max_examples=300)
 @given(any_text)
 def test_any_text_raises_nothing_but_decode_error(text: str) -> None:
     for decode in DECODERS:
