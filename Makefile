@@ -50,9 +50,9 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	@scripts/page_check --write
 
-# The documentation as a site in site/; a warning is an error.
+# The documentation as a site in site/; a warning is an error. (--quiet would hide the warnings from --strict.)
 docs: $(READY)
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # What is fetched waits for the network while what is checked computes. More workers than processors, because many
 # tests wait; then, one at a time, those whose limits in real time need an idle computer.

@@ -10,7 +10,6 @@ The other peer is the method of pure Python clients: the same numbers through `s
 bit by bit. It is written here.
 """
 
-import multiprocessing
 import os
 import random
 import socket
@@ -22,13 +21,14 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from benchmarks import a1_loop
-from benchmarks.peers import PEERS
+from benchmarks.peers import PEERS, report_missing
+from benchmarks.size import process_context, size
 from benchmarks.table import Row, cpu_s, take_turns
 from rote.wire.a1 import codec as a1
 from rote.wire.a1 import motors as a1_motors
 from rote.wire.a1 import values as a1_values
 
-ROUNDS = 11
+ROUNDS = size(11, 1)
 WHEEL = "unitree-legged-sdk"
 Numbers = tuple[list[float], list[float], list[float], list[float], list[float]]
 LIMIT = 80_000
@@ -42,7 +42,7 @@ def _numbers(chance: random.Random) -> Numbers:
 
 
 CHANCE = random.Random(1)
-NUMBERS = [_numbers(CHANCE) for _ in range(100)]
+NUMBERS = [_numbers(CHANCE) for _ in range(size(100, 20))]
 
 
 def whole(numbers: Numbers, dialect: a1_values.Dialect = a1_values.Dialect.GO1) -> bytes:
@@ -151,12 +151,12 @@ def maker(asked: Connection) -> None:
 def beside() -> Iterator[Callable[[str], Callable[[], float]] | None]:
     """Run Unitree's library for as long as the block runs; None where it is not installed."""
     if not (PEERS / WHEEL).is_dir():
-        print(f"no {WHEEL} in {PEERS}: that row is left out", file=sys.stderr)
+        report_missing(f"no {WHEEL} in {PEERS}: run scripts/peers")
         yield None
         return
-    spawn = multiprocessing.get_context("spawn")
-    ours, theirs = spawn.Pipe()
-    process = spawn.Process(target=maker, args=(theirs,), daemon=True)
+    context = process_context()
+    ours, theirs = context.Pipe()
+    process = context.Process(target=maker, args=(theirs,), daemon=True)
     process.start()
     theirs.close()  # so that `recv` ends where the library does
 

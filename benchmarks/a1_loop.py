@@ -16,10 +16,11 @@ from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.c_program import compiled
+from benchmarks.size import size
 from benchmarks.table import Row
 from rote.robot.quadruped.loop import LoopFunc
 
-PERIOD_S, BURN_S, SECONDS = 0.002, 0.001, 10.0
+PERIOD_S, BURN_S, SECONDS = 0.002, 0.001, size(10.0, 0.3)
 SOURCE = r"""
 #include <sched.h>
 #include <stdint.h>

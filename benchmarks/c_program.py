@@ -2,15 +2,19 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
+
+from benchmarks.peers import report_missing
 
 
 def compiled(folder: Path, source: str) -> Path | None:
-    """Return the program; None, with the reason said, where it cannot be made."""
+    """Return the program; None, with a note, without a compiler.
+
+    Raises `RuntimeError` if it does not compile.
+    """
     compiler = shutil.which("cc")
     if compiler is None:
-        print("no C compiler: nothing is compared with C", file=sys.stderr)
+        report_missing("no C compiler: nothing is compared with C")
         return None
     text, program = folder / "peer.c", folder / "peer"
     text.write_text(source, encoding="utf-8")
@@ -18,6 +22,5 @@ def compiled(folder: Path, source: str) -> Path | None:
         [compiler, "-O2", "-o", program, text], capture_output=True, text=True, check=False
     )
     if done.returncode:
-        print(f"the C program cannot be compiled: {done.stderr.strip()}", file=sys.stderr)
-        return None
+        raise RuntimeError(f"the C program cannot be compiled: {done.stderr.strip()}")
     return program

@@ -14,18 +14,19 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 from benchmarks.capture_file import write
+from benchmarks.peers import report_missing
+from benchmarks.process import Run, run_process
+from benchmarks.size import SHORT, size
 from benchmarks.table import Row, take_turns
 
-COUNT, SMALL = 1_000_000, 28_614
-ROUNDS = 3
+COUNT, SMALL = size((1_000_000, 28_614), (2_000, 500))
+ROUNDS, SMALL_ROUNDS = size((3, 7), (1, 1))
 _DPKT = """
 import collections, dpkt, sys, time
 start = time.process_time()
@@ -65,31 +66,14 @@ print(time.process_time() - start)
 """
 
 
-class Run(NamedTuple):
-    """What a process took."""
-
-    cpu_s: float
-    wall_s: float
-    peak_mb: float
-
-
 def _environment() -> dict[str, str]:
     """Let Python keep compiled modules, as an installation does, but outside the source."""
     kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     return kept | {"PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir(), "rote-benchmark-pyc"))}
 
 
-def run_process(command: list[str]) -> Run:
-    start = time.perf_counter()
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=_environment()
-    )
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{command[0]} ended with {process.returncode}")
-    wall_s = time.perf_counter() - start
-    return Run(used.ru_utime + used.ru_stime, wall_s, used.ru_maxrss / 1024)
+def run_command(command: list[str]) -> Run:
+    return run_process(command, _environment())
 
 
 def ours(file: Path, *more: str) -> list[str]:
@@ -111,16 +95,15 @@ def beside_peers(file: Path) -> list[Row]:
         )
         rows.append(Row(claim, "/s", rates["ours"], rates["dpkt"], "dpkt", at_least=20))
     else:
-        print("dpkt is not installed: pip install dpkt", file=sys.stderr)
+        report_missing("no dpkt: pip install dpkt")
     if tshark := shutil.which("tshark"):
-        before = run_process(ours(file))
-        peer = run_process([tshark, "-q", "-z", "conv,udp", "-r", str(file)])
-        after = run_process(ours(file))
-        rate = 2 * COUNT / (before.cpu_s + after.cpu_s)
-        whole = claim + ", whole command"
-        rows.append(Row(whole, "/s", rate, COUNT / peer.cpu_s, "tshark", at_least=40))
+        theirs = [tshark, "-q", "-z", "conv,udp", "-r", str(file)]
+        whole, turns = claim + ", whole command", size(2, 1)
+        times = [(run_command(ours(file)), run_command(theirs)) for _ in range(turns)]
+        mine, peer = (median(run.cpu_s for run in side) for side in zip(*times, strict=True))
+        rows.append(Row(whole, "/s", COUNT / mine, COUNT / peer, "tshark", at_least=40))
     else:
-        print("tshark is not installed: apt install tshark", file=sys.stderr)
+        report_missing("no tshark: apt install tshark")
     return rows
 
 
@@ -130,15 +113,19 @@ def small_beside_tshark(file: Path) -> list[Row]:
     if tshark is None:
         return []
     theirs = [tshark, "-q", "-z", "conv,udp", "-r", str(file)]
-    times = [(run_process(ours(file)), run_process(theirs)) for _ in range(2 * ROUNDS + 1)]
+    times = [(run_command(ours(file)), run_command(theirs)) for _ in range(SMALL_ROUNDS)]
     mine, peer = (median(run.cpu_s for run in side) for side in zip(*times, strict=True))
     claim = f"capture: {SMALL:,} packets, whole command"
     return [Row(claim, "s", mine, peer, "tshark", at_most=0.5)]
 
 
-def middle(rounds: int, work: Callable[[], Run]) -> Run:
-    taken = [work() for _ in range(rounds)]
-    return Run(*(median(values) for values in zip(*taken, strict=True)))
+def median_run(rounds: int, work: Callable[[], Run]) -> Run:
+    """Return the medians of several runs."""
+    runs = [work() for _ in range(rounds)]
+    cpu_s, wall_s, peak_mb = (
+        median(values) for values in zip(*(run[:3] for run in runs), strict=True)
+    )
+    return Run(cpu_s, wall_s, peak_mb, "")
 
 
 def run() -> list[Row]:
@@ -146,12 +133,13 @@ def run() -> list[Row]:
         big, small = Path(folder, "big.pcap"), Path(folder, "small.pcap")
         write(big, COUNT)
         write(small, SMALL)
-        run_process(ours(small))
+        if not SHORT:
+            run_command(ours(small))  # Python compiles what it imports
         rows = beside_peers(big)
-        mine = middle(ROUNDS, lambda: run_process(ours(big)))
+        mine = median_run(ROUNDS, lambda: run_command(ours(big)))
         size_mb = big.stat().st_size / 1e6
-        stream = middle(ROUNDS, lambda: run_process(ours(big, "--stream")))
-        little = middle(ROUNDS, lambda: run_process(ours(small)))
+        stream = median_run(ROUNDS, lambda: run_command(ours(big, "--stream")))
+        little = median_run(ROUNDS, lambda: run_command(ours(small)))
         claim = "capture: peak memory for that file"
         return [
             *rows,

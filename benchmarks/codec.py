@@ -12,13 +12,14 @@ from typing import Any
 
 import construct as c
 
+from benchmarks.size import size
 from benchmarks.table import Row, cpu_s, take_turns
 from rote.wire.teaching.codec import SHORT, CommandId, Frame, decode, encode
 
-ROUNDS = 15
+ROUNDS = size(15, 1)
 FRAMES = [
     Frame(CommandId.LIST_ACTIONS, sequence, bytes((sequence + i) % 256 for i in range(SHORT)))
-    for sequence in range(1000)
+    for sequence in range(size(1000, 20))
 ]
 DATAGRAMS = [encode(frame) for frame in FRAMES]
 FIELDS = [tuple(frame) for frame in FRAMES]

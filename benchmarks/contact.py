@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.g1_meshes import NEEDS, require_meshes, triangles
+from benchmarks.size import size
 from benchmarks.table import Row
 from rote.model.family import Family
 from rote.model.g1 import G1, G1_JOINTS, G1_REST_RAD
@@ -25,7 +26,7 @@ from rote.motion.body.contact import ContactModel
 from rote.motion.body.kinematics import Frames, kinematics_of
 from rote.motion.track import Array
 
-POSES = 10_000
+POSES = size(10_000, 30)
 ANYWHERE, NEAR_REST = 0.4, 0.4
 """Parts of the poses; in the rest of them all joints are near rest, the legs too."""
 BEFORE_FALSE_CONTACTS, BEFORE_FALSE = 6_622, 178

@@ -15,7 +15,6 @@ them.
 """
 
 import asyncio
-import multiprocessing
 import os
 import threading
 import time
@@ -25,6 +24,7 @@ from multiprocessing.connection import Connection
 from statistics import median
 from typing import Any
 
+from benchmarks.size import process_context, size
 from benchmarks.stream import swinging
 from benchmarks.table import Row, cpu_s
 from rote.connection import connect
@@ -43,11 +43,11 @@ from rote.transport.dds.participant import Bus, DdsTarget, _configured
 from rote.wire.dds import lowlevel as dds_lowlevel
 from rote.wire.services import rpc
 
-ROUNDS, WARM_UP, REQUESTS = 5, 100, 400
+ROUNDS, WARM_UP, REQUESTS = size((5, 100, 400), (1, 5, 20))
 P50_MAX = 1.1
 DECODE_MIN = 100.0
-RATE_HZ, SECONDS, MAX_PERCENT = 500.0, 30.0, 8.0
-BARE_S = 10.0
+RATE_HZ, SECONDS, BARE_MAX = 500.0, size(30.0, 1.0), 1.3
+STREAM_ROUNDS, BARE_S, MEET_S = size((3, 10.0, 2.0), (1, 0.5, 0.5))
 ROBOT, ECHO = 96, 97
 """Domains of their own, far from a real robot's 0."""
 
@@ -110,9 +110,9 @@ def serve_echo(ready: Connection) -> None:
 def server(serve: Callable[[Connection], None]) -> Iterator[None]:
     """Run a server on the last core, and this process on the first."""
     cores = sorted(os.sched_getaffinity(0))
-    spawn = multiprocessing.get_context("spawn")
-    ours, theirs = spawn.Pipe()
-    process = spawn.Process(target=serve, args=(theirs,), daemon=True)
+    context = process_context()
+    ours, theirs = context.Pipe()
+    process = context.Process(target=serve, args=(theirs,), daemon=True)
     process.start()
     assert process.pid is not None
     try:
@@ -228,8 +228,13 @@ async def _stream() -> tuple[float, StreamReport]:
 
 
 def stream() -> tuple[float, StreamReport]:
-    with server(serve_robot), asyncio.Runner(loop_factory=new_loop) as runner:
-        return runner.run(_stream())
+    """Stream; once more if another program needed the core for too long."""
+    for _ in range(2):
+        with server(serve_robot), asyncio.Runner(loop_factory=new_loop) as runner:
+            share, report = runner.run(_stream())
+        if report.completed:
+            break
+    return share, report
 
 
 async def _stream_bare() -> float:
@@ -254,7 +259,7 @@ async def _stream_bare() -> float:
 
     thread = threading.Thread(target=beat)
     thread.start()
-    await asyncio.sleep(2.0)  # until both have found each other
+    await asyncio.sleep(MEET_S)  # until both have found each other
     began_s, used_s = time.perf_counter(), time.process_time()
     await asyncio.sleep(BARE_S)
     share = (time.process_time() - used_s) / (time.perf_counter() - began_s)
@@ -273,10 +278,12 @@ def run() -> list[Row]:
     pairs = [(run_robot(), run_echo()) for _ in range(ROUNDS)]
     ours, theirs = (1000.0 * median(pair[side] for pair in pairs) for side in (0, 1))
     view_us, library_us = (1e6 * each for each in read_joints())
-    share, report = stream()
-    if not report.completed:
-        share, report = stream()  # somebody else needed the core
-    bare = stream_bare()
+    turns = [(stream(), stream_bare()) for _ in range(STREAM_ROUNDS)]
+    share, bare = (
+        median(ours for (ours, _), _ in turns),
+        median(theirs for _, theirs in turns),
+    )
+    report = turns[-1][0][1]
     off = 100.0 * abs(report.rate_hz / RATE_HZ - 1.0)
     return [
         Row("dds: a request, median", "ms", ours, theirs, "a bare echo", at_most=P50_MAX),
@@ -288,8 +295,7 @@ def run() -> list[Row]:
             "cyclonedds-python",
             at_least=DECODE_MIN,
         ),
-        Row("dds: stream at 500 Hz, core", "%", share, MAX_PERCENT, "limit", at_most=1),
-        Row("  beside bare DDS", "%", share, bare, "sleep, write and take"),
+        Row("dds: stream at 500 Hz, core", "%", share, bare, "bare DDS", at_most=BARE_MAX),
         Row("  rate off by", "%", off, 0.1, "limit", at_most=1),
         Row("  poses skipped", "poses", report.missed, RATE_HZ * SECONDS, "all poses"),
         Row("  seconds played", "s", report.seconds, SECONDS, "asked", at_least=1),

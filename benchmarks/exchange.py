@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from benchmarks.size import size
 from benchmarks.table import Row, cpu_s
 from rote.model.g1 import G1_29
 from rote.motion.body.root_path import RootPath
@@ -19,10 +20,10 @@ from rote.motion.files.exchange import EXCHANGE, export_motion, import_motion
 from rote.motion.files.exchange.contents import breadth_first
 from rote.motion.track import Track
 
-FRAMES = 10_000
+FRAMES = size(10_000, 100)
 FPS = 50
 LIMIT_S = 0.2
-ROUNDS = 5
+ROUNDS = size(5, 1)
 
 
 def walking() -> Track:

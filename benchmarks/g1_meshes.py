@@ -6,7 +6,7 @@ package has them. They are never committed.
 
 import numpy as np
 
-from benchmarks.peers import PEERS
+from benchmarks.peers import PEERS, PeerMissingError
 from rote.motion.track import Array
 
 NEEDS, MESHES = PEERS / "contact" / "needs", PEERS / "contact" / "meshes"
@@ -31,9 +31,11 @@ _STL = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("spare", "<u
 
 
 def require_meshes() -> None:
-    """Raise `RuntimeError` where they are not there."""
+    """Raise `PeerMissingError` if they are not installed."""
     if not (MESHES / "pelvis.STL").exists():
-        raise RuntimeError(f"the meshes are not in {MESHES}; get them with: scripts/bench_peers")
+        raise PeerMissingError(
+            f"the meshes are not in {MESHES}; get them with: scripts/bench_peers"
+        )
 
 
 def triangles(link: str) -> Array:

@@ -23,6 +23,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from benchmarks.size import size
 from benchmarks.table import Row, cpu_s, take_turns
 from rote.messages import Interpolation
 from rote.model.g1 import G1, G1_29, G1_REST_RAD, RIGHT_ARM, TAUGHT_JOINTS
@@ -33,12 +34,13 @@ from rote.motion.files.library import Library
 from rote.motion.keyframes.search import SEARCHED_SAMPLES, compress_to_bound, compress_to_budget
 from rote.motion.track import Array, Track
 
-ROUNDS = 3
+ROUNDS = size(3, 1)
+SHORT_S, TEN_S, LONG_S = size((5.0, 10.0, 60.0), (1.0, 1.0, 2.0))
 BOUND_RAD = 0.05
 HAND_MM = 10.0
-BUDGET = 20
-TAKES = 1000
-EVERY_S = 5.0
+BUDGET = size(20, 4)
+TAKES = size(1000, 3)
+EVERY_S = SHORT_S
 BOTH = (Interpolation.LINEAR, Interpolation.SMOOTH)
 
 
@@ -104,7 +106,7 @@ def list_ms() -> float:
             child_cpu_s(
                 lambda: subprocess.run(command, check=True, capture_output=True, env=surroundings)
             )
-            for _ in range(1 + 2 * ROUNDS)
+            for _ in range(size(7, 2))
         ]
     return 1000.0 * median(taken[1:])
 
@@ -118,9 +120,9 @@ def child_cpu_s(work: Callable[[], object]) -> float:
 
 
 def run() -> list[Row]:
-    short, long = waving(5.0), waving(60.0)
-    both, both_long = waving(5.0, TAUGHT_JOINTS), waving(60.0, TAUGHT_JOINTS)
-    ten = waving(10.0, TAUGHT_JOINTS, noise_rad=0.0)
+    short, long = waving(SHORT_S), waving(LONG_S)
+    both, both_long = waving(SHORT_S, TAUGHT_JOINTS), waving(LONG_S, TAUGHT_JOINTS)
+    ten = waving(TEN_S, TAUGHT_JOINTS, noise_rad=0.0)
     grid = -(-len(long) // SEARCHED_SAMPLES)
     ContactModel(G1)  # its library is imported once
 
@@ -147,7 +149,7 @@ def run() -> list[Row]:
         ),
         "motion: retime 10 s": (2000.0, lambda: 1000.0 * cpu_s(lambda: retime(ten))),
     }
-    drift = drifting(60.0)
+    drift = drifting(LONG_S)
     for rad in (BOUND_RAD, 0.03):
         claims[f"motion: compress 60 s to {rad} rad, all joints drift, smooth"] = (
             2000.0,

@@ -3,15 +3,16 @@
 A simulator that is near its limit would be late with its states, and tests would be slow.
 """
 
+from benchmarks.size import size
 from benchmarks.table import Row, cpu_s, take_turns
 from rote import messages as m
 from rote.sim.store import Store
 from rote.sim.world import World
 
-ROUNDS = 5
-SECONDS = 20
+ROUNDS = size(5, 1)
+SECONDS = size(20, 2)
 PLAYING_MIN = 150
-"""So many robots that play fit on one core."""
+"""Number of playing robots that fit on one core."""
 WHO = "a client"
 
 

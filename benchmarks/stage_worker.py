@@ -8,15 +8,11 @@ import asyncio
 import json
 import random
 import sys
-import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-import numpy as np
-
 DELAY_S, JITTER_S, STALLS, STALL_S = 0.002, 0.004, 0.01, 0.08
-LEAD_S = 0.5
 NOW_KEY, ECHO_KEY = "rote/try/now", "rote/try/echo"
 PING_KEY, PONG_KEY = "rote/try/ping", "rote/try/pong"
 
@@ -69,94 +65,6 @@ async def relay(port: str, target: str, jitter: str) -> None:
 # ---- agents whose robots only note when they are told -------------------------------------------
 
 
-class NotingPlaying:
-    """A playback that begins at its time, by a thread with priority as a stream has."""
-
-    def __init__(self, name: str, start: Any) -> None:
-        self._name = name
-        self._stopped = threading.Event()
-        self._task = asyncio.get_running_loop().create_task(self._run(start))
-
-    @property
-    def done(self) -> bool:
-        return self._task.done()
-
-    async def _run(self, start: Any) -> Any:
-        from rote.robot.api_values import StreamReport
-
-        at_s = await start.wait(LEAD_S)
-        began_s = await asyncio.to_thread(self._begin, at_s)
-        if not self._stopped.is_set():
-            say(name=self._name, what="start", s=began_s, at_s=at_s)
-        late_ms = 1000 * (began_s - at_s)
-        return StreamReport(
-            name="",
-            completed=not self._stopped.is_set(),
-            seconds=0.0,
-            rate_hz=250.0,
-            late_p99_ms=late_ms,
-            late_max_ms=late_ms,
-            missed=0,
-            start_late_ms=late_ms,
-        )
-
-    def _begin(self, at_s: float) -> float:
-        from rote.platform import realtime
-
-        done: list[float] = []
-
-        def wait() -> None:
-            realtime.precise_timers()
-            realtime.real_time()
-            self._stopped.wait(max(0.0, at_s - time.monotonic()))
-            done.append(time.monotonic())
-
-        thread = threading.Thread(target=wait)
-        thread.start()
-        thread.join()
-        return done[0]
-
-    def stop(self) -> None:
-        """Keep it from beginning, if it has not begun."""
-        self._stopped.set()
-
-    async def wait(self) -> Any:
-        return await asyncio.shield(self._task)
-
-    def __await__(self) -> Any:
-        return self.wait().__await__()
-
-
-class NotingRobot:
-    """A robot that does nothing and says when it was told to."""
-
-    abilities = frozenset({"stream", "stop", "states"})
-    state = None
-
-    def __init__(self, name: str) -> None:
-        from rote.model.g1 import G1_29
-
-        self.name, self.url, self.build = name, f"noting://{name}", G1_29
-        self._playings: list[NotingPlaying] = []
-
-    async def states(self) -> AsyncIterator[None]:
-        await asyncio.Event().wait()
-        yield None
-
-    async def preflight(self) -> list[Any]:
-        return []
-
-    async def stop(self) -> None:
-        for each in self._playings:
-            each.stop()
-        self._playings.clear()
-        say(name=self.name, what="stop", s=time.monotonic())
-
-    def play_track(self, _track: Any, *, at: Any, **_: Any) -> NotingPlaying:
-        self._playings.append(NotingPlaying(self.name, at))
-        return self._playings[-1]
-
-
 async def clocked_agents(endpoint: str, *names: str) -> None:
     """Run agents, and say again and again how well each knows the clock."""
     await agents(endpoint, *names, clocked=True)
@@ -164,9 +72,10 @@ async def clocked_agents(endpoint: str, *names: str) -> None:
 
 async def agents(endpoint: str, *names: str, clocked: bool = False) -> None:
     """Run agents with such robots, all in this process."""
+    from benchmarks.noting_robot import NotingRobot
+    from rote.transport.zenoh.bus import StageBus
     from rote.stage.agent import Agent
     from rote.stage.stage import TRY_STAGE
-    from rote.transport.zenoh.bus import StageBus
 
     buses, made = [], []
     for name in names:
@@ -177,8 +86,7 @@ async def agents(endpoint: str, *names: str, clocked: bool = False) -> None:
             say(name=name, what="now", s=time.monotonic(), round=data.decode())
 
         bus.subscribe(NOW_KEY, arrived)
-        robot: Any = NotingRobot(name)
-        made.append(Agent(bus, robot, name, TRY_STAGE))
+        made.append(Agent(bus, NotingRobot(name), name, TRY_STAGE))
 
     async def clock() -> None:
         while clocked:
@@ -205,8 +113,10 @@ def track_of(share: float, samples: int = 400) -> Any:
     """Return a motion whose first pose is a share of the way to a far one: the ways differ."""
     from dataclasses import replace
 
-    from rote.model.g1 import G1_29
+    import numpy as np
+
     from rote.stage.demo import demo_take
+    from rote.model.g1 import G1_29
 
     take = demo_take("wave")
     rest = np.array(G1_29.rest_rad)
@@ -217,10 +127,10 @@ def track_of(share: float, samples: int = 400) -> Any:
 async def robot(endpoint: str, name: str, share: str) -> None:
     """Run a simulated robot with its agent; told "now" it plays its track at once."""
     import rote
-    from rote.messages import Phase
+    from rote.transport.zenoh.bus import StageBus
     from rote.stage.agent import Agent
     from rote.stage.stage import TRY_STAGE
-    from rote.transport.zenoh.bus import StageBus
+    from rote.messages import Phase
 
     bus = await StageBus.join(endpoint)
     track, tasks = track_of(float(share)), set[asyncio.Task[Any]]()

@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks.size import size
 from benchmarks.table import Row, take_turns, wall_s
 
-ROUNDS = 15
+ROUNDS = size(15, 1)
 HEAVY = ("numpy", "typer", "rich", "matplotlib")
 PYTHON = sys.executable
 ROTE = str(Path(PYTHON).with_name("rote"))

@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import median
+
+from benchmarks.size import SHORT
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,8 @@ class Row:
         )
 
     def document(self) -> dict[str, object]:
-        """Return what `--json` shows."""
-        names = ("claim", "unit", "ours", "other", "other_is", "ratio", "goal", "met")
-        return {name: getattr(self, name) for name in names}
+        """Return the JSON of this row; `Row(**document)` is this row again."""
+        return asdict(self)
 
 
 HEADINGS = ("claim", "ours", "peer or limit", "ratio", "goal", "met")
@@ -71,6 +72,12 @@ def show(rows: list[Row]) -> str:
         for line in lines
     )
     return "\n".join(padded)
+
+
+def markdown(rows: list[Row]) -> str:
+    """Return the table for a page."""
+    lines = [HEADINGS, ("---",) * len(HEADINGS), *(row.cells() for row in rows)]
+    return "\n".join("| " + " | ".join(cell.strip() for cell in line) + " |" for line in lines)
 
 
 def cpu_s(work: Callable[[], object]) -> float:
@@ -88,7 +95,12 @@ def wall_s(work: Callable[[], object]) -> float:
 
 
 def take_turns(rounds: int, measures: Mapping[str, Callable[[], float]]) -> dict[str, float]:
-    """Take each measure once per round, after a round to warm up; return the medians."""
+    """Take each measure once per round, after a round to warm up; return the medians.
+
+    A short run takes each once, and has no round to warm up.
+    """
+    if SHORT:
+        return {name: measure() for name, measure in measures.items()}
     taken: dict[str, list[float]] = {name: [] for name in measures}
     for number in range(rounds + 1):
         for name, measure in measures.items():

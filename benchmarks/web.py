@@ -34,6 +34,9 @@ import httpx
 import numpy as np
 from websockets.asyncio.client import ClientConnection, connect
 
+from benchmarks.bare_timer import bare_timer_percent
+from benchmarks.peers import report_missing
+from benchmarks.size import SHORT, size
 from benchmarks.table import Row
 from rote import messages as m
 from rote.model.g1 import G1_29
@@ -45,18 +48,19 @@ from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
 
-SECONDS = 8.0
+SECONDS = size(8.0, 0.5)
 WATCHERS = 10
-STOPS = 100
+STOPS = size(100, 3)
 LOADED_S = 3.0
 """How long STOP is pressed during each kind of request, 50 times a second."""
 LONG_S = 170.0
 """The take that the server works on meanwhile."""
-CORE_MAX = 0.15
+TIMER_MAX = 3.5
+"""Greatest share of a core, in shares of a bare timer's at 500 Hz."""
 STOP_MAX_MS = 50.0
-OPENINGS = 3
+OPENINGS = size(3, 1)
 OPEN_MAX_S = 4.0
-FRAMES_S = 8
+FRAMES_S = size(8, 1)
 FRAMES_MIN = 30.0
 REDRAW_MAX_MS = 100.0
 PAGE_MAX_KB = 1500.0
@@ -296,6 +300,7 @@ async def _in_browser(script: str, *more: str) -> str | None:
     page = ROOT / "page"
     there = (page / "node_modules" / "playwright-core", BUILT / "index.html")
     if node is None or chromium is None or not all(path.exists() for path in there):
+        report_missing("no Chromium, Node.js or built page: run make system page")
         return None
     with pendant(MEMORY) as (_, address):
         async with browser(address) as (_, name), httpx.AsyncClient(trust_env=False) as http:
@@ -354,23 +359,35 @@ async def _share_elsewhere() -> float:
         return await share_of_a_core(url)
 
 
-def run() -> list[Row]:
-    shares = {
-        "with the robot inside": asyncio.run(share_of_a_core(MEMORY)),
-        "with a robot elsewhere": asyncio.run(_share_elsewhere()),
-    }
+def core_rows() -> list[Row]:
+    """Measure the server's share of a core, each time right after that of a bare timer."""
+    rows = []
+    for how, share in (
+        ("with the robot inside", lambda: share_of_a_core(MEMORY)),
+        ("with a robot elsewhere", _share_elsewhere),
+    )[: size(2, 1)]:
+        timer, ours = asyncio.run(bare_timer_percent()), 100 * asyncio.run(share())
+        claim = f"pendant, one browser, {how}"
+        rows.append(Row(claim, "%", ours, timer, "a bare 500 Hz timer", at_most=TIMER_MAX))
+    return rows
+
+
+def stop_rows() -> list[Row]:
+    """Measure STOP; under load not in a short run, because tests/web has it."""
     rows = [
-        Row(f"pendant, one browser, {how}", "%", 100 * share, 100 * CORE_MAX, "limit", at_most=1)
-        for how, share in shares.items()
-    ]
-    rows += [
         Row(f"STOP by {way}, ten watch", "ms", taken, STOP_MAX_MS, "limit", at_most=1)
         for way, taken in asyncio.run(stop_ms()).items()
     ]
-    rows += [
-        Row(f"STOP during {kind}, p99", "ms", p99(taken), STOP_MAX_MS, "limit", at_most=1)
-        for kind, taken in asyncio.run(loaded_stop_ms()).items()
-    ]
+    if not SHORT:
+        rows += [
+            Row(f"STOP during {kind}, p99", "ms", p99(taken), STOP_MAX_MS, "limit", at_most=1)
+            for kind, taken in asyncio.run(loaded_stop_ms()).items()
+        ]
+    return rows
+
+
+def run() -> list[Row]:
+    rows = core_rows() + stop_rows()
     if (kb := page_kb()) is not None:
         rows.append(Row("pendant's page, compressed", "kB", kb, PAGE_MAX_KB, "limit", at_most=1))
     if (opened := asyncio.run(opening_s())) is not None:

@@ -1,0 +1,98 @@
+"""A robot without a body: the base of robots that a benchmark gives to a bridge or an agent.
+
+It has every member of `rote.robot.robot.Robot`, and mypy compares them where it is used as one: a
+member that rote's robots gain is missed by `make check`, not in the middle of a measurement.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+from rote.findings import Finding
+from rote.messages import RobotState
+from rote.model.family import Build, Family
+from rote.model.g1 import G1_29
+from rote.motion.files.library import Library
+from rote.motion.track import Track
+from rote.robot.streaming import Offload, Streaming, TimedStart, TrackCheck
+from rote.robot.teaching import Teaching
+from rote.robot.unsupported import CannotRobot
+
+Listener = Callable[[RobotState], object]
+
+
+class StandIn(CannotRobot):
+    """A connected G1 that reports nothing and plays nothing; `stop` has no effect."""
+
+    abilities: frozenset[str] = frozenset()
+    build: Build = G1_29
+    family: Family | None = None
+    state: RobotState | None = None
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    async def states(self) -> AsyncIterator[RobotState]:
+        """Wait for a state that never comes."""
+        await asyncio.Event().wait()
+        yield RobotState(joints_rad=(), velocities_rad_s=())
+
+    def on_state(self, listener: Listener) -> Callable[[], None]:
+        """Never call `listener`."""
+        return lambda: None
+
+    async def preflight(self) -> list[Finding]:
+        """Return no findings."""
+        return []
+
+    async def describe(self) -> dict[str, Any]:
+        """Return no facts."""
+        return {}
+
+    async def stop(self) -> None:
+        """Do nothing."""
+
+    def check_streamable(self) -> None:
+        """Allow every stream."""
+
+    def check_wanted(self, ability: str) -> None:
+        """Allow every ability."""
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+    def teach(
+        self,
+        name: str,
+        *,
+        overwrite: bool = False,
+        force: bool = False,
+        library: Library | None = None,
+        loop: bool = False,
+        compensation: Sequence[float] = (),
+    ) -> Teaching:
+        """Raise `UnsupportedError`."""
+        self._cannot("be taught")
+
+    async def check_teachable(
+        self, name: str, *, overwrite: bool = False, force: bool = False
+    ) -> bool:
+        """Raise `UnsupportedError`."""
+        self._cannot("be taught")
+
+    def play_track(
+        self,
+        track: Track,
+        *,
+        rate_hz: float = 250.0,
+        speed: float = 1.0,
+        force: bool = False,
+        mapped: bool = False,
+        hands: bool = False,
+        checked: TrackCheck | None = None,
+        offload: Offload | None = None,
+        at: float | TimedStart | None = None,
+        imported: bool = False,
+    ) -> Streaming:
+        """Raise `UnsupportedError`."""
+        self._cannot("play a track")
