@@ -20,7 +20,7 @@ help:
 	@echo "make format   write the format that make check asks for"
 	@echo "make docs     the documentation as a site, in site/"
 	@echo "make coverage the same tests, and whether they reach what they must"
-	@echo "make bench    measured speed, as ratios against a peer run beside it"
+	@echo "make bench    measured speed beside peers, into docs/performance.md; wants an idle machine"
 	@echo "make soak     the long campaigns: crashes, losses, a million broken datagrams, broken safety code"
 	@echo "make page     build the pendant's page for this checkout; the set-up does it by itself"
 	@echo "make screens  take the pictures of the pendant in docs/pictures again"
@@ -95,7 +95,7 @@ page: $(READY)
 
 bench: $(READY) peers
 	-@VENV="$(VENV)" scripts/bench_peers
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --write
 
 soak: $(READY)
 	$(BIN)/pytest -n 2 --hypothesis-profile search --timeout 3600 tests/wire tests/session tests/motion tests/sim tests/capture

@@ -36,7 +36,8 @@ def run_process(command: list[str], environment: Mapping[str, str] | None = None
     measured = done.stderr.splitlines()[-1:]
     if done.returncode or not measured:
         raise RuntimeError(f"{command[0]} ended with {done.returncode}: {done.stderr[-500:]}")
-    return Run(*json.loads(measured[0]), done.stdout)
+    cpu_s, wall_s, peak_mb = json.loads(measured[0])
+    return Run(cpu_s, wall_s, peak_mb, done.stdout)
 
 
 def main() -> int:

@@ -33,6 +33,7 @@ from rote.robot.quadruped.safety import A1SafetyLimits, Safety
 from rote.robot.robot import Robot
 from rote.robot.streaming import TimedStart
 from rote.session.a1 import Level
+from rote.sim.world import World
 from rote.stage.stage import Stage
 from rote.wire.a1.motors import MotorCmds
 from rote.wire.a1.values import HighCmd, LowState
@@ -328,7 +329,11 @@ def test_a_start_that_is_told_later_is_finite_too(number: float) -> None:
     assert virtual.run(refuses(lambda: start_at(number)))
 
 
-NUMBERED_OPTIONS = [name for name, hint in get_type_hints(Options).items() if "float" in str(hint)]
+NUMBERED_OPTIONS = [
+    name
+    for name, hint in get_type_hints(Options, localns={"World": World}).items()
+    if "float" in str(hint)
+]
 CONNECTS: dict[str, Callable[..., Any]] = {
     "connect": partial(rote.connect, "sim://g1"),
     "open": partial(rote.open, "sim://g1"),

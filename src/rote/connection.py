@@ -29,9 +29,6 @@ from rote.robot.message_robot import MessageRobot
 from rote.robot.robot import Robot
 from rote.session import rpc
 from rote.session.teaching import TeachingTiming
-from rote.sim.server import Simulator
-from rote.sim.store import Store, named_store
-from rote.sim.world import World
 from rote.transport.link import (
     SCHEMES,
     Link,
@@ -50,6 +47,7 @@ from rote.transport.wires import EMBEDDED, EMBEDDED_A1, IN_PROCESS, wire_of
 if TYPE_CHECKING:
     from rote.robot.quadruped.robot import A1
     from rote.robot.quadruped.safety import Safety
+    from rote.sim.world import World
 
 
 _STATE_S = 1.0
@@ -64,7 +62,7 @@ class Options(TypedDict, total=False):
     key: str | None
     keylog: str | Path | None
     reconnect: bool
-    world: World | None
+    world: "World | None"
     ability: str | None
     every_state: bool
 
@@ -244,7 +242,7 @@ class _ConnectOptions:
     key: str | None = field(default=None, repr=False)
     keylog: str | Path | None = None
     reconnect: bool = True
-    world: World | None = None
+    world: "World | None" = None
     ability: str | None = None
     every_state: bool = False
     tap: Tap | None = None
@@ -302,7 +300,7 @@ async def connect_tapped(
     *,
     timeout: float = 5.0,
     key: str | None = None,
-    world: World | None = None,
+    world: "World | None" = None,
     ability: str | None = None,
 ) -> AsyncIterator[Robot]:
     """Connect like `connect`, with `tap` receiving every message; a lost robot stays lost.
@@ -394,7 +392,9 @@ class _EmbeddedClient(TeachingClient):
 
     abilities = IN_PROCESS
 
-    def __init__(self, url: str, timing: TeachingTiming, world: World, *, reconnect: bool) -> None:
+    def __init__(
+        self, url: str, timing: TeachingTiming, world: "World", *, reconnect: bool
+    ) -> None:
         super().__init__(url, timing, build=world.build, reconnect=reconnect)
         self._world = world
 
@@ -411,6 +411,10 @@ async def _open_sim(options: _ConnectOptions, stack: AsyncExitStack) -> Robot:
     world = options.world
     if wire_of(options.url).has_levels:
         return await _open_embedded_a1(options, stack)
+    from rote.sim.server import Simulator  # noqa: PLC0415 - only for this robot
+    from rote.sim.store import Store  # noqa: PLC0415
+    from rote.sim.world import World  # noqa: PLC0415
+
     if world is None:
         build, path = embedded_of(options.url)
         store = Store(path)
@@ -550,7 +554,11 @@ def embedded_of(url: str) -> tuple[Build, str]:
             f"{url!r} is not a simulated robot rote knows",
             f"Use sim://g1 or sim://g1?store=FILE; there are {known}, {EMBEDDED_A1}.",
         )
-    return build, stores[-1] if named is None else named_store(stores[-1])
+    if named is None:
+        return build, stores[-1]
+    from rote.sim.store import named_store  # noqa: PLC0415 - only for a simulated robot
+
+    return build, named_store(stores[-1])
 
 
 def _wires_of(build: Build) -> tuple[str, ...]:

@@ -666,11 +666,11 @@ class Ticker:
     def _beat(self) -> None:
         realtime.precise_timers()
         realtime.real_time()
-        clock, sleep, say = self._clock, time.sleep, self._say
-        self._answered_s = asked_s = self._stall_clock()
+        clock, stall_clock, sleep, say = self._clock, self._stall_clock, time.sleep, self._say
+        self._answered_s = asked_s = stall_clock()
         while not self._stopped:
             sleep(max(0.0, self._due_s - clock()))
-            now_s, running_s = clock(), self._stall_clock()
+            now_s, running_s = clock(), stall_clock()
             if running_s - self._answered_s > LOOP_HANGS_S:
                 # No stop could take effect: without poses the robot returns softly by itself.
                 self._cut_off(
@@ -685,7 +685,7 @@ class Ticker:
                 except RuntimeError:
                     self._cut_off("this program ended its event loop")
                     return
-            if self._stopped or not say(now_s):
+            if self._stopped or not say(now_s, running_s):
                 return
 
     def _cut_off(self, reason: str) -> None:
@@ -696,13 +696,13 @@ class Ticker:
         self._answered_s = self._stall_clock()
 
     def _tick(self) -> None:
-        if self._say(self._clock()):
+        if self._say(self._clock(), self._stall_clock()):
             self._timer = self._loop.call_at(self._due_s, self._tick)
 
-    def _say(self, now_s: float) -> bool:
-        """Send what is due; return whether more is to come."""
+    def _say(self, now_s: float, running_s: float) -> bool:
+        """Send what is due; return whether more is to come. `running_s` counts suspend, too."""
         place, period_s = self._next, self._period_s
-        self._note_stall(now_s)
+        self._note_stall(now_s, running_s)
         late_s = now_s - self._began_s - place * period_s
         self._lateness.add(late_s)
         if late_s > self._tardy_s:
@@ -718,10 +718,10 @@ class Ticker:
         self.cut_off = True
         return False
 
-    def _note_stall(self, now_s: float) -> None:
+    def _note_stall(self, now_s: float, running_s: float) -> None:
         """Note how long no pose was sent before this one."""
-        before_s, self._sent_s = self._sent_s, self._stall_clock()
-        stalled_s = self._sent_s - before_s
+        before_s, self._sent_s = self._sent_s, running_s
+        stalled_s = running_s - before_s
         if self._next and stalled_s > _BEHIND_MAX_S:
             suspended_s = stalled_s - (now_s - self._newest_s)
             self._stall = (
