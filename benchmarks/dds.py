@@ -200,7 +200,7 @@ def read_joints() -> tuple[float, float]:
             [(motor.q, motor.dq) for motor in read.motor_state]
 
     theirs()
-    pairs = [(cpu_s(ours) / 5000, cpu_s(theirs) / 100) for _ in range(5)]
+    pairs = [(cpu_s(ours) / 5000, cpu_s(theirs) / 100) for _ in range(ROUNDS)]
     return median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
 
 

@@ -35,10 +35,10 @@ from rote.motion.keyframes.search import SEARCHED_SAMPLES, compress_to_bound, co
 from rote.motion.track import Array, Track
 
 ROUNDS = size(3, 1)
-SHORT_S, TEN_S, LONG_S = size((5.0, 10.0, 60.0), (1.0, 1.0, 2.0))
+SHORT_S, TEN_S, LONG_S = size((5.0, 10.0, 60.0), (0.5, 0.5, 1.0))
 BOUND_RAD = 0.05
 HAND_MM = 10.0
-BUDGET = size(20, 4)
+BUDGET = size(20, 3)
 TAKES = size(1000, 3)
 EVERY_S = SHORT_S
 BOTH = (Interpolation.LINEAR, Interpolation.SMOOTH)

@@ -24,8 +24,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -365,10 +366,11 @@ async def _share_elsewhere() -> float:
 def core_rows() -> list[Row]:
     """Measure the server's share of a core, each time right after that of a bare timer."""
     rows = []
-    for how, share in (
-        ("with the robot inside", lambda: share_of_a_core(MEMORY)),
-        ("with a robot elsewhere", _share_elsewhere),
-    )[: size(2, 1)]:
+    cases: dict[str, Callable[[], Coroutine[Any, Any, float]]] = {
+        "with the robot inside": partial(share_of_a_core, MEMORY),
+        "with a robot elsewhere": _share_elsewhere,
+    }
+    for how, share in list(cases.items())[: size(2, 1)]:
         timer, ours = asyncio.run(bare_timer_percent()), 100 * asyncio.run(share())
         claim = f"pendant, one browser, {how}"
         rows.append(Row(claim, "%", ours, timer, "a bare 500 Hz timer", at_most=TIMER_MAX))
