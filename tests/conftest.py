@@ -69,6 +69,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     hardware.add_options(parser)
     processor_time.add_options(parser)
     fast.add_options(parser)
+    parser.addoption(
+        "--write-contract", action="store_true", help="Renew the files in tests/contract/golden."
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -51,7 +51,7 @@ def look(tmp_path: Path, packets: list[bytes]) -> dict[str, object]:
 def test_pieces_in_any_order_become_one_datagram(tmp_path: Path, order: tuple[int, ...]) -> None:
     parts = pieces(record(5, 600), 256)
     found = look(tmp_path, [parts[index] for index in order])
-    assert (found["packets"], found["udp_packets"], found["dtls_numbering"]) == (3, 1, 1)
+    assert (found["packets"], found["udp_packets"], found["dtls_records"]) == (3, 1, 1)
     assert found["fragments"] == {"pieces": 3, "whole": 1, "refused": 0, "unfinished": 0}
 
 
@@ -63,14 +63,14 @@ def test_pieces_of_ipv6_become_one_datagram(tmp_path: Path) -> None:
         head = bytes((17, 0)) + (at | more).to_bytes(2) + b"\0\0\0\x09"
         packets.append(ip6(PHONE6[0], ROBOT6[0], 44, head + part[at : at + 304]))
     found = look(tmp_path, packets)
-    assert (found["udp_packets"], found["dtls_numbering"]) == (1, 1)
+    assert (found["udp_packets"], found["dtls_records"]) == (1, 1)
 
 
 def test_an_ipv6_packet_in_one_piece_is_no_fragment(tmp_path: Path) -> None:
     head = bytes((17, 0)) + bytes(2) + b"\0\0\0\x09"
     part = udp_part(PHONE6, ROBOT6, record(5, 20))
     found = look(tmp_path, [ip6(PHONE6[0], ROBOT6[0], 44, head + part)])
-    assert (found["udp_packets"], found["dtls_numbering"]) == (1, 1)
+    assert (found["udp_packets"], found["dtls_records"]) == (1, 1)
     assert found["fragments"]["pieces"] == 0  # type: ignore[index]
 
 
@@ -85,7 +85,7 @@ def test_overlapping_pieces_are_refused_and_said(tmp_path: Path) -> None:
 
 def test_the_same_piece_twice_is_no_overlap(tmp_path: Path) -> None:
     parts = pieces(record(5, 600), 256)
-    assert look(tmp_path, [parts[0], parts[0], *parts[1:]])["dtls_numbering"] == 1
+    assert look(tmp_path, [parts[0], parts[0], *parts[1:]])["dtls_records"] == 1
 
 
 def test_missing_pieces_are_said(tmp_path: Path) -> None:

@@ -294,7 +294,7 @@ def test_links_rote_does_not_know_are_counted_and_said(tmp_path: Path) -> None:
 def test_packets_that_the_capture_cut_off_are_counted_whole(tmp_path: Path) -> None:
     packets = [(START_NS, udp(PHONE, ROBOT, record(9, 300)))]
     found = report(write(tmp_path, pcap(packets, cut=60))).document()
-    assert found["dtls_numbering"] == 1
+    assert found["dtls_records"] == 1
     assert found["flows"][0]["bytes"] == 28 + 313
 
 
@@ -440,7 +440,7 @@ def test_tshark_sees_the_same_packets_flows_records_and_checks(
     assert ours["packets"] == len(rows)
     assert ours["udp_packets"] == len(datagrams_)
     assert ours["stun_packets"] == len(stuns)
-    assert ours["dtls_numbering"] == sum(len(row[5].split(",")) for row in records)
+    assert ours["dtls_records"] == sum(len(row[5].split(",")) for row in records)
     pairs = {frozenset(row[:2]) for row in datagrams_}
     assert len([flow for flow in ours["flows"] if flow["protocol"] == "udp"]) == len(pairs)
     first = min(float(row[2]) for row in rows)

@@ -59,7 +59,7 @@ def run(*arguments: object) -> object:
 def test_a_phones_capture_has_these_figures(phone: Path) -> None:
     found = report(phone).document()
     assert found["packets"] == found["udp_packets"] == RECORDS + 60
-    assert found["dtls_numbering"] == RECORDS
+    assert found["dtls_records"] == RECORDS
     assert found["stun_packets"] == 40
     assert found["srtp_packets"] == 20
     assert found["teaching_frames"] == 0
@@ -189,7 +189,7 @@ def test_a_key_log_of_another_session_is_a_warning_and_the_rest_is_reported(
     made, keys = tmp_path / "made.pcap", tmp_path / "keys"
     make(made, "webrtc", keylog=keys)
     found = report(phone, keylog=keys.read_text())
-    assert found.document()["dtls_numbering"] == RECORDS
+    assert found.document()["dtls_records"] == RECORDS
     assert any("handshake is not in the capture" in words for words in found.warnings)
     assert found.timeline
 
@@ -203,7 +203,7 @@ def test_flows_beyond_the_limit_are_counted_together(
     monkeypatch.setattr("rote.capture.judge.flows.Flows.__init__.__defaults__", (8,))
     packets = [(START_NS, udp((PHONE[0], 1000 + at), ROBOT, record(at, 44))) for at in range(100)]
     found = report(write(tmp_path, pcap(packets)))
-    assert found.document()["dtls_numbering"] == 100
+    assert found.document()["dtls_records"] == 100
     assert found.document()["flows_total"] == 8
     assert found.document()["packets_without_flow"] == 92
     assert found.document()["kinds"] == {"DTLS": 100}
@@ -246,7 +246,7 @@ def test_records_beyond_what_is_kept_are_said(
 ) -> None:
     monkeypatch.setattr("rote.capture.report.report.KEEP_RECORDS_STREAM", 100)
     found = report(write(tmp_path, pcap(phone_side(300))), stream=True)
-    assert found.document()["dtls_numbering"] == 300
+    assert found.document()["dtls_records"] == 300
     assert any("first 100 encrypted records" in words for words in found.warnings)
 
 
@@ -338,7 +338,7 @@ def test_json_is_one_object_with_the_promised_keys(
 ) -> None:
     run("--json", phone)
     found = json.loads(capsys.readouterr().out)
-    promised = {"packets", "udp_packets", "dtls_numbering", "stun_packets", "teaching_frames"}
+    promised = {"packets", "udp_packets", "dtls_records", "stun_packets", "teaching_frames"}
     assert promised | {"flows", "timeline"} <= set(found)
     for line in found["timeline"]:
         assert set(line) == {"kind", "start", "end", "confidence", "evidence"}
@@ -524,7 +524,7 @@ def test_a_pipe_cannot_be_read_twice(phone: Path, tmp_path: Path) -> None:
             check=True,
         )
     found = json.loads(done.stdout)
-    assert found["dtls_numbering"] == RECORDS
+    assert found["dtls_records"] == RECORDS
     assert any("read only once" in words for words in found["warnings"])
 
 

@@ -46,7 +46,7 @@ def page(report: Report) -> str:
             ("packets", f"{document['packets']:,}"),
             ("of these", ", ".join(f"{n:,} {label}" for label, n in report.accounted.items())),
             ("UDP packets", f"{document['udp_packets']:,}"),
-            ("DTLS records", f"{document['dtls_numbering']:,}"),
+            ("DTLS records", f"{document['dtls_records']:,}"),
             ("STUN packets", f"{document['stun_packets']:,}"),
             ("RTP and RTCP packets, secured or not", f"{document['srtp_packets']:,}"),
             ("documented teaching frames", f"{document['teaching_frames']:,}"),

@@ -106,7 +106,7 @@ class Report:
             "start": None if first is None else iso(first),
             "end": None if last is None else iso(last),
             "seconds": None if first is None or last is None else (last - first) / 1e9,
-            "dtls_numbering": found.dtls,
+            "dtls_records": found.dtls,
             "stun_packets": self.count(PacketKind.STUN),
             "srtp_packets": self.count(*_MEDIA),
             "teaching_frames": self.count(PacketKind.TEACHING),

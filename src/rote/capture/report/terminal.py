@@ -51,7 +51,7 @@ def show(out: Console, report: "Report") -> None:
     for one in document["icmp"][:_MAX_SIZES]:
         quotes = "".join(f"; {count:,} quote {quoted}" for quoted, count in one["quotes"].items())
         out.print(f"{one['packets']:,} {one['message']}{escape(quotes)}")
-    records, frames = document["dtls_numbering"], document["teaching_frames"]
+    records, frames = document["dtls_records"], document["teaching_frames"]
     out.print(f"{records:,} DTLS records; {frames or 'no'} documented teaching frames", end="\n\n")
     for warning in report.warnings:
         out.print(f"[yellow]warning[/] {escape(warning)}")
