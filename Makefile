@@ -40,6 +40,7 @@ demo: $(READY)
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	@$(BIN)/python scripts/sync_stub.py
 	$(BIN)/mypy
 	$(BIN)/codespell
 	@scripts/page_check

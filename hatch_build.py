@@ -1,5 +1,5 @@
-"""What the build of rote does besides packing: the page goes into the wheel, and the README onto
-the index page.
+"""What the build of rote does besides packing: the page and the stub of `rote.sync` go into the
+wheel, and the README onto the index page.
 
 The page and the robot's shapes are built when they are not there (scripts/page_build.py). They go
 into the source archive too, so that a wheel is built from it without npm. Without them the build
@@ -23,31 +23,43 @@ class PageHook(BuildHookInterface[Any]):
     """Puts exactly the files of the built page into what is packed."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the page where it is missing, and name its files."""
-        if version == "editable":  # `rote web` finds the page in the checkout
-            return
-        if os.environ.get("ROTE_WITHOUT_PAGE", "") not in {"", "0"}:
-            self.app.display_warning("rote is built without its page: ROTE_WITHOUT_PAGE is set.")
-            return
+        """Write the stub, build the page where it is missing, and name the files."""
         root = Path(self.root)
         sys.path.insert(0, str(root / "scripts"))
-        import page_build  # noqa: PLC0415 - it lies in the folder that was named just now
+        try:
+            files = [_write_stub()]
+            if version == "editable":  # all of them are found in the checkout
+                return
+            files += self._page_files()
+        finally:
+            sys.path.pop(0)
+        source = root if self.target_name == "sdist" else root / "src"
+        for file in files:
+            build_data["force_include"][str(file)] = file.relative_to(source).as_posix()
+
+    def _page_files(self) -> list[Path]:
+        if os.environ.get("ROTE_WITHOUT_PAGE", "") not in {"", "0"}:
+            self.app.display_warning("rote is built without its page: ROTE_WITHOUT_PAGE is set.")
+            return []
+        import page_build  # noqa: PLC0415 - it lies in scripts/
 
         try:
-            files = page_build.build_page() + page_build.build_shapes()
+            files: list[Path] = page_build.build_page() + page_build.build_shapes()
         except page_build.CannotBuildError as error:
             sys.exit(
                 f"\nrote: the page of `rote web` cannot be built: {error}.\n"
                 "      Do that and build again, or build without the page on purpose: set the\n"
                 "      environment variable ROTE_WITHOUT_PAGE=1.\n"
             )
-        finally:
-            sys.path.pop(0)
         if self.target_name == "sdist":  # so that it is known there to be up to date
             files += [page_build.STATIC / page_build.STAMP, page_build.MODEL / page_build.STAMP]
-        source = root if self.target_name == "sdist" else root / "src"
-        for file in files:
-            build_data["force_include"][str(file)] = file.relative_to(source).as_posix()
+        return files
+
+
+def _write_stub() -> Path:
+    import sync_stub  # noqa: PLC0415 - it lies in scripts/
+
+    return sync_stub.write()
 
 
 class IndexPageHook(MetadataHookInterface):

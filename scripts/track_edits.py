@@ -1,9 +1,9 @@
 """Write src/rote/motion/track_edits.py: a method for each row of the table of edits."""
 
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
-
-from blocking_robots import formatted
 
 from rote.motion.edit.table import EDITS, SEVERAL, Edit, Parameter, ParameterKind
 
@@ -88,6 +88,21 @@ def _method(edit: Edit) -> str:
 
 def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, 96, initial_indent=" " * 8, subsequent_indent=" " * 12)
+
+
+def formatted(text: str) -> str:
+    """Return the source of a module as `make format` would write it."""
+    ruff = [sys.executable, "-m", "ruff"]
+    for command in (
+        [*ruff, "check", "--select", "I", "--fix", "--quiet", "-"],
+        [*ruff, "format", "-"],
+    ):
+        command += ["--stdin-filename", str(PATH)]
+        done = subprocess.run(
+            command, input=text, capture_output=True, text=True, check=True, cwd=PATH.parents[3]
+        )
+        text = done.stdout
+    return text
 
 
 def generated() -> str:

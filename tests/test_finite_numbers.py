@@ -379,8 +379,7 @@ def test_every_public_name_with_numbers_is_tried() -> None:
 
 
 def test_a_blocking_robot_has_no_number_that_the_other_has_not() -> None:
-    from rote.blocking_a1 import BlockingA1
-    from rote.blocking_robots import BlockingRobot
+    from rote.sync import BlockingA1, BlockingRobot
 
     for blocking, other in ((BlockingRobot, Robot), (BlockingA1, A1)):
         own = methods_with_floats(blocking)

@@ -36,12 +36,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bridge": ROBOTS,
     "trial": ROBOTS | {"capture"},
     "blocking": VOCABULARY,
-    "blocking_robots": VOCABULARY | {"blocking", "motion", "robot"},
-    "blocking_a1": VOCABULARY
-    | {"blocking", "blocking_robots", "motion", "robot", "session", "wire"},
-    "sync": VOCABULARY
-    | {"blocking", "blocking_robots", "blocking_a1", "transport", "connection", "robot"},
-    "compat": ROBOTS | {"blocking", "blocking_robots", "blocking_a1", "sync"},
+    "sync": VOCABULARY | {"blocking", "transport", "connection", "robot"},
+    "compat": ROBOTS | {"sync"},
     "web": ROBOTS | {"stage", "bridge"},
     "cli": ROBOTS | {"bridge", "capture", "shell_completion", "stage", "sync", "trial", "web"},
     "__main__": {"cli", "capture", "platform", "shell_completion"},

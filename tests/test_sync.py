@@ -1,16 +1,38 @@
 """The blocking API: the same words, usable in scripts, in threads and inside a running loop."""
 
+import ast
 import asyncio
 import gc
 import inspect
+import re
 import signal
 import threading
+import typing
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
+import sync_stub
 
 import rote
 from rote.errors import BadRequestError, RefusedError
+from rote.motion.files.library import Library
+from rote.robot.quadruped.robot import A1
+from rote.robot.g1 import G1
+from rote.robot.playing import Playing
+from rote.robot.robot import Robot
+from rote.robot.take import Take
+from rote.robot.teaching import Teaching
+from rote.sync import (
+    Blocking,
+    BlockingA1,
+    BlockingBlock,
+    BlockingG1,
+    BlockingPlaying,
+    BlockingRobot,
+    BlockingTake,
+)
+from rote.wire.a1 import values as a1_values
 
 URL = "sim://g1?store=:memory:"
 
@@ -51,7 +73,8 @@ def test_a_started_playback_can_be_watched_and_stopped() -> None:
         assert playing.done
         assert not playing.wait().completed  # type: ignore[unreachable]
         assert "blocking" in repr(playing)
-        assert "stop" in dir(playing)
+        assert {"stop", "name"} <= set(dir(playing))
+        assert playing.name == "mine"
 
 
 def test_errors_come_through_as_they_are() -> None:
@@ -62,6 +85,8 @@ def test_errors_come_through_as_they_are() -> None:
             robot.teach("")
         with pytest.raises(AttributeError):
             robot.dance()  # type: ignore[attr-defined]
+        with pytest.raises(TypeError, match="speeed"):
+            robot.play("mine", speeed=2.0)  # type: ignore[call-arg]
         with pytest.raises(TypeError, match="not iterable"):
             iter(robot)  # type: ignore[call-overload]
     with pytest.raises(BadRequestError):
@@ -147,3 +172,133 @@ def test_two_robots_fit_in_one_process() -> None:
             next(one.states())
             assert not next(other.states()).arms_soft
         assert other.actions().taught == ()
+
+
+PAIRS: list[tuple[type, type[Blocking]]] = [
+    (Robot, BlockingRobot),
+    (G1, BlockingG1),
+    (A1, BlockingA1),
+    (Take, BlockingTake),
+    (Playing, BlockingPlaying),
+]
+INTERNAL = {"add", "noted_in", "follow"}
+"""Methods that only rote itself calls, and one whose result needs no waiting: `follow`."""
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")} - INTERNAL
+
+
+def test_the_stub_has_the_members_and_arguments_of_the_classes_at_run_time() -> None:
+    classes = {
+        node.name: {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
+        for node in ast.parse(sync_stub.stub()).body
+        if isinstance(node, ast.ClassDef)
+    }
+    for ours, blocking in PAIRS:
+        stub = classes[blocking.__name__]
+        own = {name: each for name, each in vars(blocking).items() if name in public(blocking)}
+        own |= {"__iter__": vars(blocking)["__iter__"]} if "__iter__" in vars(blocking) else {}
+        source = inspect.getsource(ours)
+        assert own.keys() <= stub.keys(), blocking
+        for name in stub.keys() - own.keys():  # what the target sets for itself
+            assert re.search(rf"^        self\.{name}\b.* = ", source, re.MULTILINE), name
+        for name, member in own.items():
+            if inspect.isfunction(member):
+                arguments = stub[name].args
+                names = [each.arg for each in (*arguments.args, *arguments.kwonlyargs)]
+                assert names == list(inspect.signature(member).parameters), name
+
+
+@pytest.mark.parametrize(("ours", "blocking"), PAIRS, ids=lambda kind: kind.__name__)
+def test_every_public_method_is_there_with_the_same_arguments(
+    ours: type, blocking: type[Blocking]
+) -> None:
+    assert public(ours) <= public(blocking)
+    for name in public(ours):
+        theirs = getattr(ours, name)
+        if inspect.isfunction(theirs):
+            wanted = inspect.signature(theirs).parameters
+            given = inspect.signature(getattr(blocking, name)).parameters
+            assert list(given) == list(wanted), name
+            assert [p.kind for p in given.values()] == [p.kind for p in wanted.values()], name
+            assert [p.default for p in given.values()] == [p.default for p in wanted.values()], name
+
+
+@pytest.mark.parametrize(("ours", "blocking"), PAIRS, ids=lambda kind: kind.__name__)
+def test_what_a_method_returns_is_what_the_asynchronous_one_gives(
+    ours: type, blocking: type[Blocking]
+) -> None:
+    names = {**vars(a1_values), "Library": Library}  # what annotations have as text
+    for name, method in inspect.getmembers(ours, inspect.isfunction):
+        if name not in public(ours) or method is not vars(ours).get(name):
+            continue
+        said = typing.get_type_hints(method, localns=names)["return"]
+        given = typing.get_type_hints(getattr(blocking, name), localns=names)["return"]
+        if said is Teaching:
+            assert given == BlockingBlock[BlockingTake]
+        elif said is Playing and inspect.iscoroutinefunction(method):
+            assert given is BlockingPlaying
+        elif hasattr(said, "__await__") and inspect.isclass(said):
+            awaited = typing.get_type_hints(inspect.getattr_static(said, "__await__"))["return"]
+            assert given is typing.get_args(awaited)[2], name
+        elif typing.get_origin(said) is AsyncIterator:
+            assert given == Iterator[typing.get_args(said)[0]]  # type: ignore[misc]
+        elif getattr(typing.get_origin(said), "__name__", "") == "Awaitable":
+            assert given is typing.get_args(said)[0]
+        else:
+            assert given == said, name
+
+
+@pytest.mark.parametrize("blocking", [blocking for _, blocking in PAIRS])
+def test_help_speaks_of_blocking_calls(blocking: type[Blocking]) -> None:
+    assert inspect.getdoc(blocking)
+    for name in public(blocking):
+        said = inspect.getdoc(getattr(blocking, name))
+        assert said, name
+        assert not re.search(r"\bawait|\basync\b", said), f"{name}: {said}"
+
+
+def test_help_says_what_a_call_returns() -> None:
+    with rote.sync.connect("sim://g1?store=:memory:") as robot:
+        assert str(inspect.signature(robot.play)).endswith("-> rote.robot.api_values.PlayReport")
+        assert "return its report" in (inspect.getdoc(robot.play) or "")
+        assert "BlockingTake" in str(inspect.signature(robot.teach))
+
+
+def test_a_take_is_paused_and_resumed_without_await() -> None:
+    with rote.sync.connect("sim://a1?level=low&hand=paw", family="a1") as robot:
+        with robot.teach("paw") as take:
+            take.pause()
+            assert take.paused
+            take.resume()
+            assert not take.paused
+        assert take.rows() == take.rows(0, None)
+    assert take.rows() is not None  # after the connection too
+
+
+def test_a_blocking_call_inside_the_own_loop_is_refused() -> None:
+    with rote.sync.connect("sim://g1?store=:memory:") as robot:
+        caught: list[Exception] = []
+
+        def ask(_: rote.RobotState) -> None:
+            try:
+                robot.actions()
+            except RuntimeError as error:
+                caught.append(error)
+
+        forget = robot.on_state(ask)
+        next(robot.states())
+        forget()
+    assert "inside rote's own loop" in str(caught[0])
+
+
+def test_the_loop_of_the_caller_is_left_alone() -> None:
+    async def cell() -> float:
+        loop = asyncio.get_running_loop()
+        robot = rote.sync.open("sim://g1?store=:memory:")
+        robot.close()
+        assert asyncio.get_running_loop() is loop
+        return loop.time()
+
+    assert asyncio.run(cell())

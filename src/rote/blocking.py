@@ -1,14 +1,22 @@
 """Blocking calls: an event loop in a thread of its own, and proxies whose methods wait for it.
 
-`rote.blocking_robots` has a proxy for each class of the asynchronous API; `rote.sync` makes them.
+`proxy_of` fills a proxy class with the members of a class of the asynchronous API. What a blocking
+method returns follows from the annotation of the asynchronous one:
+
+    async def f() -> T, def f() -> Awaitable[T]   T, or its proxy if T has one
+    def f() -> AsyncIterator[T]                   Iterator[T]
+    def f() -> an asynchronous context manager    BlockingBlock
+    def f() -> T                                  T
 """
 
 import asyncio
 import atexit
+import functools
 import inspect
 import signal
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+import typing
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
@@ -19,9 +27,9 @@ from rote.platform.system import end_signals
 
 _END_S = 10.0
 T = TypeVar("T")
-Target_co = TypeVar("Target_co", covariant=True)
 Face_co = TypeVar("Face_co", covariant=True)
 Entered = TypeVar("Entered")
+Kind = TypeVar("Kind", bound=type)
 
 
 class LoopThread:
@@ -92,21 +100,32 @@ async def _end_all() -> None:
         await asyncio.wait(others)
 
 
-class Blocking(Generic[Target_co]):
+class Blocking:
     """A proxy for an object of the asynchronous API: its methods block and return the results."""
 
-    def __init__(self, thread: LoopThread, target: Target_co) -> None:
+    def __init__(self, thread: LoopThread, target: Any) -> None:
         self._thread = thread
         self._target = target
 
     def __repr__(self) -> str:
         return f"<blocking {self._target!r}>"
 
-    def _run(self, ask: Callable[[], Awaitable[T]]) -> T:
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *_own_attributes(self._target)]
+
+    if not TYPE_CHECKING:  # a checker knows what there is, by the stub of `rote.sync`
+
+        def __getattr__(self, name: str) -> Any:
+            """Return what the target sets for itself; its methods are in the class of the proxy."""
+            if name in _own_attributes(self._target):
+                return getattr(self._target, name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _wait(self, ask: Callable[[], Awaitable[Any]]) -> Any:
         """Call `ask` on the loop, and wait for what it returns."""
 
-        async def call() -> T:
-            return await ask()
+        async def call() -> Any:
+            return _face_of(self._thread, await ask())
 
         return self._thread.run(call())
 
@@ -123,6 +142,104 @@ class Blocking(Generic[Target_co]):
     def _iterate(self, ask: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
         """Call `ask` on the loop, and iterate over what it returns."""
         return _iterate(self._thread, self._call(ask))
+
+    def _block(self, ask: Callable[[], Any]) -> "BlockingBlock[Any]":
+        """Call `ask` on the loop, and return its asynchronous context manager as a blocking one."""
+        return BlockingBlock(self._thread, self._call(ask), _face_of)
+
+
+def _own_attributes(target: object) -> list[str]:
+    return [name for name in getattr(target, "__dict__", ()) if not name.startswith("_")]
+
+
+_FACES: dict[type, type[Blocking]] = {}
+"""The proxy of each class of the asynchronous API."""
+
+
+def _face_of(thread: LoopThread, value: Any) -> Any:
+    """Return the proxy of a value; the value itself if its class has none."""
+    faces = (_FACES[each] for each in type(value).__mro__ if each in _FACES)
+    face = next(faces, None)
+    return value if face is None else face(thread, value)
+
+
+def proxy_of(
+    source: type, docs: Mapping[str, str], without: frozenset[str] = frozenset()
+) -> Callable[[Kind], Kind]:
+    """Return a class decorator that adds a blocking member for each public one of `source`.
+
+    `docs` has the docstrings that differ from the asynchronous ones, by "Class.member". Members in
+    `without`, and what the proxy has already, are left out.
+    """
+
+    def fill(face: Kind) -> Kind:
+        _FACES[source] = face
+        for name, member in vars(source).items():
+            if (name.startswith("_") and name != "__aiter__") or name in without:
+                continue
+            if hasattr(Closable, name) and name != "__aiter__":
+                continue
+            doc = docs.get(f"{source.__name__}.{name}") or inspect.getdoc(member)
+            if isinstance(member, property):
+                setattr(face, name, _blocking_property(name, member, doc))
+            elif inspect.isfunction(member):
+                its_name = "__iter__" if name == "__aiter__" else name
+                setattr(face, its_name, _blocking_method(name, member, doc))
+        return face
+
+    return fill
+
+
+def _blocking_property(name: str, member: property, doc: str | None) -> property:
+    assert member.fget is not None
+
+    @functools.wraps(member.fget)
+    def read(self: Blocking) -> Any:
+        return getattr(self._target, name)
+
+    return property(read, doc=doc)
+
+
+def _blocking_method(name: str, method: Callable[..., Any], doc: str | None) -> Any:
+    how, returned = _blocking_result(method)
+
+    @functools.wraps(method)
+    def call(self: Blocking, *args: Any, **options: Any) -> Any:
+        return how(self, functools.partial(getattr(self._target, name), *args, **options))
+
+    call.__doc__ = doc
+    call.__annotations__ = {**method.__annotations__, "return": returned}
+    call.__signature__ = inspect.signature(method).replace(  # type: ignore[attr-defined]
+        return_annotation=returned
+    )
+    return call
+
+
+def _blocking_result(method: Callable[..., Any]) -> tuple[Callable[[Blocking, Any], Any], Any]:
+    """Return what turns the call of an asynchronous method into a blocking one, and the annotation
+    of the result.
+    """
+    said = inspect.signature(method).return_annotation
+    if isinstance(said, str):
+        said = getattr(method, "__globals__", {}).get(said, said)
+    if inspect.iscoroutinefunction(method):
+        return Blocking._wait, _face_annotation(said)
+    origin, inner = typing.get_origin(said), typing.get_args(said)
+    if origin is Awaitable:
+        return Blocking._wait, _face_annotation(inner[0])
+    if origin is AsyncIterator:
+        return Blocking._iterate, Iterator[inner[0]]  # type: ignore[valid-type]
+    if hasattr(said, "__aenter__"):
+        entered = inspect.signature(said.__aenter__).return_annotation
+        return Blocking._block, BlockingBlock[_face_annotation(entered)]  # type: ignore[misc]
+    if hasattr(said, "__await__"):
+        generator = inspect.signature(said.__await__).return_annotation
+        return Blocking._wait, _face_annotation(typing.get_args(generator)[2])
+    return Blocking._call, said
+
+
+def _face_annotation(said: Any) -> Any:
+    return _FACES.get(said, said) if inspect.isclass(said) else said
 
 
 def _iterate(thread: LoopThread, source: AsyncIterator[T]) -> Iterator[T]:
@@ -239,34 +356,34 @@ class BlockingConnection(BlockingBlock[Face_co]):
             self._thread.stop()
 
 
-class Closable(Blocking[Target_co]):
+class Closable(Blocking):
     """The proxy of a robot, which can be closed."""
 
     _connection: BlockingConnection[Self] | None = None
     """Set where the robot was opened without a block."""
 
     def _keep_open(self, connection: "BlockingConnection[Self]") -> Self:
-        """Stay connected until `_close`, or until the interpreter ends."""
+        """Stay connected until `close`, or until the interpreter ends."""
         self._connection = connection
-        atexit.register(self._at_exit)
+        atexit.register(self._close_at_exit)
         return self
 
-    def _close(self, close: Callable[[], Awaitable[None]]) -> None:
-        """Close the robot, and end the thread of a robot that was opened without a block."""
+    def close(self) -> None:
+        """End what was begun over this connection, then close it. Safe to repeat.
+
+        Joints that are being taught hold, a playback stops softly. A `with rote.sync.connect(...)`
+        block closes the connection by itself.
+        """
         if self._thread.ended:
             return
         connection, self._connection = self._connection, None
         try:
-            self._run(close)
+            self._wait(self._target.close)
         finally:
             if connection is not None:
-                atexit.unregister(self._at_exit)
+                atexit.unregister(self._close_at_exit)
                 connection.__exit__(None, None, None)
 
-    def _at_exit(self) -> None:
+    def _close_at_exit(self) -> None:
         with suppress(RoteError):
             self.close()
-
-    def close(self) -> None:
-        """Close the connection."""
-        raise NotImplementedError

@@ -14,39 +14,134 @@ In a notebook, where a block would have to be one cell, `open` and `close` do th
 Every call runs on an event loop in its own thread. `robot.play` blocks until the motion is over.
 `robot.start` returns as soon as the robot has accepted; its result has `stop`, `wait` and
 `progress`. Functions that you give to `on_state` and the like are called in that thread.
+
+The classes get their members from the asynchronous ones when this module is imported. For type
+checkers and editors the build makes a stub, sync.pyi, with scripts/sync_stub.py.
 """
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+import functools
+from typing import Any, Unpack
 
-from rote.blocking import Blocking, BlockingConnection, LoopThread
-from rote.blocking_robots import BlockingG1, BlockingRobot
+from rote.blocking import (
+    Blocking,
+    BlockingBlock,
+    BlockingConnection,
+    Closable,
+    LoopThread,
+    proxy_of,
+)
+from rote.transport.wires import EMBEDDED
 from rote.connection import Options
 from rote.connection import connect as _connect
+from rote.robot.playing import Playing
 from rote.robot.robot import Robot
-from rote.transport.wires import EMBEDDED
+from rote.robot.take import Take
 
-if TYPE_CHECKING:
-    from rote.blocking_a1 import BlockingA1
+__all__ = [
+    "connect", "open", "Blocking", "BlockingBlock", "BlockingConnection",
+    "BlockingA1",  # noqa: F822 - made when first used
+    "BlockingG1", "BlockingPlaying", "BlockingRobot", "BlockingTake",
+]  # fmt: skip
 
-__all__ = ["connect", "open", "Blocking"]
+_DOCS = {
+    "Robot.teach": """Teach a motion: joints are soft inside the `with` block and hold again
+        after it.
+
+        The block's value is a `BlockingTake`. `overwrite` replaces an action of the same name,
+        `force` skips rote's own doubts, a `library` keeps the take on this computer's disk. Raises
+        `BadRequestError` for an impossible name, and on entering `CautionError` or `RefusedError`
+        if teaching is not possible now.""",
+    "Robot.states": """Iterate over the robot's states as they arrive.
+
+        Raises `LinkError` when the robot is lost.""",
+    "Robot.play": """Play a taught action, by its name or by its number in the list, and
+        return its report when it is over.
+
+        Ctrl-C stops the robot softly. `start` returns at once, for a motion to be watched or
+        stopped.""",
+    "Robot.start": """Begin to play a taught action, and return when the robot has accepted;
+        raise if it refuses.
+
+        The result is iterated over to watch, or `stop`ped. Arguments are those of `play`.""",
+    "Robot.play_track": """Play a track of this computer, and return its report when it is
+        over.
+
+        `rate_hz` poses per second are sent; `speed` is a factor. The track is checked first: errors
+        raise `UnsafeMotionError`, warnings `WarnedMotionError` unless `force` is true. A track of
+        another build raises `OtherBuildError`; with `mapped` it is played by joint names. Joints of
+        hands are played only with `hands`. What was `checked` of this very track is not checked
+        again. Ctrl-C stops the robot softly.""",
+    "Robot.stand": "Bring the robot into a balanced stand, and return when it stands.",
+    "Robot.lie_down": "Make the robot lie down. It returns when the command is sent.",
+    "A1.teach": """Teach a motion: the legs are soft inside the `with` block, and braked after
+        it.
+
+        The robot must lie or hang: soft legs carry nothing, and `force` does not change that. An A1
+        stores no motions, so the take is on this computer only; with a `library` it is on its disk
+        while it is recorded. Arguments and errors are those of `BlockingRobot.teach`.""",
+    "A1.play_track": """Play a track of the twelve joints, hold its last pose, and return the
+        report.
+
+        It is checked first, whatever was `checked` before, and begins with a soft move from where
+        the legs are. Legs are always driven 500 times a second, and what only warns does not keep
+        an A1 from playing. Ctrl-C stops the robot.""",
+    "A1.damp": """Let the legs give way softly, at once: all motors damp themselves. The robot
+        sinks.
+
+        It is this robot's stop in an emergency, so it never asks back: `yes` changes nothing.
+        Dialect 3.2 knows no word for it on its high level; there the robot stands.""",
+    "A1.stand": "Stand upright on the spot, and return when it stands; a lying robot gets up.",
+    "A1.lie_down": "Lie down; dialect 3.2 cannot. It returns when the command is sent.",
+    "A1.states": """Iterate over the states as they arrive; a slow reader misses some.
+
+        Raises `LinkError` when the robot is lost.""",
+    "A1.native_states": """Iterate over the states as the robot sends them; a slow reader
+        misses some.
+
+        Raises `LinkError` when the robot is lost.""",
+    "Playing.__aiter__": "Iterate over the progress until the playback is over.",
+    "Playing.wait": """Wait for the end, soft return included, and return the report.
+
+        Ctrl-C in the wait does not stop the robot.""",
+}
+"""Docstrings of blocking methods that differ from the asynchronous ones."""
 
 
-@overload
-def connect(
-    url: str, *, family: Literal["a1"], **options: Unpack[Options]
-) -> "BlockingConnection[BlockingA1]": ...
+@proxy_of(Take, _DOCS, without=frozenset({"add"}))
+class BlockingTake(Blocking):
+    """A take, as `with robot.teach(...) as take` has it. Its `track` is the recording."""
 
 
-@overload
-def connect(
-    url: str = EMBEDDED, *, family: Literal["g1"], **options: Unpack[Options]
-) -> BlockingConnection[BlockingG1]: ...
+@proxy_of(Playing, _DOCS, without=frozenset({"noted_in"}))
+class BlockingPlaying(Blocking):
+    """What `robot.start` returns: iterate over it to watch, `wait` for the end, or `stop` it."""
 
 
-@overload
-def connect(
-    url: str = EMBEDDED, *, family: str | None = None, **options: Unpack[Options]
-) -> BlockingConnection[BlockingRobot]: ...
+@proxy_of(Robot, _DOCS)
+class BlockingRobot(Closable):
+    """One connected robot, as `rote.sync.connect` and `rote.sync.open` return it."""
+
+
+class BlockingG1(BlockingRobot):
+    """One connected G1, as `rote.sync.connect(url, family="g1")` returns it."""
+
+
+@functools.cache
+def _blocking_a1() -> type[BlockingRobot]:
+    from rote.robot.quadruped.robot import A1  # noqa: PLC0415 - not needed for a G1
+
+    @proxy_of(A1, _DOCS)
+    class BlockingA1(BlockingRobot):
+        """One connected A1 or Go1, as `rote.sync.connect(url, family="a1")` returns it."""
+
+    BlockingA1.__qualname__ = "BlockingA1"
+    return BlockingA1
+
+
+def __getattr__(name: str) -> Any:
+    if name == "BlockingA1":
+        return _blocking_a1()
+    raise AttributeError(f"module 'rote.sync' has no attribute {name!r}")
 
 
 def connect(
@@ -58,23 +153,7 @@ def connect(
     same methods, without `await`. With `family="g1"` or `family="a1"` it is a `BlockingG1` or a
     `BlockingA1`, which a type checker then knows too.
     """
-    return BlockingConnection(LoopThread(), _connect(url, family=family, **options), _face)
-
-
-@overload
-def open(url: str, *, family: Literal["a1"], **options: Unpack[Options]) -> "BlockingA1": ...  # noqa: A001
-
-
-@overload
-def open(  # noqa: A001
-    url: str = EMBEDDED, *, family: Literal["g1"], **options: Unpack[Options]
-) -> BlockingG1: ...
-
-
-@overload
-def open(  # noqa: A001
-    url: str = EMBEDDED, *, family: str | None = None, **options: Unpack[Options]
-) -> BlockingRobot: ...
+    return BlockingConnection(LoopThread(), _connect(url, family=family, **options), _robot_face)
 
 
 def open(  # noqa: A001 - as `gzip.open`: it is called `rote.sync.open`
@@ -89,9 +168,7 @@ def open(  # noqa: A001 - as `gzip.open`: it is called `rote.sync.open`
     return connection.__enter__()._keep_open(connection)
 
 
-def _face(thread: LoopThread, robot: Robot) -> BlockingRobot:
+def _robot_face(thread: LoopThread, robot: Robot) -> BlockingRobot:
     if robot.build.family == "a1":
-        from rote.blocking_a1 import BlockingA1  # noqa: PLC0415 - not needed for a G1
-
-        return BlockingA1(thread, robot)
+        return _blocking_a1()(thread, robot)
     return (BlockingG1 if robot.build.family == "g1" else BlockingRobot)(thread, robot)

@@ -24,12 +24,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from rote.blocking_a1 import BlockingA1
 from rote.errors import BadRequestError, ProtectionError
 from rote.robot.quadruped.safety import A1SafetyLimits
 from rote.robot.quadruped.safety import Safety as Guard
 from rote.session.a1 import Level
-from rote.sync import connect
+from rote.sync import BlockingA1, connect
 from rote.wire.a1 import codec as wire
 from rote.wire.a1 import motors as a1_motors
 from rote.wire.a1 import values as a1_values

@@ -23,12 +23,16 @@ from types import TracebackType
 from typing import Self
 
 from rote import messages as m
-from rote.blocking import BlockingBlock, BlockingConnection
-from rote.blocking_robots import BlockingRobot, BlockingTake
+from rote.transport.wires import unsupported
 from rote.errors import BadRequestError, RoteError
 from rote.robot.api_values import PlayReport
-from rote.sync import connect
-from rote.transport.wires import unsupported
+from rote.sync import (
+    BlockingBlock,
+    BlockingConnection,
+    BlockingRobot,
+    BlockingTake,
+    connect,
+)
 from rote.wire.teaching.codec import CommandId, decode, decode_reply, encode_command
 
 __all__ = ["DEFAULT_PORT", "G1TeachingController"]
