@@ -41,6 +41,7 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	@$(BIN)/python scripts/sync_stub.py
+	@$(BIN)/python scripts/track_edits_stub.py
 	$(BIN)/mypy
 	$(BIN)/codespell
 	@scripts/page_check

@@ -1,4 +1,4 @@
-"""What the build of rote does besides packing: the page and the stub of `rote.sync` go into the
+"""What the build of rote does besides packing: the page and the stubs go into the
 wheel, and the README onto the index page.
 
 The page and the robot's shapes are built when they are not there (scripts/page_build.py). They go
@@ -23,11 +23,11 @@ class PageHook(BuildHookInterface[Any]):
     """Puts exactly the files of the built page into what is packed."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write the stub, build the page where it is missing, and name the files."""
+        """Write the stubs, build the page where it is missing, and name the files."""
         root = Path(self.root)
         sys.path.insert(0, str(root / "scripts"))
         try:
-            files = [_write_stub()]
+            files = _write_stubs()
             if version == "editable":  # all of them are found in the checkout
                 return
             files += self._page_files()
@@ -56,10 +56,11 @@ class PageHook(BuildHookInterface[Any]):
         return files
 
 
-def _write_stub() -> Path:
+def _write_stubs() -> list[Path]:
     import sync_stub  # noqa: PLC0415 - it lies in scripts/
+    import track_edits_stub  # noqa: PLC0415
 
-    return sync_stub.write()
+    return [sync_stub.write(), track_edits_stub.write()]
 
 
 class IndexPageHook(MetadataHookInterface):

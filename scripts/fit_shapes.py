@@ -1,4 +1,4 @@
-"""Fit the shapes for contact to the G1's published meshes, and write src/rote/model/g1_shapes.py.
+"""Fit the shapes for contact to the G1's published meshes, and write src/rote/model/g1_shapes.json.
 
     scripts/bench_peers contact
     PYTHONPATH=.peers/contact/needs:. .venv/bin/python scripts/fit_shapes.py
@@ -11,13 +11,13 @@ its hull. So the mesh is inside of its shapes everywhere, and a contact of meshe
 Left and right get the same shapes, mirrored, around both meshes.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from textwrap import fill
 from typing import NamedTuple
 
 import mujoco
@@ -26,14 +26,12 @@ from benchmarks.contact import Meshes, asked_pairs, poses_rad
 from benchmarks.g1_meshes import require_meshes, triangles
 from scipy.spatial import ConvexHull, HalfspaceIntersection
 
-from rote.model.g1 import G1, G1_REST_RAD, hulls_of
-from rote.model.g1_shapes import Corners
+from rote.model.g1 import G1, G1_REST_RAD, Corners, hulls_of
 from rote.motion.body.contact import body_xml, neighbours
 from rote.motion.body.kinematics import kinematics_of
 from rote.motion.track import Array
 
-_IN = 8 * " "
-TARGET = Path(__file__).parents[1] / "src/rote/model/g1_shapes.py"
+TARGET = Path(__file__).parents[1] / "src/rote/model/g1_shapes.json"
 PIECES = 60
 """Of all links in the middle and on the left together."""
 MAX_PIECES = 110
@@ -261,34 +259,23 @@ def outline(piece: Array, detail: Detail) -> Array:
 def as_numbers(pieces: list[Piece]) -> Corners:
     """Return the outlines as they are kept."""
     return tuple(
-        (piece.link, ", ".join(f"{x:.0f} {y:.0f} {z:.0f}" for x, y, z in piece.corners + 0.0))
+        (piece.link, tuple((int(x), int(y), int(z)) for x, y, z in piece.corners))
         for piece in pieces
     )
 
 
-HEAD = '''"""Convex shapes of a G1's links, for contact. Written by scripts/fit_shapes.py.
-
-Numbers only: of each piece the corners of its hull, x, y and z in the link's frame, in tenths of a
-millimetre; as text, which Python reads faster.
-They lie around the meshes of the manufacturer's published description (g1_29dof_rev_1_0,
-BSD-3-Clause). Those of the right side are those of the left, mirrored.
-"""
-
-Corners = tuple[tuple[str, str], ...]
-
-# fmt: off
-CORNERS: Corners = (
-'''
+ABOUT = (
+    "Convex hulls around the links of a G1, for contact, by scripts/fit_shapes.py: "
+    "[link, corners], each corner x, y, z in the link's frame in 0.1 mm. They enclose "
+    "the meshes of the manufacturer's published description (g1_29dof_rev_1_0, BSD-3-Clause). "
+    "The right side mirrors the left."
+)
 
 
-def written(shapes: Corners) -> str:
-    """Return the module as text."""
-    rows = []
-    for link, corners in shapes:
-        unbroken = corners.replace(" ", "~").replace(",~", ", ")
-        lines = fill(unbroken, 98, initial_indent=_IN, subsequent_indent=_IN).replace("~", " ")
-        rows.append(f'    ("{link}", """\n{lines}\n    """),\n')
-    return HEAD + "".join(rows) + ")\n"
+def shapes_text(shapes: Corners) -> str:
+    """Return the file as text, with a line for each piece."""
+    rows = ",\n".join(json.dumps(piece, separators=(",", ":")) for piece in shapes)
+    return f'{{"about":{json.dumps(ABOUT)},\n"pieces":[\n{rows}\n]}}\n'
 
 
 def main() -> None:
@@ -299,7 +286,7 @@ def main() -> None:
     cut_up(pieces, PIECES)
     pieces = part_what_is_apart(pieces)
     shapes = as_numbers(sorted(pieces, key=lambda piece: links.index(piece.link)))
-    TARGET.write_text(written(shapes))
+    TARGET.write_text(shapes_text(shapes), encoding="utf-8")
     print(f"{len(shapes)} shapes, {sum(len(piece.corners) for piece in pieces)} corners")
 
 

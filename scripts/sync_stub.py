@@ -123,6 +123,7 @@ class Writer:
     def _attributes(self, module: Module, init: ast.FunctionDef) -> Iterator[str]:
         """Yield the public attributes that `__init__` sets, as properties."""
         arguments = {each.arg: each.annotation for each in init.args.args + init.args.kwonlyargs}
+        annotation: ast.expr | None
         for node, following in zip(init.body, [*init.body[1:], None], strict=True):
             match node:
                 case ast.AnnAssign(target=ast.Attribute(attr=name), annotation=annotation):

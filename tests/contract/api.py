@@ -109,7 +109,13 @@ def _blocking() -> Iterator[str]:
         playing.stop()
         for each in (robot, take, playing):
             yield f"sync {type(each).__name__}"
-            yield from _members(type(each))
+            yield from _proxy_members(each)
     with rote.sync.connect("sim://a1", family="a1") as dog:
         yield f"sync {type(dog).__name__}"
-        yield from _members(type(dog))
+        yield from _proxy_members(dog)
+
+
+def _proxy_members(proxy: object) -> list[str]:
+    attributes = {name for name in dir(proxy) if not name.startswith("_")}
+    own = attributes - set(dir(type(proxy)))
+    return sorted([*_members(type(proxy)), *(f"  {name}" for name in own)])

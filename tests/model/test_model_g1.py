@@ -1,9 +1,22 @@
 """The table of joints against facts of the manufacturer's description, copied here by hand."""
 
+import hashlib
+import json
+
 import pytest
 
 from rote.messages import JOINT_COUNT
-from rote.model.g1 import G1_23, G1_27, G1_29, G1_JOINTS, LEFT_ARM, LEGS, RIGHT_ARM, TAUGHT_JOINTS
+from rote.model.g1 import (
+    G1_23,
+    G1_27,
+    G1_29,
+    G1_JOINTS,
+    G1_SHAPES,
+    LEFT_ARM,
+    LEGS,
+    RIGHT_ARM,
+    TAUGHT_JOINTS,
+)
 
 # index, name, lower rad, upper rad, rad/s, N.m
 FACTS = [
@@ -78,3 +91,10 @@ def test_teaching_takes_both_arms_and_of_the_waist_only_the_yaw() -> None:
     assert names[0] == "waist_yaw_joint"
     assert all("shoulder" in n or "elbow" in n or "wrist" in n for n in names[1:])
     assert (len(names), len(LEFT_ARM), len(RIGHT_ARM)) == (15, 7, 7)
+
+
+def test_the_shapes_for_contact_are_those_that_were_fitted() -> None:
+    fitted = [(each.link, each.corners_m) for each in G1_SHAPES][:113]  # the others are mirrored
+    assert sum(len(corners) for _, corners in fitted) == 4185
+    digest = hashlib.sha256(json.dumps(fitted).encode()).hexdigest()
+    assert digest == "dcba7ed3e090c73344e3beb40a56224e8b691d6147f58a4d3b65c18f2d42f5a0"

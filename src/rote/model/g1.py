@@ -5,8 +5,10 @@ the position limits equal those printed on its developer page. The order is that
 motor messages, so on a G1 a joint's index is its motor slot as well.
 """
 
+import json
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import overload
 
 from rote.model.dex3 import DEX3, DEX3_EVIDENCE
@@ -35,7 +37,6 @@ from rote.model.family import (
     joint_of,
     left_and_right,
 )
-from rote.model.g1_shapes import CORNERS, Corners
 from rote.named_enum import NamedIntEnum
 
 __all__ = ["G1", "G1_29", "G1_27", "G1_23", "G1_ARMS", "Mode"]
@@ -233,16 +234,19 @@ G1_MODES = Modes(
 # ---- shapes and sticks --------------------------------------------------------------------------
 
 
+Corners = Sequence[tuple[str, Sequence[tuple[int, int, int]]]]
+"""Convex hulls: a link, and the corners in its frame in tenths of a millimetre."""
+_SHAPES_FILE = Path(__file__).with_name("g1_shapes.json")
+
+
 def hulls_of(pieces: Corners) -> tuple[Hull, ...]:
     """Return shapes by their corners in tenths of a millimetre; those on the left on the right too.
 
     On the right y is -y.
     """
     hulls = []
-    for link, text in pieces:
-        rows = (row.split() for row in text.split(","))
-        corners = tuple((1e-4 * int(x), 1e-4 * int(y), 1e-4 * int(z)) for x, y, z in rows)
-        hulls.append(Hull(link, corners))
+    for link, corners in pieces:
+        hulls.append(Hull(link, tuple((1e-4 * x, 1e-4 * y, 1e-4 * z) for x, y, z in corners)))
     mirrored = [
         Hull(
             hull.link.replace("left_", "right_", 1),
@@ -259,7 +263,7 @@ class G1Shapes(Sequence[Hull]):
 
     @cached_property
     def _hulls(self) -> tuple[Hull, ...]:
-        return hulls_of(CORNERS)
+        return hulls_of(json.loads(_SHAPES_FILE.read_text(encoding="utf-8"))["pieces"])
 
     def __len__(self) -> int:
         return len(self._hulls)
