@@ -94,10 +94,48 @@ def test_too_many_survivors_of_the_sample_fail(
     # Of the mutants of this module one is noticed: the comparison that is turned round.
     assert mutants.main(["--sample", "9", "--no-baseline"], project, listed(project)) == 1
     killed, survivors = capsys.readouterr().out.split("the sample with seed")
-    assert "killed in" in killed
+    assert f"killed by {TEST}::test_it in" in killed
     assert "level >= 2  ->  (level < 2)" in killed
     assert "1  ->  10" in survivors
     assert "level >= 2" not in survivors
+
+
+LEAVES_A_PROCESS = """
+import subprocess, sys, time
+from pathlib import Path
+
+def test_it() -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=%s
+    )
+    Path(%r).write_text(str(child.pid))
+    time.sleep(%s)
+    child.returncode = 0
+"""
+
+
+@pytest.mark.parametrize("new_session", [False, True])
+@pytest.mark.parametrize("late", [False, True])
+def test_no_process_of_a_test_outlives_it(
+    project: Path, *, new_session: bool, late: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pid = project / "pid"
+    test = LEAVES_A_PROCESS % (new_session, str(pid), 600 if late else 0)
+    (project / TEST).write_text(test, encoding="utf-8")
+    fixed = listed(project, **{"level >= 2": "level >= 3"})
+    limit = ["--timeout", "15"] if late else []
+    assert run(project, fixed, "--no-baseline", *limit) == (0 if late else 1)
+    assert ("did not end in time: " in capsys.readouterr().out) is late
+    assert not is_running(int(pid.read_text(encoding="utf-8")))
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process runs; one that has ended may wait for its parent."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
 
 
 def test_every_kind_of_change_is_made_once_and_leaves_python() -> None:

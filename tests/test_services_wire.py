@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from enum import IntEnum
 
 import numpy as np
 import pytest
@@ -295,7 +296,7 @@ def test_a_robot_in_debug_mode_can_be_reached_and_says_so() -> None:
     virtual.run(run())
 
 
-def lose_answers(pipe: Pipe, api: ArmApi) -> None:
+def lose_answers(pipe: Pipe, api: IntEnum) -> None:
     """Lose every answer of the robot to one kind of request."""
     answer = re.compile(rf'"api_id": ?{int(api)}\b')
     send = pipe.robot._send

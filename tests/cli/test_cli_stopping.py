@@ -339,3 +339,19 @@ def test_a_second_ctrl_c_does_not_cut_the_stop_short(capsys: pytest.CaptureFixtu
 
     virtual.run(story())
     assert capsys.readouterr().err == "Stopped softly: it rests.\n"
+
+
+def test_a_second_ctrl_c_before_the_answer_to_the_stop_waits_for_that_answer(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def story() -> None:
+        async with rig("udp", impairment=Impairment(delay_s=0.2)) as one:
+            one.world.store.save(WAVE)
+            async with connect(one.url) as robot:
+                playing = await robot.start("wave", loop=True)
+                await interrupted(robot, again_after_s=0.1)
+                assert not robot.stop_pending, "the robot has confirmed it"
+                assert not (await playing).completed
+
+    virtual.run(story())
+    assert capsys.readouterr().err == "Stopped softly: it rests.\n"

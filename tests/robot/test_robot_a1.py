@@ -492,6 +492,22 @@ def test_a_robot_that_was_armed_again_has_forgotten_what_tripped() -> None:
     virtual.run(main())
 
 
+def test_a_stop_after_a_robot_was_armed_again_leaves_its_legs_limp() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            robot.set_motors(SERVO)
+            await asyncio.sleep(0.1)
+            robot.damp()
+            robot.arm()
+            await asyncio.sleep(0.1)
+            limp = world.newest
+            await robot.stop()
+            await asyncio.sleep(0.1)
+            assert world.newest == limp
+
+    virtual.run(main())
+
+
 class BlockedStep:
     """A control function that answers once, and then waits for what does not come."""
 
@@ -703,6 +719,18 @@ def test_a_playback_begins_softly_from_where_the_legs_are() -> None:
     assert later is not None
     assert first.kp_nm_rad[0] < 0.3 * later.kp_nm_rad[0]
     assert motion.motors(motion.seconds + 0.01) is None
+
+
+def test_the_stiffness_of_a_playback_rises_on_the_way_to_its_first_pose_and_not_beyond() -> None:
+    motion = a1_motion.prepare(swing(), Safety(), [0.0, 1.2, -2.2] * 4)
+    ticks = np.arange(len(motion.poses_rad))
+    commands = [motion.motors(tick / a1_motion.RATE_HZ) for tick in ticks]
+    shares = np.array([each.kp_nm_rad[0] for each in commands if each is not None])
+    assert len(shares) == len(ticks)
+    assert shares[0] == pytest.approx(0.2 * a1_motion.KP_NM_RAD)
+    assert (np.diff(shares) >= 0.0).all()
+    assert (shares[motion.approach :] == a1_motion.KP_NM_RAD).all()
+    assert motion.motors(len(ticks) / a1_motion.RATE_HZ) is None
 
 
 @pytest.mark.parametrize("hang_s", [0.006, 0.010, 0.014, 0.05, 0.3, 0.7])

@@ -37,8 +37,9 @@ from rote.sim.quirks import Quirk, Quirks
 from rote.transport.impair import Impairment
 from rote.transport.link import Link, Receiver
 from rote.transport.udp.client import TeachingClient
-from rote.wire.services.rpc import ArmApi
+from rote.wire.services.rpc import ArmApi, VoiceApi
 from rote.wire.teaching import codec as frames
+from test_services_wire import lose_answers
 
 Story = Callable[[Rig, G1], Awaitable[None]]
 
@@ -345,6 +346,17 @@ def test_an_answer_without_a_status_is_not_taken_for_done() -> None:
             await robot.light(1, 2, 3)
 
     tell(story, "services", "no-status")
+
+
+def test_a_request_that_does_something_is_sent_once_though_its_answer_is_lost() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        lose_answers(one._pipes[0], VoiceApi.SET_LIGHT)
+        sent = sent_calls(one._pipes[0])
+        with pytest.raises(NoAnswerError):
+            await robot.light(1, 2, 3)
+        assert [api for api, _ in sent].count(VoiceApi.SET_LIGHT) == 1
+
+    tell(story, "services")
 
 
 def test_a_timed_start_that_fails_after_the_robot_accepted_stops_it() -> None:

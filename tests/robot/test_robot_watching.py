@@ -23,9 +23,11 @@ def moved(state: RobotState, column: int, by_rad: float) -> RobotState:
 class Film:
     """A watch, and states one tenth of a second apart."""
 
-    def __init__(self, duration_s: float = 2.0, *, latest: RobotState | None = REST) -> None:
+    def __init__(
+        self, duration_s: float = 2.0, *, latest: RobotState | None = REST, loops: bool = False
+    ) -> None:
         self.now = 100.0
-        self.watch = MotionWatch("wave")
+        self.watch = MotionWatch("wave", loops=loops)
         self.watch.ask(G1_29, latest, self.now)
         self.watch.accept(duration_s, self.now)
 
@@ -151,3 +153,83 @@ def test_a_phase_that_is_no_longer_told_is_not_taken_for_the_end() -> None:
     film.phase(Phase.PLAYING, 1.0)
     film.show(replace(REST, phase=Phase.NONE, phase_told=False), 1.0)
     assert film.watch.completed is None
+
+
+def test_a_confirmed_stop_ends_a_motion_as_soon_as_the_joints_rest() -> None:
+    film = Film(duration_s=10.0)
+    film.shake(1.0, phase_told=False)
+    film.watch.stop(film.now)
+    film.shake(1.0, phase_told=False)  # the arms return softly
+    film.show(replace(REST, phase_told=False), STILL_S - 0.3)
+    assert film.watch.completed is None
+    film.show(replace(REST, phase_told=False), 0.6)
+    assert film.watch.completed is False
+    assert film.watch.reason == "a stop was requested"
+
+
+def test_joints_that_rested_before_a_stop_are_watched_after_it() -> None:
+    film = Film(duration_s=10.0)
+    film.shake(1.0, phase_told=False)
+    film.show(replace(REST, phase_told=False), 4.0)
+    film.watch.stop(film.now)
+    film.show(replace(REST, phase_told=False), STILL_S - 0.3)
+    assert film.watch.completed is None
+    film.show(replace(REST, phase_told=False), 0.6)
+    assert film.watch.completed is False
+
+
+def test_arms_that_do_not_rest_after_a_stop_was_confirmed_end_the_wait() -> None:
+    film = Film(duration_s=600.0)
+    film.phase(Phase.PLAYING, 1.0)
+    film.watch.stop(film.now)
+    film.phase(Phase.PLAYING, ENDS_S / 2)
+    film.watch.stop(film.now)  # a repeated stop gives no more time
+    film.phase(Phase.PLAYING, ENDS_S / 2 - 1.0)
+    assert film.watch.overdue(film.now) is None
+    film.phase(Phase.PLAYING, 1.5)
+    error = film.watch.overdue(film.now)
+    assert isinstance(error, TimeLimitError)
+    assert "confirmed the stop" in str(error)
+
+
+@pytest.mark.parametrize(("played_s", "completed"), [(1.0, False), (3.9, True)])
+def test_a_playback_that_the_robot_ends_much_too_early_is_not_completed(
+    played_s: float, completed: bool
+) -> None:
+    film = Film(duration_s=4.0)
+    film.phase(Phase.APPROACH, 5.0)  # the way to the first pose does not count
+    film.phase(Phase.PLAYING, played_s)
+    film.phase(Phase.RETURN, 4.0)
+    film.phase(Phase.NONE, 0.1)
+    assert film.watch.completed is completed
+    assert film.watch.reason.startswith("" if completed else "the robot moved for 1.0 s of 4.0 s")
+
+
+def test_a_loop_that_ends_within_a_round_is_not_cut_short() -> None:
+    film = Film(duration_s=4.0, loops=True)
+    film.phase(Phase.PLAYING, 1.0)
+    film.phase(Phase.RETURN, 4.0)
+    film.phase(Phase.NONE, 0.1)
+    assert film.watch.completed is True
+    assert film.watch.reason == ""
+
+
+def test_a_robot_that_reports_that_it_was_stopped_has_not_completed_the_motion() -> None:
+    film = Film()
+    film.phase(Phase.PLAYING, 2.0)
+    film.show(replace(REST, phase=Phase.RETURN, stopped_early=True), 1.0)
+    film.show(replace(REST, stopped_early=True), 0.1)
+    assert film.watch.completed is False
+    assert film.watch.reason == "the robot reports that it was stopped"
+
+
+def test_the_time_that_this_computer_did_not_run_is_not_counted() -> None:
+    film = Film()
+    film.watch.excuse(60.0)
+    assert film.watch.overdue(film.now + 60.0 + BEGIN_S - 0.1) is None
+    assert isinstance(film.watch.overdue(film.now + 60.0 + BEGIN_S), NotBegunError)
+    playing = Film()
+    playing.phase(Phase.PLAYING, 1.0)
+    playing.watch.excuse(60.0)
+    assert playing.watch.overdue(playing.now + 60.0 + SILENT_S - 0.1) is None
+    assert isinstance(playing.watch.overdue(playing.now + 60.0 + SILENT_S), NoAnswerError)

@@ -402,6 +402,14 @@ def test_an_answer_with_a_wrong_id_topic_or_api_id_answers_nothing(
     assert client.events() == [RequestAnswered(token, answer(request))]
 
 
+def test_an_answer_without_an_api_id_is_known_by_its_id() -> None:
+    client = ready_client()
+    token = client.request(READ, START)
+    (request,) = said(client)
+    hear(client, dataclasses.replace(answer(request), api_id=0))
+    assert client.events() == [RequestAnswered(token, answer(request))]
+
+
 def test_a_second_answer_is_dropped() -> None:
     client = ready_client()
     client.request(READ, START)

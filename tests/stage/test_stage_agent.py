@@ -21,6 +21,7 @@ from rote.motion.track import Origin, Track
 from rote.platform import paths
 from rote.robot.playing import Playing
 from rote.session.stage_agent import AgentPhase
+from rote.stage.agent import STATE_S
 from rote.stage.conductor import SectionError
 from rote.stage.demo import play_demo
 from rote.stage.keys import StageKeys
@@ -747,5 +748,20 @@ def test_an_action_is_reported_and_learned_by_when_the_body_began_to_move() -> N
                 assert report is not None
                 assert report.skew_s == pytest.approx(moved_s, abs=0.03)
                 assert report.skew_s == pytest.approx(late_s, abs=0.03)
+
+    virtual.run(story())
+
+
+def test_a_stop_is_confirmed_as_soon_as_the_robot_has_stopped() -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+            confirmed_s: list[float] = []
+            for _ in range(10):  # at any time between two periodic messages of the agent
+                answer = await one.conductor.stop("a test")
+                assert answer.confirmed_s is not None
+                confirmed_s.append(answer.confirmed_s)
+                one.conductor.reset()
+                await asyncio.sleep(0.37)
+            assert max(confirmed_s) < STATE_S / 2
 
     virtual.run(story())

@@ -19,7 +19,7 @@ from rote.messages import Phase
 from rote.platform import paths
 from rote.platform.ports import free_port
 from rote.session.stage_conductor import ConductorEvent, SectionRefused
-from rote.stage.agent import Agent
+from rote.stage.agent import SOUND_LEAD, Agent
 from rote.stage.conductor import SectionError
 from rote.stage.score_file import MAX_BYTES
 from rote.stage.stage import TRY_STAGE, Stage, stage
@@ -213,6 +213,24 @@ def test_an_agent_tells_what_its_robot_holds_and_keeps_what_it_learns(
 async def _without_leads() -> None:
     async with try_stage("udp") as one:
         assert one.agent._learned.leads_s == {}
+
+
+def test_a_sound_is_requested_as_much_earlier_as_the_robot_was_seen_to_need(tmp_path: Path) -> None:
+    tone(tmp_path / "bell.wav", 0.2)
+    cue = {"role": "left", "sound": "bell.wav", "at_s": 1.0}
+    show = written(tmp_path, {"name": "ring", "start": {"on": "after"}, "cues": [cue]})
+    file = paths.agent_file(TRY_STAGE, "ann")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"leads_s": {SOUND_LEAD: 0.9}}))
+
+    async def main() -> None:
+        async with try_stage() as one:
+            (section,) = (await one.stage.play(show, CAST)).sections
+            (ring,) = section.as_json()["cues"]
+            assert ring["late_ms"] < 0.0, "this robot needs much less"
+
+    asyncio.run(main())
+    assert 0.0 <= json.loads(file.read_text())["leads_s"][SOUND_LEAD] < 0.9
 
 
 def test_a_sound_that_is_missing_is_found_by_the_check(tmp_path: Path) -> None:

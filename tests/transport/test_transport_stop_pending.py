@@ -396,3 +396,24 @@ def test_a_lost_stop_is_not_repeated_after_a_later_one_was_confirmed(wire: str) 
             await first
 
     virtual.run(story())
+
+
+def test_a_stop_that_is_requested_between_two_attempts_to_reconnect_shortens_the_pause() -> None:
+    async def story() -> None:
+        cut_for_s = 20.0
+        cut = Impairment(cut_after_s=CUT_S, cut_for_s=cut_for_s)
+        back_at = clock() + CUT_S + cut_for_s
+        async with rig("udp", impairment=cut) as one, one.connect(timeout=0.3) as robot:
+            store_long(one)
+            playing = await robot.start("long")
+            with pytest.raises(LinkError):
+                await playing
+            await sleep_until(back_at + 0.1)
+            assert not robot.stop_pending
+            with pytest.raises(LinkError):
+                await robot.stop()
+            await asyncio.sleep(1.0)
+            assert not robot.stop_pending
+            assert one.world.stopped_early
+
+    virtual.run(story())

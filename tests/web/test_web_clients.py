@@ -192,6 +192,17 @@ def test_a_slow_browser_misses_states_and_no_words() -> None:
 # ---- with a robot -------------------------------------------------------------------------------
 
 
+def test_a_browser_that_does_not_read_is_owed_the_newest_64_messages() -> None:
+    async def story() -> list[str]:
+        outbox = Outbox()
+        for number in range(100):
+            outbox.say(str(number))
+        outbox.show("state")
+        return [await outbox.next() for _ in range(65)]
+
+    assert run(story()) == [*map(str, range(36, 100)), "state"]
+
+
 def test_two_browsers_watch_one_commands_and_both_may_stop(tmp_path: Path) -> None:
     async def story() -> None:
         async with one_browser(tmp_path) as (server, first):

@@ -419,3 +419,13 @@ def test_playing_on_a_simulated_robot_is_no_yes_for_a_real_one(tmp_path: Path) -
             assert not agreed(track.origin)
 
     run(story())
+
+
+def test_a_closed_hub_follows_no_robot_for_its_viewers(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with hub_with(tmp_path) as hub:
+            assert hub.views.join(lambda: None) is not None
+            assert hub.views._timer is not None
+        assert hub.views._timer is None
+
+    run(story())

@@ -1,6 +1,7 @@
 """Who is refused: other sites, other names, no token, too much, and every path that is none."""
 
 import asyncio
+import socket
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from rote.web.access.security import (
     new_token,
 )
 from rote.web.server.app import create_app, described
+from rote.web.server.problems import ProblemError
 from rote.web.server.serve import link, listen, picture
 from rote.web.services.hub import Start
 from rote.web.services.takes import TakeService
@@ -522,6 +524,51 @@ def test_addresses_that_are_configured_or_private_may_be_connected_to() -> None:
     run(story())
 
 
+def test_a_host_name_is_judged_by_all_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {
+        "robot.home": ["192.168.12.1", "fe80::1"],
+        "lab.example": ["203.0.113.7"],
+        "mixed.example": ["192.168.12.1", "203.0.113.8"],
+    }
+
+    def getaddrinfo(host: str, *_: object, **__: object) -> list[tuple[Any, ...]]:
+        if host not in known:
+            raise socket.gaierror
+        return [(0, socket.SOCK_STREAM, 6, "", (address, 0)) for address in known[host]]
+
+    async def story() -> None:
+        for fine in ("robot.home", "lab.example", "not.known"):
+            await check_private(fine, {"203.0.113.7"})
+        for public, configured in (("mixed.example", {"203.0.113.7"}), ("lab.example", ())):
+            with pytest.raises(BadRequestError, match="private network"):
+                await check_private(public, configured)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("header", "is_admitted"),
+    [
+        (f"Bearer {TOKEN}", True),
+        (f"bearer  {TOKEN} ", True),
+        (f"Basic {TOKEN}", False),
+        (TOKEN, False),
+        ("Bearer", False),
+        ("", False),
+    ],
+)
+def test_a_script_shows_its_token_as_a_bearer(header: str, is_admitted: bool) -> None:
+    headers = [(b"host", b"127.0.0.1:80"), (b"authorization", header.encode())]
+    scope = {"type": "http", "path": "/api/status", "headers": headers}
+    gate = Gate(token=TOKEN)
+    if is_admitted:
+        assert gate.check(scope).role is PendantRole.TEACHER
+    else:
+        with pytest.raises(ProblemError, match="token"):
+            gate.check(scope)
+
+
 def test_the_live_view_refuses_a_name_made_to_point_here_even_with_a_token(tmp_path: Path) -> None:
     async def story() -> None:
         async with pendant(tmp_path, token=TOKEN) as server:
@@ -536,8 +583,8 @@ def test_the_live_view_refuses_a_name_made_to_point_here_even_with_a_token(tmp_p
                     proxy=None,
                 )
                 if good:
-                    async with opening as socket:
-                        assert socket.subprotocol
+                    async with opening as view:
+                        assert view.subprotocol
                 else:
                     with pytest.raises(InvalidStatus, match="403"):
                         await opening
