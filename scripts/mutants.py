@@ -54,10 +54,12 @@ _PENDING = ("tests/transport/test_transport_stop_pending.py",)
 _RECONNECT = ("tests/transport/test_transport_reconnect.py", *_PENDING)
 _STREAM = ("tests/robot/test_robot_streaming.py", "tests/robot/test_robot_timed_start.py")
 _WEB = (
-    "tests/web/test_web_stop.py",
-    "tests/web/test_web_robot.py",
+    "tests/web/test_web_lost_robot.py",
     "tests/web/test_web_teaching.py",
     "tests/web/test_web_clients.py",
+    "tests/web/test_web_a1.py",
+    "tests/web/test_web_robot.py",
+    "tests/web/test_web_stop.py",
 )
 _STAGE = (
     "tests/stage/test_stage_agent.py",
@@ -125,7 +127,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "session/stage_*.py": _STAGE,
     "web/access/roles.py": ("tests/web/test_web_roles.py",),
     "web/services/stops.py": ("tests/web/test_web_stop.py", "tests/web/test_web_limits.py"),
-    "web/services/hub.py": (*_WEB, "tests/web/test_web_hub.py"),
+    "web/services/hub.py": ("tests/web/test_web_hub.py", *_WEB),
     "web/services/activity.py": (
         *_WEB,
         "tests/web/test_web_library.py",
@@ -446,7 +448,9 @@ def run_all(
                 print(f"{shown}: {result.mutant.title}", flush=True)
         except BaseException:  # Ctrl-C does not reach the sessions of the tests
             pool.shutdown(wait=False, cancel_futures=True)
-            copies.kill_tests()
+            while not all(task.done() for task in tasks):
+                copies.kill_tests()
+                time.sleep(0.1)
             raise
     return results
 
