@@ -126,7 +126,7 @@ lowest: $(READY)
 	$(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-header --all-extras --group dev \
 	  -c $(VENV)/lowest.pins pyproject.toml -o $(VENV)/lowest.lock
 	LOCK="$(VENV)/lowest.lock" PYTHON="$(PYTHON)" scripts/setup "$(LOWEST)"
-	$(LOWEST)/bin/pytest -n 4 --dist worksteal -o filterwarnings=default $(TESTS) # old packages warn of new ones
+	$(LOWEST)/bin/pytest -n 4 --dist worksteal -m "not soak and not quiet" -o filterwarnings=default $(TESTS) # old packages warn of new ones
 
 audit: $(READY)
 	@$(BIN)/python scripts/audit.py

@@ -1,21 +1,29 @@
 """Run as a program: commands of rote where some packages are not installed.
 
-    without_packages.py '{"missing": ["aiortc", ...], "commands": [["sim", "--webrtc", "x"], ...]}'
+    without_packages.py '[{"folder": "x", "missing": ["mcap"], "commands": [["robots"], ...]}]'
 
-The packages cannot be imported, and nothing can find them. What became of each command is printed
-as JSON.
+For each set of packages a process is forked in which they cannot be imported, and nothing can find
+them; what needs no extra is imported once, before. What became of each command is printed as JSON,
+one list for each set.
 """
 
 import contextlib
 import io
 import json
+import os
 import sys
 import traceback
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from typing import Any
 
+import rote.cli.takes
+import rote.cli.teach
+import rote.robot.g1
+import rote.sim.server  # noqa: F401 - imported once, before the processes are forked
 import virtual
+from rote.cli import main
 from rote.platform import loop
 
 
@@ -39,8 +47,6 @@ class Without:
 
 def run(arguments: list[str]) -> dict[str, object]:
     """Run one command; return what became of it."""
-    from rote.cli import main
-
     out, err, trace, code = io.StringIO(), io.StringIO(), "", None
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
@@ -51,9 +57,29 @@ def run(arguments: list[str]) -> dict[str, object]:
     return {"arguments": arguments, "code": code, "trace": trace, **said}
 
 
-if __name__ == "__main__":
-    wish = json.loads(sys.argv[1])
-    finders: Any = [Without(finder, wish["missing"]) for finder in sys.meta_path]
+def run_without(folder: Path, missing: list[str], commands: list[list[str]]) -> None:
+    """Run commands in this process; write what became of them into the folder."""
+    early = {name.partition(".")[0] for name in sys.modules} & {*missing}
+    assert not early, f"imported before it could be missed: {early}"
+    finders: Any = [Without(finder, missing) for finder in sys.meta_path]
     sys.meta_path[:] = finders
+    os.chdir(folder)
+    os.environ["ROTE_HOME"] = str(folder / "home")
+    told = [run(arguments) for arguments in commands]
+    (folder / "told.json").write_text(json.dumps(told), encoding="utf-8")
+
+
+if __name__ == "__main__":
     loop.new_loop = virtual.VirtualLoop  # nobody waits for a simulated robot
-    json.dump([run(arguments) for arguments in wish["commands"]], sys.stdout)
+    folders = []
+    for wish in json.loads(sys.argv[1]):
+        folders.append(Path(wish["folder"]))
+        if (child := os.fork()) == 0:
+            try:
+                run_without(folders[-1], wish["missing"], wish["commands"])
+            except BaseException:
+                traceback.print_exc()
+                sys.stderr.flush()
+            os._exit(0)
+        os.waitpid(child, 0)
+    json.dump([json.loads((folder / "told.json").read_text()) for folder in folders], sys.stdout)
