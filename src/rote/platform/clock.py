@@ -9,7 +9,6 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 
 from rote.platform.loop import clock_of
 
@@ -20,17 +19,12 @@ LEAST_S = 0.02
 """A shorter suspension is the inexactness of two clocks read one after the other."""
 
 
-def _continuous_clock() -> int | None:
-    """Return the number of the POSIX clock that counts suspend; None if there is none."""
-    return getattr(time, _CONTINUOUS.get(sys.platform, ""), None)
-
-
 def suspended_s() -> float:
     """Return how long this computer has been suspended since it was started, in seconds.
 
     Only differences between two calls are meaningful; they are exact to a millisecond.
     """
-    number = _continuous_clock()
+    number: int | None = getattr(time, _CONTINUOUS.get(sys.platform, ""), None)
     if number is None:
         return 0.0
     while True:
@@ -65,8 +59,4 @@ def stall_clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:
     Its origin differs from the event loop's: never pass its time to `call_at`.
     """
     clock = clock_of(loop)
-    if clock is not time.monotonic and type(loop).time is not asyncio.BaseEventLoop.time:
-        return lambda: clock() + suspended_s()  # the loop has a time of its own, as in tests
-    # A stream reads this clock with every pose: one call of the system costs a thirtieth.
-    number = _continuous_clock()
-    return time.monotonic if number is None else partial(time.clock_gettime, number)
+    return lambda: clock() + suspended_s()
