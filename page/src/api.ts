@@ -1,10 +1,10 @@
 /** Asking the server. Every refusal becomes an `ApiError` with words and a remedy. */
 
 import type { Problem, ShowChecked, ShowOpened, ShowSaved, StageGo } from "./api-types";
-import { moveDraft } from "./drafts";
+import { moveDraft } from "./state/drafts";
 import { TEXTS } from "./texts";
-import type { Show } from "./show";
-import type { Span } from "./timeline";
+import type { Show } from "./show-document";
+import type { Span } from "./state/span";
 import { remedy, message } from "./wording";
 import type {
   Actions,

@@ -17,33 +17,16 @@ import { Proposal } from "./parts/proposal";
 import { StorageProblem } from "./parts/unsaved";
 import { View } from "./parts/view";
 import { EditDock, EditScreen } from "./screens/edit";
-import { edited, opened } from "./screens/editing";
+import { connection } from "./state/connection";
+import { editor } from "./state/editor";
+import { robot } from "./state/robot";
+import { scene } from "./state/scene";
+import { stage } from "./state/stage";
+import { QUALITIES, SCREENS, type Screen, THEMES, ui } from "./state/ui";
 import { CuesScreen } from "./screens/cues";
 import { LibraryScreen } from "./screens/library";
 import { RobotScreen } from "./screens/robot";
 import { TeachScreen } from "./screens/teach";
-import {
-  activity,
-  bare,
-  connection,
-  countdown,
-  full,
-  limbs,
-  link,
-  moving,
-  QUALITIES,
-  quality,
-  question,
-  type Screen,
-  SCREENS,
-  screen,
-  showRuns,
-  stale,
-  stateWords,
-  status,
-  theme,
-  THEMES,
-} from "./store";
 import { TEXTS } from "./texts";
 import * as said from "./wording";
 
@@ -71,7 +54,7 @@ function Nav() {
   return (
     <nav class="nav" aria-label={TEXTS.nav}>
       {SCREENS.map((name) => (
-        <a key={name} href={`#/${name}`} aria-current={screen.value === name ? "page" : undefined}>
+        <a key={name} href={`#/${name}`} aria-current={ui.screen.value === name ? "page" : undefined}>
           <Icon name={name} />
           <span>{TEXTS.screens[name]}</span>
         </a>
@@ -132,10 +115,10 @@ function LanguageChoices() {
         values={CHOICES}
         labels={LANGUAGE_LABELS}
         chosen={languageChoice()}
-        disabled={moving.value}
+        disabled={robot.moving.value}
         onChoose={chooseLanguage}
       />
-      <p class="muted small">{moving.value ? TEXTS.language.moving : TEXTS.language.note}</p>
+      <p class="muted small">{robot.moving.value ? TEXTS.language.moving : TEXTS.language.note}</p>
     </>
   );
 }
@@ -160,17 +143,17 @@ function Settings() {
             label={TEXTS.theme.label}
             values={THEMES}
             labels={TEXTS.theme}
-            chosen={theme.value}
-            onChoose={(value) => (theme.value = value)}
+            chosen={ui.theme.value}
+            onChoose={(value) => (ui.theme.value = value)}
           />
           <Choice
             label={TEXTS.quality.label}
             values={QUALITIES}
             labels={TEXTS.quality}
-            chosen={quality.value}
-            refused={bare.value ? "high" : null}
+            chosen={ui.quality.value}
+            refused={ui.softwareRendering.value ? "high" : null}
             why={TEXTS.qualityRefused}
-            onChoose={(value) => (quality.value = value)}
+            onChoose={(value) => (ui.quality.value = value)}
           />
           <LanguageChoices />
         </div>
@@ -180,16 +163,16 @@ function Settings() {
 }
 
 function Pill() {
-  const state = link.value === "open" ? (connection.value?.state ?? "off") : "lost";
+  const state = connection.link.value === "open" ? (robot.connection.value?.state ?? "off") : "lost";
   const words =
-    link.value === "open"
-      ? stateWords(connection.value)
-      : link.value === "full"
+    connection.link.value === "open"
+      ? robot.describeState(robot.connection.value)
+      : connection.link.value === "full"
         ? TEXTS.link.full
-        : stale.value
+        : connection.stale.value
           ? TEXTS.link.notLive
           : TEXTS.link.opening;
-  const battery = status.value?.battery_percent;
+  const battery = robot.status.value?.battery_percent;
   return (
     <a class="pill" href="#/robot" data-testid="pill" data-state={state}>
       <span class={`dot ${state}`} aria-hidden="true" />
@@ -200,11 +183,11 @@ function Pill() {
 }
 
 function Banner() {
-  if (stale.value) return null; // that is said across the whole screen
-  const there = connection.value;
+  if (connection.stale.value) return null; // that is said across the whole screen
+  const there = robot.connection.value;
   // The Robot screen tells it at length.
-  if (there?.state === "lost" && screen.value !== "robot") {
-    const words = `${stateWords(there)}, ${TEXTS.connection.again}`;
+  if (there?.state === "lost" && ui.screen.value !== "robot") {
+    const words = `${robot.describeState(there)}, ${TEXTS.connection.again}`;
     return (
       <div class="banner bad" role="alert" data-testid="lost">
         <Icon name="warn" />
@@ -220,15 +203,15 @@ function Banner() {
 /** What the page shows is old: said across the whole screen, above which only the bar with STOP stays. */
 function NotLive() {
   const [, tick] = useState(0);
-  const on = stale.value;
+  const on = connection.stale.value;
   useEffect(() => {
     if (!on) return undefined;
     const timer = setInterval(() => tick((count) => count + 1), 500);
     return () => clearInterval(timer);
   }, [on]);
   if (!on) return null;
-  const state = link.value === "full" ? "full" : link.value === "silent" ? "silent" : "closed";
-  const wasSoft = (status.value?.soft ?? null) !== null || activity.value?.kind === "teaching";
+  const state = connection.link.value === "full" ? "full" : connection.link.value === "silent" ? "silent" : "closed";
+  const wasSoft = (robot.status.value?.soft ?? null) !== null || robot.activity.value?.kind === "teaching";
   return (
     <div
       class="not-live"
@@ -241,12 +224,14 @@ function NotLive() {
       <div class="not-live-words">
         <h2 id="not-live">{state === "full" ? TEXTS.link.full : TEXTS.link.notLive}</h2>
         <p id="not-live-why">
-          {state === "full" ? `${sentence(full.value.message)} ${sentence(full.value.remedy)}` : TEXTS.link[state]}{" "}
+          {state === "full"
+            ? `${sentence(connection.refusal.value.message)} ${sentence(connection.refusal.value.remedy)}`
+            : TEXTS.link[state]}{" "}
           {state !== "full" && TEXTS.link.old}
         </p>
         {wasSoft && (
           <p class="bad-words" data-testid="maybe-soft">
-            <strong>{TEXTS.soft.maybe[limbs.value]}.</strong> {TEXTS.soft.withoutServer[limbs.value]}
+            <strong>{TEXTS.soft.maybe[robot.limbs.value]}.</strong> {TEXTS.soft.withoutServer[robot.limbs.value]}
           </p>
         )}
         <p>
@@ -260,12 +245,13 @@ function NotLive() {
 
 function onKey(event: KeyboardEvent): void {
   if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
-  const active = moving.peek() || showRuns.peek() || countdown.peek() !== null || stale.peek();
+  const active =
+    robot.moving.peek() || stage.running.peek() || scene.countdown.peek() !== null || connection.stale.peek();
   if (!stops(event.key, focusOf(document.activeElement, active))) return;
   // Escape in a question at rest only closes it.
-  const closes = event.key === "Escape" && question.peek() !== null && !active;
+  const closes = event.key === "Escape" && ui.question.peek() !== null && !active;
   event.preventDefault();
-  question.value = null;
+  ui.question.value = null;
   if (!closes) void stop();
 }
 
@@ -275,15 +261,15 @@ export function App() {
     addEventListener("keydown", onKey, { capture: true });
     return () => removeEventListener("keydown", onKey, { capture: true });
   }, []);
-  useEffect(() => scrollTo({ top: 0 }), [screen.value]);
-  const Content = CONTENT[screen.value];
-  const behind = question.value !== null;
-  const editor = screen.value === "edit" && opened.value !== null && edited.value !== null;
-  const shows = screen.value === "show" ? showParts.value : null;
+  useEffect(() => scrollTo({ top: 0 }), [ui.screen.value]);
+  const Content = CONTENT[ui.screen.value];
+  const behind = ui.question.value !== null;
+  const isEditing = ui.screen.value === "edit" && editor.opened.value !== null && editor.edited.value !== null;
+  const shows = ui.screen.value === "show" ? showParts.value : null;
   const lanes = shows?.hasLanes.value ?? false;
-  const docked = editor || lanes;
+  const docked = isEditing || lanes;
   return (
-    <div class={`app on-${screen.value}${docked ? " docked" : ""}`}>
+    <div class={`app on-${ui.screen.value}${docked ? " docked" : ""}`}>
       <button type="button" class="skip" onClick={() => document.getElementById("panel")?.focus()}>
         {TEXTS.skip}
       </button>
@@ -309,7 +295,7 @@ export function App() {
       <Boundary quiet>
         <View />
       </Boundary>
-      {editor && (
+      {isEditing && (
         <Boundary quiet>
           <EditDock inert={behind} />
         </Boundary>
@@ -324,13 +310,13 @@ export function App() {
         inert={behind}
         id="panel"
         tabIndex={-1}
-        aria-label={TEXTS.screens[screen.value]}
-        data-screen={screen.value}
-        key={screen.value}
+        aria-label={TEXTS.screens[ui.screen.value]}
+        data-screen={ui.screen.value}
+        key={ui.screen.value}
       >
         {/* The editor has one of its own: the name of the take. */}
-        {!editor && <h1 class="hidden">{TEXTS.screens[screen.value]}</h1>}
-        <Boundary key={screen.value}>
+        {!isEditing && <h1 class="hidden">{TEXTS.screens[ui.screen.value]}</h1>}
+        <Boundary key={ui.screen.value}>
           <Content />
         </Boundary>
       </main>

@@ -4,23 +4,11 @@ import { effect, signal } from "@preact/signals";
 import { api } from "./api";
 import { type Cue, followingCue, hasCue, MAX_CUES, parsedCues, toggledCue } from "./cues";
 import { motion } from "./format";
-import {
-  actions,
-  activity,
-  attempt,
-  can,
-  countdown,
-  countdownFor,
-  loop,
-  moving,
-  playTake,
-  ready,
-  say,
-  speed,
-  status,
-  takes,
-  upNext,
-} from "./store";
+import { library } from "./state/library";
+import { playback } from "./state/playback";
+import { robot } from "./state/robot";
+import { scene } from "./state/scene";
+import { ui } from "./state/ui";
 import { recall, remember } from "./storage";
 import { TEXTS } from "./texts";
 
@@ -47,46 +35,46 @@ export function cueName(cue: Cue): string {
 
 /** Add a cue or take it off; says why where that is not possible. */
 export function toggle(cue: Cue): void {
-  if (!hasCue(cues.peek(), cue) && cues.peek().length >= MAX_CUES) say(T.full, "bad");
+  if (!hasCue(cues.peek(), cue) && cues.peek().length >= MAX_CUES) ui.notify(T.full, "bad");
   else cues.value = toggledCue(cues.peek(), cue);
 }
 
 /** Whether the robot that is connected can play a cue now. */
 export function isThere(cue: Cue): boolean {
-  if (cue.kind === "take") return can("stream") && takes.value.some(({ name }) => name === cue.name);
+  if (cue.kind === "take") return robot.can("stream") && library.takes.value.some(({ name }) => name === cue.name);
   if (cue.kind === "preset")
-    return can("presets") && (actions.value?.presets.some(({ name }) => name === cue.name) ?? false);
-  return actions.value?.taught.some(({ name }) => name === cue.name) ?? false;
+    return robot.can("presets") && (robot.actions.value?.presets.some(({ name }) => name === cue.name) ?? false);
+  return robot.actions.value?.taught.some(({ name }) => name === cue.name) ?? false;
 }
 
 function begin(cue: Cue): Promise<unknown> {
-  if (cue.kind === "take") return playTake(cue.name);
+  if (cue.kind === "take") return playback.playTake(cue.name);
   if (cue.kind === "preset") {
-    const id = actions.peek()?.presets.find(({ name }) => name === cue.name)?.id;
-    return attempt(async () => id !== undefined && (await api.perform(id)));
+    const id = robot.actions.peek()?.presets.find(({ name }) => name === cue.name)?.id;
+    return ui.attempt(async () => id !== undefined && (await api.perform(id)));
   }
-  const how = can("tempo") ? { speed: speed.value, loop: loop.value } : {};
-  return attempt(() => api.play(cue.name, how));
+  const how = robot.can("tempo") ? { speed: playback.speed.value, loop: playback.loop.value } : {};
+  return ui.attempt(() => api.play(cue.name, how));
 }
 
 /** Count the lead-in; false where a stop has ended it. */
 async function counted(cue: Cue): Promise<boolean> {
-  countdownFor.value = T.soon(cueName(cue));
+  scene.countdownText.value = T.soon(cueName(cue));
   for (let left = leadTimeS.peek(); left > 0; left -= 1) {
-    countdown.value = left;
+    scene.countdown.value = left;
     await new Promise((resolve) => setTimeout(resolve, 1000));
-    if (countdown.peek() === null) return false;
+    if (scene.countdown.peek() === null) return false;
   }
-  countdown.value = null;
+  scene.countdown.value = null;
   return true;
 }
 
 async function play(cue: Cue): Promise<void> {
-  if (countdown.peek() !== null) return;
+  if (scene.countdown.peek() !== null) return;
   try {
     if (!(await counted(cue))) return;
   } finally {
-    countdownFor.value = "";
+    scene.countdownText.value = "";
   }
   lastCue.value = cue;
   await begin(cue);
@@ -95,22 +83,22 @@ async function play(cue: Cue): Promise<void> {
 /** Play the cue at a place now; while something else plays, once that has ended by itself. */
 export function fire(place: number): void {
   const cue = cues.peek()[place];
-  if (!cue || !ready.peek() || !isThere(cue)) return;
-  if (!moving.peek()) void play(cue);
-  else if (activity.peek()?.kind !== "teaching") {
-    stopsBefore = status.peek()?.stops ?? 0;
-    upNext.value = upNext.peek() === place ? null : place;
+  if (!cue || !robot.ready.peek() || !isThere(cue)) return;
+  if (!robot.moving.peek()) void play(cue);
+  else if (robot.activity.peek()?.kind !== "teaching") {
+    stopsBefore = robot.status.peek()?.stops ?? 0;
+    playback.upNext.value = playback.upNext.peek() === place ? null : place;
   }
 }
 
 /** The place of the cue that plays next. */
 export function nextPlace(): number | null {
-  return upNext.value ?? followingCue(cues.value, lastCue.value);
+  return playback.upNext.value ?? followingCue(cues.value, lastCue.value);
 }
 
 export function fireNext(): void {
   const place = nextPlace();
-  if (place !== null && place !== upNext.peek()) fire(place);
+  if (place !== null && place !== playback.upNext.peek()) fire(place);
 }
 
 export function fireAgain(): void {
@@ -123,17 +111,17 @@ export function fireAgain(): void {
 let heard = { fraction: 0, performing: false };
 let stopsBefore = 0;
 effect(() => {
-  const doing = activity.value;
+  const doing = robot.activity.value;
   if (doing && doing.kind !== "idle") {
     heard = { fraction: doing.fraction, performing: doing.kind === "performing" };
     return;
   }
-  const place = upNext.peek();
+  const place = playback.upNext.peek();
   const cue = place === null ? undefined : cues.peek()[place];
-  upNext.value = null;
+  playback.upNext.value = null;
   if (!cue) return;
   // Any browser may have stopped it, which the server counts; or somebody with the remote, so that it came less far.
-  const stopped = status.peek()?.stops !== stopsBefore;
+  const stopped = robot.status.peek()?.stops !== stopsBefore;
   if (!stopped && (heard.performing || heard.fraction >= TO_ITS_END)) void play(cue);
-  else say(T.dropped(cueName(cue)));
+  else ui.notify(T.dropped(cueName(cue)));
 });

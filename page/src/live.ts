@@ -2,29 +2,15 @@
 
 import { ApiError, api, identity, lastBeat } from "./api";
 import { Liveness } from "./liveness";
-import {
-  countdown,
-  events,
-  full,
-  link,
-  loadActions,
-  loadModel,
-  loadTakes,
-  me,
-  model,
-  noteEvent,
-  now,
-  people,
-  poses,
-  safety,
-  say,
-  sayName,
-  stageAt,
-  stageNow,
-  status,
-  statusAt,
-  upNext,
-} from "./store";
+import { now } from "./state/clock";
+import { connection } from "./state/connection";
+import { eventLog } from "./state/event-log";
+import { library } from "./state/library";
+import { playback } from "./state/playback";
+import { robot } from "./state/robot";
+import { scene } from "./state/scene";
+import { stage } from "./state/stage";
+import { ui } from "./state/ui";
 import { signal } from "@preact/signals";
 import { recall, remember } from "./storage";
 import { TEXTS } from "./texts";
@@ -89,14 +75,14 @@ function lose(lost: WebSocket, state: "closed" | "silent"): void {
 
 /** Show nothing old as if it were now, and begin nothing. */
 function notLive(state: "closed" | "silent"): void {
-  link.value = state;
-  poses.clear();
+  connection.link.value = state;
+  robot.poses.clear();
   cancelCountdown();
 }
 
 /** The server was heard again after a silence: a stop that failed goes out first. */
 function goLive(): void {
-  link.value = "open";
+  connection.link.value = "open";
   if (!stopOwed) return;
   socket?.send('{"type":"stop"}');
 }
@@ -108,20 +94,20 @@ export function silentSeconds(): number {
 
 setInterval(() => {
   const state = liveness.look(performance.now());
-  if (state === "silent" && link.peek() === "open") notLive("silent");
+  if (state === "silent" && connection.link.peek() === "open") notLive("silent");
   // One that cannot even be opened, or a network that is gone, says nothing by itself.
   if (state === "dead" && socket) lose(socket, "silent");
 }, LOOK_MS);
 
 function receive(message: Message): void {
   liveness.hear(performance.now());
-  if (link.peek() === "silent" && message.type !== "hello" && message.type !== "full") goLive();
+  if (connection.link.peek() === "silent" && message.type !== "hello" && message.type !== "full") goLive();
   switch (message.type) {
     case "hello":
       identity.client = message.client;
       lastBeat.time_s = "";
-      me.value = { number: message.number, role: message.role };
-      sayName(message.name);
+      connection.me.value = { number: message.number, role: message.role };
+      connection.sendName(message.name);
       remember("sessionStorage", "client", message.client);
       tries = 0;
       goLive();
@@ -132,42 +118,43 @@ function receive(message: Message): void {
       break;
     case "state":
       // Not every robot tells where its joints are.
-      if (message.joints_rad.length) poses.push({ time_s: message.time_s, joints_rad: message.joints_rad }, now());
+      if (message.joints_rad.length)
+        robot.poses.push({ time_s: message.time_s, joints_rad: message.joints_rad }, now());
       break;
     case "status": {
       const { type: _, ...rest } = message;
-      const before = status.peek();
+      const before = robot.status.peek();
       const was = before?.connection;
-      statusAt.value = now();
-      status.value = rest;
+      robot.statusAt.value = now();
+      robot.status.value = rest;
       if (rest.activity.kind === "idle") stopping.value = false;
-      if (rest.build !== null && model.peek() && rest.build !== model.peek()?.build) void loadModel();
+      if (rest.build !== null && robot.model.peek() && rest.build !== robot.model.peek()?.build) void robot.loadModel();
       if (was?.state !== rest.connection.state || was.url !== rest.connection.url) {
-        if (rest.connection.state !== "connected") poses.clear();
-        void loadActions();
-      } else if (before && before.actions_changes !== rest.actions_changes) void loadActions();
-      if (before && before.takes_changes !== rest.takes_changes) void loadTakes();
+        if (rest.connection.state !== "connected") robot.poses.clear();
+        void robot.loadActions();
+      } else if (before && before.actions_changes !== rest.actions_changes) void robot.loadActions();
+      if (before && before.takes_changes !== rest.takes_changes) void library.load();
       break;
     }
     case "stage": {
       const { type: _, ...rest } = message;
-      stageAt.value = now();
-      stageNow.value = rest;
+      stage.receivedAt.value = now();
+      stage.current.value = rest;
       break;
     }
     case "full":
-      full.value = { message: message.message, remedy: message.remedy };
-      link.value = "full";
+      connection.refusal.value = { message: message.message, remedy: message.remedy };
+      connection.link.value = "full";
       refusedSocket = socket;
       break;
     case "events":
-      events.value = message.events;
+      eventLog.events.value = message.events;
       break;
     case "event":
-      noteEvent(message.event);
+      eventLog.note(message.event);
       break;
     case "people":
-      people.value = message.people;
+      connection.people.value = message.people;
       break;
     case "stopped":
       known = message.message;
@@ -177,16 +164,17 @@ function receive(message: Message): void {
       break;
     case "notice":
       // A safety notice is shown until it is acknowledged, and not twice.
-      if (message.message !== known && !safety.peek().some(({ id }) => id === message.event)) say(worded(message.text));
+      if (message.message !== known && !eventLog.safety.peek().some(({ id }) => id === message.event))
+        ui.notify(worded(message.text));
       known = "";
       break;
   }
 }
 
 async function begin(): Promise<void> {
-  if (!model.peek()) await loadModel();
-  void loadActions();
-  void loadTakes();
+  if (!robot.model.peek()) await robot.loadModel();
+  void robot.loadActions();
+  void library.load();
 }
 
 setInterval(() => {
@@ -217,16 +205,16 @@ async function requestStop(): Promise<Stopped> {
     late.onabort = () => reject(late.reason);
   });
   socket.send('{"type":"stop"}');
-  const wait = link.peek() === "open" ? PATIENCE_MS : 0;
+  const wait = connection.link.peek() === "open" ? PATIENCE_MS : 0;
   const soon = await Promise.race([heard, new Promise<null>((none) => setTimeout(() => none(null), wait))]);
   // The socket may still answer before the request does.
   return soon ?? Promise.any([heard, api.stop(late)]);
 }
 
 function cancelCountdown(): void {
-  if (countdown.peek() === null) return;
-  countdown.value = null;
-  say(TEXTS.countdownCancelled);
+  if (scene.countdown.peek() === null) return;
+  scene.countdown.value = null;
+  ui.notify(TEXTS.countdownCancelled);
 }
 
 let presses = 0;
@@ -237,7 +225,7 @@ let confirmedPress = 0;
 export async function stop(): Promise<void> {
   presses += 1;
   const mine = presses;
-  upNext.value = null;
+  playback.upNext.value = null;
   cancelCountdown();
   stopping.value = true;
   setTimeout(() => (stopping.value = false), STOPPING_MS);

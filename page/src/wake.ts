@@ -1,7 +1,10 @@
 /** The screen stays on while somebody teaches, or the robot moves: STOP must not hide behind a dark one. */
 
 import { effect } from "@preact/signals";
-import { countdown, link, moving, showRuns } from "./store";
+import { connection } from "./state/connection";
+import { robot } from "./state/robot";
+import { scene } from "./state/scene";
+import { stage } from "./state/stage";
 
 let held: WakeLockSentinel | null = null;
 let asked = false;
@@ -27,7 +30,9 @@ function letGo(): void {
 }
 
 function wanted(): boolean {
-  return link.value === "open" && (moving.value || showRuns.value || countdown.value !== null);
+  return (
+    connection.link.value === "open" && (robot.moving.value || stage.running.value || scene.countdown.value !== null)
+  );
 }
 
 /** Keep the screen on where it is needed, from now on. */

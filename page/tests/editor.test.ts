@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it, vi } from "vitest";
 import { hundredths } from "../src/format";
 import { amount, bendOf, bent, movedTo, ofJoint, room, stepOf, warped } from "../src/keyframes";
 import { endOf, reached } from "../src/scene/reach";
-import { isPart, panned, share, showing, wheelFactor, within, zoomed } from "../src/timeline";
+import { isPart, panned, share, showing, wheelFactor, within, zoomed } from "../src/state/span";
 import type { Joint, LimbEnd, RobotModel } from "../src/types";
 
 describe("times on the time line", () => {
@@ -157,19 +157,19 @@ describe("edits that are not saved", () => {
   });
   const steps = [{ op: "reverse" }] as const;
   it("are kept for each take, found again, and go with its name", async () => {
-    const { keepDraft, moveDraft } = await import("../src/drafts");
-    keepDraft("wave", { steps, undone: [] }, 2);
+    const { keepDraft, moveDraft } = await import("../src/state/drafts");
+    keepDraft("wave", { done: steps, undone: [] }, 2);
     moveDraft("wave", "greeting");
     vi.resetModules();
-    const again = await import("../src/drafts");
+    const again = await import("../src/state/drafts");
     expect(again.adoptDraft("greeting")).toMatchObject({ steps, undone: [], version: 2 });
     expect([again.isUnsaved("greeting"), again.isUnsaved("wave")]).toEqual([true, false]);
     again.dropDraft("greeting");
     expect(again.drafts.value).toEqual({});
   });
   it("are nothing where nothing was done, and what is no draft is left out", async () => {
-    const { drafts, keepDraft, newest, parsed } = await import("../src/drafts");
-    keepDraft("wave", { steps: [], undone: [] }, 1);
+    const { drafts, keepDraft, newest, parsed } = await import("../src/state/drafts");
+    keepDraft("wave", { done: [], undone: [] }, 1);
     expect(drafts.value).toEqual({});
     expect(parsed('{"a":{"steps":[{"op":1}],"undone":[],"version":1,"at":1},"b":3}')).toEqual({});
     for (const broken of [null, "", "[]", "null", "{", "7"]) expect(parsed(broken)).toEqual({});
@@ -177,37 +177,37 @@ describe("edits that are not saved", () => {
     expect(Object.keys(newest({ a: draft(1), b: draft(3), c: draft(2) }, 2))).toEqual(["b", "c"]);
   });
   it("of two tabs do not overwrite each other, and the draft of a closed tab is taken over", async () => {
-    const first = await import("../src/drafts");
+    const first = await import("../src/state/drafts");
     vi.resetModules();
-    const second = await import("../src/drafts"); // another tab: the same storage, another name
+    const second = await import("../src/state/drafts"); // another tab: the same storage, another name
     expect(first.TAB).not.toBe(second.TAB);
     const other = [{ op: "mirror" }] as const;
-    first.keepDraft("wave", { steps, undone: [] }, 1);
-    second.keepDraft("wave", { steps: other, undone: [] }, 1);
-    second.keepDraft("bow", { steps: [], undone: [] }, 1);
+    first.keepDraft("wave", { done: steps, undone: [] }, 1);
+    second.keepDraft("wave", { done: other, undone: [] }, 1);
+    second.keepDraft("bow", { done: [], undone: [] }, 1);
     vi.resetModules();
-    const third = await import("../src/drafts");
+    const third = await import("../src/state/drafts");
     expect(third.isUnsaved("wave")).toBe(true);
     expect(third.isUnsavedHere("wave")).toBe(false);
     const mine = third.adoptDraft("wave");
     expect(mine?.tab).toBe(third.TAB);
-    const left = third.otherDraft("wave", mine ?? { steps: [], undone: [] });
+    const left = third.otherDraft("wave", { done: mine?.steps ?? [], undone: mine?.undone ?? [] });
     expect([mine?.steps, left?.steps].map((each) => each?.[0]?.op).sort()).toEqual(["mirror", "reverse"]);
     // A tab that is done, and one that never did anything, take nothing from the others.
-    third.keepDraft("wave", { steps: [], undone: [] }, 1);
+    third.keepDraft("wave", { done: [], undone: [] }, 1);
     expect(third.isUnsavedHere("wave")).toBe(false);
-    expect(third.otherDraft("wave", { steps: [], undone: [] })?.steps).toEqual(left?.steps);
-    expect(first.otherDraft("wave", { steps, undone: [] })).toBeNull(); // it has not read the storage since
+    expect(third.otherDraft("wave", { done: [], undone: [] })?.steps).toEqual(left?.steps);
+    expect(first.otherDraft("wave", { done: steps, undone: [] })).toBeNull(); // it has not read the storage since
   });
   it("of an older page are read by the names of their takes", async () => {
-    const { parsed } = await import("../src/drafts");
+    const { parsed } = await import("../src/state/drafts");
     const old = JSON.stringify({ wave: { steps, undone: [], version: 3, at: 1 } });
     expect(Object.values(parsed(old))).toEqual([{ steps, undone: [], version: 3, at: 1, take: "wave", tab: "" }]);
   });
   it("are known to be lost with the page where the browser keeps nothing", async () => {
-    const { keepDraft, keeps } = await import("../src/drafts");
+    const { keepDraft, keeps } = await import("../src/state/drafts");
     vi.stubGlobal("window", {});
-    keepDraft("wave", { steps, undone: [] }, 1);
+    keepDraft("wave", { done: steps, undone: [] }, 1);
     expect(keeps.value).toBe(false);
   });
 });

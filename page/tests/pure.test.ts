@@ -14,7 +14,8 @@ import {
   sentence,
   shortJoint,
 } from "../src/format";
-import { done, NOTHING_DONE, redo, undo } from "../src/history";
+import { addEntry, type History, NOTHING_DONE, redoEntry, replaceEntry, undoEntry } from "../src/state/history";
+import type { Step } from "../src/types";
 import { focusOf, stops } from "../src/keys";
 import { Pace } from "../src/scene/pace";
 import { TEXTS } from "../src/texts";
@@ -70,21 +71,28 @@ describe("the pace of drawing", () => {
 });
 
 describe("history", () => {
-  const mirrored = done(NOTHING_DONE, { op: "mirror" });
-  const both = done(mirrored, { op: "reverse" });
+  const mirrored: History<Step> = addEntry<Step>(NOTHING_DONE, { op: "mirror" });
+  const both = addEntry<Step>(mirrored, { op: "reverse" });
   it("undoes and redoes in order", () => {
-    expect(undo(both).steps).toEqual(mirrored.steps);
-    expect(redo(undo(both))).toEqual(both);
-    expect(redo(redo(undo(undo(both))))).toEqual(both);
+    expect(undoEntry(both).done).toEqual(mirrored.done);
+    expect(redoEntry(undoEntry(both))).toEqual(both);
+    expect(redoEntry(redoEntry(undoEntry(undoEntry(both))))).toEqual(both);
   });
   it("forgets what was undone when something new is done", () => {
-    const other = done(undo(both), { op: "retime" });
-    expect(other.steps.map(({ op }) => op)).toEqual(["mirror", "retime"]);
-    expect(redo(other)).toBe(other);
+    const other = addEntry<Step>(undoEntry(both), { op: "retime" });
+    expect(other.done.map(({ op }) => op)).toEqual(["mirror", "retime"]);
+    expect(redoEntry(other)).toBe(other);
   });
   it("has an end on both sides", () => {
-    expect(undo(NOTHING_DONE)).toBe(NOTHING_DONE);
-    expect(redo(both)).toBe(both);
+    expect(undoEntry(NOTHING_DONE)).toBe(NOTHING_DONE);
+    expect(undoEntry(mirrored, 1)).toBe(mirrored);
+    expect(redoEntry(both)).toBe(both);
+  });
+  it("drops the oldest entries beyond its limit", () => {
+    expect(addEntry<Step>(both, { op: "retime" }, 2).done.map(({ op }) => op)).toEqual(["reverse", "retime"]);
+  });
+  it("replaces the newest entry while something is dragged", () => {
+    expect(replaceEntry<Step>(both, { op: "retime" }).done.map(({ op }) => op)).toEqual(["mirror", "retime"]);
   });
 });
 

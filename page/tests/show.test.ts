@@ -16,7 +16,7 @@ import {
   trimmedTo,
   withClip,
   withoutRole,
-} from "../src/show";
+} from "../src/show-document";
 import type { RobotModel } from "../src/types";
 
 const lengths = new Map([["wave", 4]]);

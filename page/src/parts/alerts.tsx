@@ -2,7 +2,9 @@
 
 import { sentence } from "../format";
 import { stop } from "../live";
-import { acknowledge, limbs, link, safety, status } from "../store";
+import { connection } from "../state/connection";
+import { eventLog } from "../state/event-log";
+import { robot } from "../state/robot";
 import { TEXTS } from "../texts";
 import { worded } from "../wording";
 import { clock } from "./events";
@@ -13,7 +15,7 @@ const MAX_SHOWN = 2;
 
 /** A stop that the robot has not confirmed: until it has. */
 function UnconfirmedStop() {
-  const stopped = status.value?.unconfirmed_stop;
+  const stopped = robot.status.value?.unconfirmed_stop;
   if (!stopped) return null;
   return (
     <div class="banner bad" role="alert" data-testid="unconfirmed-stop">
@@ -27,10 +29,11 @@ function UnconfirmedStop() {
 
 /** Soft limbs, whichever client made them soft; a teaching of this server shows them itself. */
 function Soft() {
-  const soft = status.value?.soft;
+  const soft = robot.status.value?.soft;
   if (!soft || soft.by === "teaching") return null;
   const T = TEXTS.soft;
-  const title = soft.by === "damping" ? T.damping : soft.by === "unknown" ? T.maybe[limbs.value] : T.title[limbs.value];
+  const title =
+    soft.by === "damping" ? T.damping : soft.by === "unknown" ? T.maybe[robot.limbs.value] : T.title[robot.limbs.value];
   return (
     <div class="banner hold" role="alert" data-testid="soft" data-by={soft.by}>
       <Icon name="warn" />
@@ -39,7 +42,7 @@ function Soft() {
       </p>
       {soft.can_hold && (
         <button type="button" class="button" onClick={() => void stop()} data-testid="hold-limbs">
-          {T.hold[limbs.value]}
+          {T.hold[robot.limbs.value]}
         </button>
       )}
     </div>
@@ -48,8 +51,8 @@ function Soft() {
 
 function SafetyNotices() {
   // What still goes on has a banner of its own; its notice is shown when that is over.
-  const { unconfirmed_stop, storage_problem } = status.value ?? {};
-  const all = safety.value.filter(
+  const { unconfirmed_stop, storage_problem } = robot.status.value ?? {};
+  const all = eventLog.safety.value.filter(
     ({ kind }) => !(unconfirmed_stop && kind === "stop-unconfirmed") && !(storage_problem && kind === "not-saved"),
   );
   const shown = all.slice(-MAX_SHOWN).reverse();
@@ -61,7 +64,7 @@ function SafetyNotices() {
           <p>
             <span class="numbers">{clock(event.time_s)}</span> <strong>{sentence(worded(event.text))}</strong>
           </p>
-          <button type="button" class="button" onClick={() => void acknowledge(event)}>
+          <button type="button" class="button" onClick={() => void eventLog.acknowledge(event)}>
             {TEXTS.events.acknowledge}
           </button>
         </div>
@@ -76,7 +79,7 @@ function SafetyNotices() {
 }
 
 export function Alerts() {
-  if (link.value !== "open") return null;
+  if (connection.link.value !== "open") return null;
   return (
     <>
       <UnconfirmedStop />

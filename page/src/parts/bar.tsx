@@ -5,28 +5,13 @@ import { api } from "../api";
 import { seconds, sentence } from "../format";
 import { type Heading, headingOf } from "../heading";
 import { stop, stopFailure, stopReport } from "../live";
-import {
-  activity,
-  attempt,
-  can,
-  connected,
-  cutShort,
-  link,
-  loop,
-  mayCommand,
-  moving,
-  showRuns,
-  stageAt,
-  stageNow,
-  now,
-  paused,
-  limbs,
-  speed,
-  stale,
-  stateWords,
-  status,
-  statusAt,
-} from "../store";
+import { now } from "../state/clock";
+import { connection } from "../state/connection";
+import { eventLog } from "../state/event-log";
+import { playback } from "../state/playback";
+import { robot } from "../state/robot";
+import { stage } from "../state/stage";
+import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import { Icon } from "./icons";
 
@@ -34,28 +19,33 @@ const SPEEDS = [0.25, 0.5, 0.75, 1, 1.25, 1.5, 2];
 const REPORT_S = 7;
 
 function heading(): Heading {
-  if (link.value === "full") return { title: TEXTS.link.full, note: "", alarm: true };
-  if (stale.value) return { title: TEXTS.bar.unknown, note: TEXTS.link.notLive, alarm: true };
-  if (link.value === "opening") return { title: TEXTS.link.opening, note: "" };
-  const made = headingOf({ status: status.value, stage: stageNow.value, limbs: limbs.value, words: stateWords });
-  const rests = activity.value?.kind === "idle" && !stageNow.value?.run && !made.alarm;
-  return rests && cutShort.value ? { ...made, note: cutShort.value } : made;
+  if (connection.link.value === "full") return { title: TEXTS.link.full, note: "", alarm: true };
+  if (connection.stale.value) return { title: TEXTS.bar.unknown, note: TEXTS.link.notLive, alarm: true };
+  if (connection.link.value === "opening") return { title: TEXTS.link.opening, note: "" };
+  const made = headingOf({
+    status: robot.status.value,
+    stage: stage.current.value,
+    limbs: robot.limbs.value,
+    words: robot.describeState,
+  });
+  const rests = robot.activity.value?.kind === "idle" && !stage.current.value?.run && !made.alarm;
+  return rests && eventLog.cutShort.value ? { ...made, note: eventLog.cutShort.value } : made;
 }
 
 /** The share done and the time gone, going on between the server's words. */
 function progress(): { share: number | null; message: string } {
-  const doing = activity.peek();
-  const run = link.peek() === "open" ? stageNow.peek()?.run : null;
+  const doing = robot.activity.peek();
+  const run = connection.link.peek() === "open" ? stage.current.peek()?.run : null;
   if (run?.state === "playing" && run.elapsed_s !== null) {
-    const gone = Math.max(0, run.elapsed_s + now() - stageAt.peek());
+    const gone = Math.max(0, run.elapsed_s + now() - stage.receivedAt.peek());
     const share = run.duration_s > 0 ? Math.min(1, gone / run.duration_s) : 1;
     return { share, message: `${seconds(share * run.duration_s)} / ${seconds(run.duration_s)}` };
   }
-  if (link.peek() !== "open" || !doing || doing.kind === "idle" || (!doing.name && doing.phase === "return"))
+  if (connection.link.peek() !== "open" || !doing || doing.kind === "idle" || (!doing.name && doing.phase === "return"))
     return { share: 0, message: "" };
-  const since = Math.min(1.5, Math.max(0, now() - statusAt.peek()));
+  const since = Math.min(1.5, Math.max(0, now() - robot.statusAt.peek()));
   if (doing.kind === "teaching")
-    return { share: null, message: seconds(doing.elapsed_s + (paused.peek() ? 0 : since)) };
+    return { share: null, message: seconds(doing.elapsed_s + (robot.paused.peek() ? 0 : since)) };
   if (!doing.duration_s) return { share: null, message: seconds(doing.elapsed_s + since) };
   const running = doing.phase === "playing";
   const share = Math.min(1, doing.fraction + (running ? since / doing.duration_s : 0));
@@ -95,20 +85,20 @@ function Progress() {
 }
 
 function Tempo() {
-  const plays = activity.value?.kind === "playing" || activity.value?.kind === "performing";
-  const paced = can("tempo") || can("stream");
+  const plays = robot.activity.value?.kind === "playing" || robot.activity.value?.kind === "performing";
+  const paced = robot.can("tempo") || robot.can("stream");
   const tempo = paced && !plays;
   const why = paced ? TEXTS.bar.takesOnly : TEXTS.bar.noTempo;
-  const note = connected.value && !can("tempo") ? why : plays ? TEXTS.bar.nextTime : undefined;
+  const note = robot.connected.value && !robot.can("tempo") ? why : plays ? TEXTS.bar.nextTime : undefined;
   return (
     <div class="bar-tempo" title={note}>
       <label class="inline">
         <span>{TEXTS.bar.speed}</span>
         <select
-          value={String(speed.value)}
+          value={String(playback.speed.value)}
           aria-label={TEXTS.bar.speed}
           disabled={!tempo}
-          onChange={(event) => (speed.value = Number(event.currentTarget.value))}
+          onChange={(event) => (playback.speed.value = Number(event.currentTarget.value))}
         >
           {SPEEDS.map((each) => (
             <option key={each} value={String(each)}>
@@ -120,11 +110,11 @@ function Tempo() {
       <button
         type="button"
         class="toggle"
-        aria-pressed={loop.value}
+        aria-pressed={playback.loop.value}
         disabled={!tempo}
-        onClick={() => (loop.value = !loop.value)}
+        onClick={() => (playback.loop.value = !playback.loop.value)}
         aria-label={TEXTS.bar.loop}
-        title={note ?? (loop.value ? TEXTS.bar.loopOn : TEXTS.bar.loopOff)}
+        title={note ?? (playback.loop.value ? TEXTS.bar.loopOn : TEXTS.bar.loopOff)}
       >
         <Icon name="loop" />
         <span>{TEXTS.bar.loop}</span>
@@ -137,7 +127,7 @@ function Tempo() {
 /** A stop that failed: it stays until a person has dismissed it. */
 function Failure({ why, confirmed }: { why: string; confirmed: string }) {
   // While the server keeps sending it, the banner says why.
-  const words = confirmed || (status.value?.unconfirmed_stop ? "" : why);
+  const words = confirmed || (robot.status.value?.unconfirmed_stop ? "" : why);
   return (
     <div class={confirmed ? "said late" : "said failed"} data-testid="stop-failed">
       <p>
@@ -176,10 +166,10 @@ function Report() {
 
 export function Bar() {
   const { title, note, alarm } = heading();
-  const doing = stale.value ? null : activity.value;
-  const pausable = doing?.kind === "playing" && can("pause-play");
+  const doing = connection.stale.value ? null : robot.activity.value;
+  const pausable = doing?.kind === "playing" && robot.can("pause-play");
   return (
-    <footer class={moving.value || showRuns.value ? "bar moving" : "bar"} aria-label={TEXTS.bar.label}>
+    <footer class={robot.moving.value || stage.running.value ? "bar moving" : "bar"} aria-label={TEXTS.bar.label}>
       <Report />
       <div
         class={alarm ? "bar-what alarm" : "bar-what"}
@@ -187,7 +177,7 @@ export function Bar() {
         data-kind={doing?.kind ?? "idle"}
         data-phase={doing?.phase ?? "none"}
       >
-        <span class={`pulse ${showRuns.value ? "playing" : (doing?.kind ?? "idle")}`} aria-hidden="true" />
+        <span class={`pulse ${stage.running.value ? "playing" : (doing?.kind ?? "idle")}`} aria-hidden="true" />
         <div>
           <p class="bar-title">{title}</p>
           <p class="bar-note">{note}</p>
@@ -200,8 +190,8 @@ export function Bar() {
           type="button"
           class="icon-button"
           aria-label={TEXTS.bar.pause}
-          disabled={!mayCommand.value}
-          onClick={() => attempt(() => api.pause(true))}
+          disabled={!robot.mayCommand.value}
+          onClick={() => ui.attempt(() => api.pause(true))}
         >
           <Icon name="pause" />
         </button>

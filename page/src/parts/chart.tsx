@@ -6,8 +6,9 @@ import { worstLast } from "../checks";
 import { type Extent, extent, look, movers, ranges, thinned, ticks } from "../curves";
 import { degrees, shortJoint } from "../format";
 import { before, rowAt } from "../interpolate";
-import { dark, pointed } from "../store";
-import { share, type Span } from "../timeline";
+import { scene } from "../state/scene";
+import { ui } from "../state/ui";
+import { share, type Span } from "../state/span";
 import type { Curves, Finding } from "../types";
 
 const COLOURS = {
@@ -140,7 +141,7 @@ function drawCurves(
     const other = instead?.joint === name ? instead.values : null;
     const next = proposed && differs(curves, proposed, name) ? proposed : null;
     draw.strokeStyle = paint[colour] as string;
-    draw.lineWidth = pointed.value === name || other ? 4 : 2;
+    draw.lineWidth = scene.highlighted.value === name || other ? 4 : 2;
     draw.setLineDash(dashed ? DASHES : []);
     draw.globalAlpha = next ? 0.35 : 1;
     draw.beginPath();
@@ -209,7 +210,7 @@ function paint(canvas: HTMLCanvasElement, props: Props, shown: number[], values:
   draw.setTransform(scale, 0, 0, scale, 0, 0);
   draw.clearRect(0, 0, box.width, box.height);
   drawAxes(draw, place);
-  drawCurves(draw, place, props, shown, dark.value ? COLOURS.dark : COLOURS.light);
+  drawCurves(draw, place, props, shown, ui.dark.value ? COLOURS.dark : COLOURS.light);
   if (props.selection) {
     draw.fillStyle = colour("--veil");
     const [left, right] = [EDGE.left, place.width - EDGE.right];
@@ -257,8 +258,8 @@ export function Chart(props: Props) {
     [curves.joints_rad, props.proposed, shown],
   );
   const far = useMemo(() => reach(curves.joints_rad), [curves.joints_rad]);
-  const theme = dark.value;
-  const lit = pointed.value;
+  const theme = ui.dark.value;
+  const lit = scene.highlighted.value;
 
   // The playhead is not on the canvas, so that moving it costs nothing.
   useEffect(() => {
@@ -325,8 +326,8 @@ export function Chart(props: Props) {
               aria-pressed={!hidden.includes(name)}
               data-joint={name}
               onClick={() => toggle(name)}
-              onPointerEnter={() => (pointed.value = name)}
-              onPointerLeave={() => (pointed.value = null)}
+              onPointerEnter={() => (scene.highlighted.value = name)}
+              onPointerLeave={() => (scene.highlighted.value = null)}
             >
               <i />
               {shortJoint(name)}

@@ -15,7 +15,10 @@ import {
   nextPlace,
 } from "../cue-player";
 import { focusOf } from "../keys";
-import { activity, countdown, moving, question, ready, upNext } from "../store";
+import { playback } from "../state/playback";
+import { robot } from "../state/robot";
+import { scene } from "../state/scene";
+import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import { Icon } from "./icons";
 
@@ -27,7 +30,7 @@ export function useCueKeys(): void {
     const onKey = (event: KeyboardEvent): void => {
       const meant = cueOfKey(event.key);
       if (meant === null || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (question.peek() || focusOf(document.activeElement, false).typing) return;
+      if (ui.question.peek() || focusOf(document.activeElement, false).typing) return;
       event.preventDefault();
       if (meant === "next") fireNext();
       else if (meant === "again") fireAgain();
@@ -39,19 +42,19 @@ export function useCueKeys(): void {
 }
 
 function isPlaying(cue: Cue): boolean {
-  return moving.value && lastCue.value !== null && sameCue(lastCue.value, cue);
+  return robot.moving.value && lastCue.value !== null && sameCue(lastCue.value, cue);
 }
 
 /** One large pad. */
 export function Pad({ cue, place }: { cue: Cue; place: number }) {
   const there = isThere(cue);
-  const state = isPlaying(cue) ? "plays" : upNext.value === place ? "waits" : there ? "ready" : "missing";
+  const state = isPlaying(cue) ? "plays" : playback.upNext.value === place ? "waits" : there ? "ready" : "missing";
   const note = state === "plays" ? T.plays : state === "waits" ? T.waits : there ? T.kinds[cue.kind] : T.missing;
   return (
     <button
       type="button"
       class="pad"
-      disabled={!ready.value || !there}
+      disabled={!robot.ready.value || !there}
       aria-keyshortcuts={String(place + 1)}
       data-testid="pad"
       data-state={state}
@@ -67,13 +70,13 @@ export function NextAndAgain() {
   const place = nextPlace();
   const next = place === null ? undefined : cues.value[place];
   const last = lastCue.value;
-  const waits = upNext.value !== null;
+  const waits = playback.upNext.value !== null;
   return (
     <div class="row fill cue-next">
       <button
         type="button"
         class="button big-button"
-        disabled={!ready.value || !last || !isThere(last)}
+        disabled={!robot.ready.value || !last || !isThere(last)}
         aria-keyshortcuts="0 PageUp"
         onClick={fireAgain}
         data-testid="cue-again"
@@ -84,7 +87,7 @@ export function NextAndAgain() {
       <button
         type="button"
         class="button primary big-button"
-        disabled={!ready.value || !next || !isThere(next) || waits}
+        disabled={!robot.ready.value || !next || !isThere(next) || waits}
         aria-keyshortcuts="PageDown"
         onClick={fireNext}
         data-testid="cue-next"
@@ -102,7 +105,7 @@ export function LeadTime() {
       <span>{T.leadLabel}</span>
       <select
         value={String(leadTimeS.value)}
-        disabled={countdown.value !== null}
+        disabled={scene.countdown.value !== null}
         onChange={(event) => (leadTimeS.value = Number(event.currentTarget.value))}
         data-testid="lead-in"
       >
@@ -164,7 +167,7 @@ function Arrange() {
 export function CuePad() {
   useCueKeys();
   const [arranging, setArranging] = useState(false);
-  const waiting = upNext.value === null ? undefined : cues.value[upNext.value];
+  const waiting = playback.upNext.value === null ? undefined : cues.value[playback.upNext.value];
   if (!cues.value.length)
     return (
       <section class="card" aria-labelledby="cues-title" data-testid="cue-pad">
@@ -193,7 +196,7 @@ export function CuePad() {
         <>
           <NextAndAgain />
           <p class="muted" role="status" data-testid="cue-waiting">
-            {waiting && activity.value ? T.waiting(cueName(waiting)) : ""}
+            {waiting && robot.activity.value ? T.waiting(cueName(waiting)) : ""}
           </p>
           <div class="pads">
             {cues.value.map((cue, place) => (

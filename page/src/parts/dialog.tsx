@@ -3,7 +3,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api";
 import { badName, sentence } from "../format";
-import { dismiss, notices, question, report } from "../store";
+import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import { Icon } from "./icons";
 
@@ -12,7 +12,7 @@ import { Icon } from "./icons";
  * the page behind it is inert, the bar with STOP is not.
  */
 export function Dialog() {
-  const asked = question.value;
+  const asked = ui.question.value;
   const field = useRef<HTMLInputElement>(null);
   const cancel = useRef<HTMLButtonElement>(null);
   const form = useRef<HTMLFormElement>(null);
@@ -35,14 +35,14 @@ export function Dialog() {
     }
   }, [asked]);
   if (!asked) return null;
-  const close = (): void => void (question.value = null);
+  const close = (): void => void (ui.question.value = null);
   const answer = async (text: string): Promise<void> => {
     setBusy(true);
     try {
       const open = (await asked.then(text)) === false && asked.content;
-      if (question.peek() === asked && !open) close();
+      if (ui.question.peek() === asked && !open) close();
     } catch (error) {
-      if (question.peek() !== asked) report(error);
+      if (ui.question.peek() !== asked) ui.report(error);
       setWrong(error instanceof ApiError ? `${sentence(error.message)} ${sentence(error.remedy)}` : String(error));
       field.current?.focus();
     }
@@ -110,8 +110,12 @@ export function Dialog() {
  * and nothing one works with.
  */
 export function Notices() {
-  const last = notices.value.at(-1);
-  const shown = last?.group ? notices.value.filter(({ group }) => group === last.group).reverse() : last ? [last] : [];
+  const last = ui.notices.value.at(-1);
+  const shown = last?.group
+    ? ui.notices.value.filter(({ group }) => group === last.group).reverse()
+    : last
+      ? [last]
+      : [];
   return (
     <div class="notices" role="status" aria-live="polite">
       {shown.map(({ id, tone, message, remedy }) => (
@@ -121,7 +125,7 @@ export function Notices() {
             <p class="notice-words">{message}</p>
             {remedy && <p class="notice-remedy">{remedy}</p>}
           </div>
-          <button type="button" class="icon-button small" aria-label={TEXTS.close} onClick={() => dismiss(id)}>
+          <button type="button" class="icon-button small" aria-label={TEXTS.close} onClick={() => ui.dismiss(id)}>
             <Icon name="close" />
           </button>
         </div>

@@ -3,7 +3,7 @@
 import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Lead, Stage } from "../scene/stage";
-import { ends, ghost, guest } from "../store";
+import { scene } from "../state/scene";
 import { TEXTS } from "../texts";
 import type { LimbEnd, Vector } from "../types";
 
@@ -21,13 +21,13 @@ const STEPS: Record<string, Vector> = {
 };
 
 /** The pose of the ghost, or of the robot that is shown in its stead. */
-const shownPose = (): readonly number[] | null => guest.peek()?.pose ?? ghost.peek();
+const shownPose = (): readonly number[] | null => scene.guest.peek()?.pose ?? scene.ghost.peek();
 
 const nameOf = (end: LimbEnd, index: number): string =>
   (T.ends as Record<string, string>)[end.limb] ?? T.end(index + 1);
 
 export function Ends({ stage }: { stage: RefObject<Stage | null> }) {
-  const told = ends.value;
+  const told = scene.limbHandles.value;
   const box = useRef<HTMLDivElement>(null);
   const lead = useRef<Lead | null>(null);
   const timer = useRef(0);

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { sentence } from "../format";
-import { events } from "../store";
+import { eventLog } from "../state/event-log";
 import { TEXTS } from "../texts";
 import { worded } from "../wording";
 
@@ -16,7 +16,7 @@ export function clock(time_s: number): string {
 
 export function Events() {
   const [all, setAll] = useState(false);
-  const newest = [...events.value].reverse();
+  const newest = [...eventLog.events.value].reverse();
   const shown = all ? newest : newest.slice(0, MAX_SHOWN);
   return (
     <section class="card" aria-labelledby="events-title" data-testid="events">

@@ -2,7 +2,9 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api";
-import { attempt, can, limbs, now, ready, untilReturn, status, statusAt } from "../store";
+import { now } from "../state/clock";
+import { robot } from "../state/robot";
+import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import { Icon } from "./icons";
 
@@ -14,7 +16,7 @@ const MOMENT_S = 1.5;
 
 export function Hold() {
   const [, tick] = useState(0);
-  const left = untilReturn.value;
+  const left = robot.returnIn_s.value;
   const counts = left !== null;
   useEffect(() => {
     if (!counts) return undefined;
@@ -22,20 +24,20 @@ export function Hold() {
     return () => clearInterval(timer);
   }, [counts]);
   if (left === null) return null;
-  const seconds = Math.max(0, Math.ceil(left - (now() - statusAt.value)));
-  const takes = Math.round(status.value?.return_s ?? 0);
+  const seconds = Math.max(0, Math.ceil(left - (now() - robot.statusAt.value)));
+  const takes = Math.round(robot.status.value?.return_s ?? 0);
   return (
     <div class="banner hold" role="status" data-testid="hold" data-seconds={seconds}>
       <Icon name="warn" />
       <p>
-        <strong>{T.title[limbs.value]}.</strong> {left > MOMENT_S ? T.later(seconds, takes) : T.soon(takes)}
+        <strong>{T.title[robot.limbs.value]}.</strong> {left > MOMENT_S ? T.later(seconds, takes) : T.soon(takes)}
       </p>
-      {can("presets") && left > MOMENT_S && (
+      {robot.can("presets") && left > MOMENT_S && (
         <button
           type="button"
           class="button"
-          disabled={!ready.value}
-          onClick={() => attempt(() => api.perform(RELEASE))}
+          disabled={!robot.ready.value}
+          onClick={() => ui.attempt(() => api.perform(RELEASE))}
           data-testid="return-now"
         >
           {T.now}

@@ -5,27 +5,8 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { ticks } from "../curves";
 import { hundredths, sentence } from "../format";
-import {
-  cast,
-  changeCue,
-  chooseLane,
-  holdHistory,
-  lane,
-  lengths,
-  loadPeaks,
-  marks,
-  moveClip,
-  peaks,
-  picked,
-  playhead,
-  removePicked,
-  roles,
-  section,
-  seek,
-  soundLengths,
-  span,
-  trimClip,
-} from "../screens/showing";
+import { showEditor } from "../state/show-editor";
+import { stage } from "../state/stage";
 import {
   type Clip,
   clipLength,
@@ -40,8 +21,7 @@ import {
   type ShowCue,
   type ShowFinding,
   wavePath,
-} from "../show";
-import { stageNow } from "../store";
+} from "../show-document";
 import { TEXTS } from "../texts";
 import { message, remedy } from "../wording";
 import { Icon } from "./icons";
@@ -71,7 +51,7 @@ export function placeAt(x: number, y: number): { role: string; at_s: number } | 
 
 function momentIn(area: Element, x: number): number {
   const box = area.getBoundingClientRect();
-  return ((x - box.left) / Math.max(1, box.width)) * span.peek();
+  return ((x - box.left) / Math.max(1, box.width)) * showEditor.span.peek();
 }
 
 /** Put a thing where its time is: the page forbids styles in attributes. */
@@ -98,7 +78,7 @@ function dragging(onDrag: (by_s: number, role: string | null) => void, onPress: 
     let moved = false;
     const move = (next: PointerEvent): void => {
       if (!moved && Math.hypot(next.clientX - event.clientX, next.clientY - event.clientY) < STILL_PX) return;
-      if (!moved) holdHistory();
+      if (!moved) showEditor.holdHistory();
       moved = true;
       const below = document
         .elementsFromPoint(next.clientX, next.clientY)
@@ -124,28 +104,28 @@ const named = (clip: Clip): string => clip.take ?? clip.action ?? "";
 /** One clip: its body moves, its two ends trim. */
 function ClipBox({ clip, index }: { clip: Clip; index: number }) {
   const at = clip.at_s ?? 0;
-  const length = clipLength(clip, lengths.value);
+  const length = clipLength(clip, showEditor.lengths.value);
   const element = usePlace<HTMLDivElement>(at, length);
   const name = named(clip);
-  const is = picked.value?.kind === "clip" && picked.value.index === index;
+  const is = showEditor.picked.value?.kind === "clip" && showEditor.picked.value.index === index;
   const pick = (): void => {
-    picked.value = { kind: "clip", index };
-    chooseLane(clip.role);
+    showEditor.picked.value = { kind: "clip", index };
+    showEditor.chooseLane(clip.role);
   };
   const press = (event: KeyboardEvent): void => {
     const by = byKey(event);
     const turn = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-    const place = roles.peek().indexOf(clip.role);
+    const place = showEditor.roles.peek().indexOf(clip.role);
     if (event.key === "Delete" || event.key === "Backspace") {
       pick();
-      removePicked();
+      showEditor.removePicked();
       focusSoon(".lane.chosen .lane-name");
     } else if (event.key === "Enter") pick();
-    else if (by !== undefined) moveClip(index, at + by);
-    else if (event.key === "Home") moveClip(index, 0);
+    else if (by !== undefined) showEditor.moveClip(index, at + by);
+    else if (event.key === "Home") showEditor.moveClip(index, 0);
     else if (turn !== undefined) {
-      const to = roles.peek()[place + turn];
-      if (to) moveClip(index, at, to);
+      const to = showEditor.roles.peek()[place + turn];
+      if (to) showEditor.moveClip(index, at, to);
       focusSoon(".clip.picked .clip-body");
     } else return;
     event.preventDefault();
@@ -155,7 +135,7 @@ function ClipBox({ clip, index }: { clip: Clip; index: number }) {
     const by = byKey(event);
     if (by === undefined) return;
     event.preventDefault();
-    trimClip(index, which, which === "from" ? at + by : at + once(clip) + by);
+    showEditor.trimClip(index, which, which === "from" ? at + by : at + once(clip) + by);
   };
   const how = [
     clip.mirror ? T.mirrored : "",
@@ -170,7 +150,7 @@ function ClipBox({ clip, index }: { clip: Clip; index: number }) {
         tabIndex={0}
         aria-label={T.clip(name, clip.role)}
         aria-valuemin={0}
-        aria-valuemax={Number(span.value.toFixed(2))}
+        aria-valuemax={Number(showEditor.span.value.toFixed(2))}
         aria-valuenow={Number(at.toFixed(2))}
         aria-valuetext={T.fromTo(hundredths(at), hundredths(at + length))}
         data-testid="clip"
@@ -178,7 +158,7 @@ function ClipBox({ clip, index }: { clip: Clip; index: number }) {
         data-role={clip.role}
         data-at={at.toFixed(2)}
         data-length={length.toFixed(2)}
-        onPointerDown={dragging((by, role) => moveClip(index, at + by, role ?? undefined, true), pick)}
+        onPointerDown={dragging((by, role) => showEditor.moveClip(index, at + by, role ?? undefined, true), pick)}
         onFocus={pick}
         onKeyDown={press}
       >
@@ -194,17 +174,17 @@ function ClipBox({ clip, index }: { clip: Clip; index: number }) {
             tabIndex={is ? 0 : -1}
             aria-label={which === "from" ? T.trimFrom(name) : T.trimTo(name)}
             aria-valuemin={0}
-            aria-valuemax={Number((lengths.value.get(name) ?? 0).toFixed(2))}
+            aria-valuemax={Number((showEditor.lengths.value.get(name) ?? 0).toFixed(2))}
             aria-valuenow={Number(
               ((which === "from" ? clip.from_s : clip.to_s) ?? (which === "from" ? 0 : length)).toFixed(2),
             )}
             aria-valuetext={hundredths(
               (which === "from" ? clip.from_s : clip.to_s) ??
-                (which === "from" ? 0 : (lengths.value.get(name) ?? length)),
+                (which === "from" ? 0 : (showEditor.lengths.value.get(name) ?? length)),
             )}
             data-testid={`trim-${which}`}
             onPointerDown={dragging(
-              (by) => trimClip(index, which, which === "from" ? at + by : at + once(clip) + by, true),
+              (by) => showEditor.trimClip(index, which, which === "from" ? at + by : at + once(clip) + by, true),
               pick,
             )}
             onKeyDown={edge(which)}
@@ -216,7 +196,7 @@ function ClipBox({ clip, index }: { clip: Clip; index: number }) {
 
 /** How long one round of a clip is. */
 function once(clip: Clip): number {
-  return clipLength({ ...clip, loop: 1 }, lengths.peek());
+  return clipLength({ ...clip, loop: 1 }, showEditor.lengths.peek());
 }
 
 function cueWords(cue: ShowCue): string {
@@ -226,26 +206,26 @@ function cueWords(cue: ShowCue): string {
 function CueBox({ cue, index, row }: { cue: ShowCue; index: number; row: number }) {
   const at = cue.at_s ?? 0;
   const kind = cueKind(cue);
-  const length = cueLength(cue, soundLengths.value);
+  const length = cueLength(cue, showEditor.soundLengths.value);
   const element = usePlace<HTMLDivElement>(at, length, row);
-  const is = picked.value?.kind === "cue" && picked.value.index === index;
-  const drawn = cue.sound ? peaks.value.get(cue.sound) : undefined;
+  const is = showEditor.picked.value?.kind === "cue" && showEditor.picked.value.index === index;
+  const drawn = cue.sound ? showEditor.peaks.value.get(cue.sound) : undefined;
   useEffect(() => {
-    if (cue.sound) loadPeaks(cue.sound);
-  }, [cue.sound, soundLengths.value]);
+    if (cue.sound) showEditor.loadPeaks(cue.sound);
+  }, [cue.sound, showEditor.soundLengths.value]);
   useLayoutEffect(() => {
     if (cue.light) element.current?.style.setProperty("--light", hexOf(cue.light));
   }, [cue.light]);
   const pick = (): void => {
-    picked.value = { kind: "cue", index };
+    showEditor.picked.value = { kind: "cue", index };
   };
   const move = (to: number, together = false): void =>
-    changeCue(index, { at_s: Number(grained(Math.max(0, to)).toFixed(3)) }, together);
+    showEditor.changeCue(index, { at_s: Number(grained(Math.max(0, to)).toFixed(3)) }, together);
   const press = (event: KeyboardEvent): void => {
     const by = byKey(event);
     if (event.key === "Delete" || event.key === "Backspace") {
       pick();
-      removePicked();
+      showEditor.removePicked();
     } else if (event.key === "Enter") pick();
     else if (by !== undefined) move(at + by);
     else if (event.key === "Home") move(0);
@@ -260,7 +240,7 @@ function CueBox({ cue, index, row }: { cue: ShowCue; index: number; row: number 
       tabIndex={0}
       aria-label={T.cue(T.cueKinds[kind], cueWords(cue))}
       aria-valuemin={0}
-      aria-valuemax={Number(span.value.toFixed(2))}
+      aria-valuemax={Number(showEditor.span.value.toFixed(2))}
       aria-valuenow={Number(at.toFixed(2))}
       aria-valuetext={hundredths(at)}
       title={`${T.cueKinds[kind]}: ${cueWords(cue)}`}
@@ -297,7 +277,7 @@ function Marker({ finding }: { finding: ShowFinding }) {
       data-severity={finding.severity}
       data-at={at.toFixed(2)}
       onPointerDown={(event) => event.stopPropagation()}
-      onClick={() => seek(at)}
+      onClick={() => showEditor.seek(at)}
     >
       <Icon name="warn" />
     </button>
@@ -305,9 +285,9 @@ function Marker({ finding }: { finding: ShowFinding }) {
 }
 
 function Lamp({ robot }: { robot: string | undefined }) {
-  const stage = stageNow.value;
-  if (!stage?.there) return null;
-  const found = stage.robots.find(({ name }) => name === robot);
+  const current = stage.current.value;
+  if (!current?.there) return null;
+  const found = current.robots.find(({ name }) => name === robot);
   const state = !found?.reachable ? "lost" : found.ready ? "connected" : "connecting";
   const words = !robot ? T.nobody : !found?.reachable ? T.lamp.lost : found.ready ? T.lamp.ready : T.lamp.waits;
   const bound = found?.clock_bound_ms;
@@ -324,21 +304,21 @@ function Lamp({ robot }: { robot: string | undefined }) {
 }
 
 function Lane({ role, children }: { role: string; children: ComponentChildren }) {
-  const finds = marks.value.filter((each) => each.role === role);
+  const finds = showEditor.marks.value.filter((each) => each.role === role);
   return (
-    <div class={`lane${lane.value === role ? " chosen" : ""}`} data-testid="lane" data-name={role}>
+    <div class={`lane${showEditor.lane.value === role ? " chosen" : ""}`} data-testid="lane" data-name={role}>
       <div class="lane-head">
         <button
           type="button"
           class="lane-name"
-          aria-pressed={lane.value === role}
+          aria-pressed={showEditor.lane.value === role}
           aria-label={T.chooseLane(role)}
           title={T.chooseLane(role)}
-          onClick={() => chooseLane(role)}
+          onClick={() => showEditor.chooseLane(role)}
         >
           {role}
         </button>
-        <Lamp robot={cast.value[role]} />
+        <Lamp robot={showEditor.cast.value[role]} />
       </div>
       <div class="lane-area" data-lane={role} onPointerDown={look}>
         {children}
@@ -353,20 +333,20 @@ function Lane({ role, children }: { role: string; children: ComponentChildren })
 /** Look at the moment under the pointer. */
 function look(event: PointerEvent): void {
   if (event.button !== 0 || event.target !== event.currentTarget) return;
-  seek(momentIn(event.currentTarget as Element, event.clientX));
+  showEditor.seek(momentIn(event.currentTarget as Element, event.clientX));
 }
 
 function Cues({ shown }: { shown: Section }) {
   const cues = cuesOf(shown);
   const rows = rowsOf(
-    cues.map((cue) => ({ at: cue.at_s ?? 0, length: Math.max(1.2, cueLength(cue, soundLengths.value)) })),
+    cues.map((cue) => ({ at: cue.at_s ?? 0, length: Math.max(1.2, cueLength(cue, showEditor.soundLengths.value)) })),
   );
   const element = useRef<HTMLDivElement>(null);
   const many = Math.max(1, ...rows.map((row) => row + 1));
   useLayoutEffect(() => {
     element.current?.style.setProperty("--rows", String(many));
   }, [many]);
-  const finds = marks.value.filter((each) => !each.role);
+  const finds = showEditor.marks.value.filter((each) => !each.role);
   return (
     <div class="lane cue-lane" ref={element}>
       <div class="lane-head">
@@ -395,14 +375,20 @@ function Tick({ at }: { at: number }) {
 
 /** The moment that is shown, as a line over all lanes. */
 function Playhead() {
-  const element = usePlace<HTMLDivElement>(playhead.value, 0);
+  const element = usePlace<HTMLDivElement>(showEditor.playhead.value, 0);
   const press = (event: KeyboardEvent): void => {
     const by = byKey(event);
     const to =
-      event.key === "Home" ? 0 : event.key === "End" ? span.peek() : by === undefined ? null : playhead.peek() + by;
+      event.key === "Home"
+        ? 0
+        : event.key === "End"
+          ? showEditor.span.peek()
+          : by === undefined
+            ? null
+            : showEditor.playhead.peek() + by;
     if (to === null) return;
     event.preventDefault();
-    seek(to);
+    showEditor.seek(to);
   };
   return (
     <div
@@ -412,9 +398,9 @@ function Playhead() {
       tabIndex={0}
       aria-label={TEXTS.edit.playhead}
       aria-valuemin={0}
-      aria-valuemax={Number(span.value.toFixed(2))}
-      aria-valuenow={Number(playhead.value.toFixed(2))}
-      aria-valuetext={hundredths(playhead.value)}
+      aria-valuemax={Number(showEditor.span.value.toFixed(2))}
+      aria-valuenow={Number(showEditor.playhead.value.toFixed(2))}
+      aria-valuetext={hundredths(showEditor.playhead.value)}
       data-testid="show-playhead"
       onPointerDown={(event) => {
         const target = event.currentTarget;
@@ -423,7 +409,8 @@ function Playhead() {
       }}
       onPointerMove={(event) => {
         const area = event.currentTarget.closest(".lane-area");
-        if (area && event.currentTarget.hasPointerCapture(event.pointerId)) seek(momentIn(area, event.clientX));
+        if (area && event.currentTarget.hasPointerCapture(event.pointerId))
+          showEditor.seek(momentIn(area, event.clientX));
       }}
       onKeyDown={press}
     />
@@ -432,20 +419,20 @@ function Playhead() {
 
 export function Lanes() {
   const box = useRef<HTMLDivElement>(null);
-  const shown = section.value;
+  const shown = showEditor.section.value;
   useLayoutEffect(() => {
     const element = box.current;
     if (!element) return undefined;
     const fit = (): void => {
       const room = Math.max(120, element.clientWidth - HEAD_PX - 26);
-      element.style.setProperty("--scale", String((zoom.value * room) / span.value));
-      element.style.setProperty("--span", String(span.value));
+      element.style.setProperty("--scale", String((zoom.value * room) / showEditor.span.value));
+      element.style.setProperty("--span", String(showEditor.span.value));
     };
     fit();
     const watch = new ResizeObserver(fit);
     watch.observe(element);
     return () => watch.disconnect();
-  }, [zoom.value, span.value, shown === null]);
+  }, [zoom.value, showEditor.span.value, shown === null]);
   if (!shown) return null;
   const over = carried.value;
   return (
@@ -453,13 +440,13 @@ export function Lanes() {
       <div class="lane ruler">
         <div class="lane-head" />
         <div class="lane-area" onPointerDown={look}>
-          {ticks(0, span.value, Math.min(40, 8 * zoom.value)).map((at) => (
+          {ticks(0, showEditor.span.value, Math.min(40, 8 * zoom.value)).map((at) => (
             <Tick key={at} at={at} />
           ))}
           <Playhead />
         </div>
       </div>
-      {roles.value.map((role) => (
+      {showEditor.roles.value.map((role) => (
         <Lane key={role} role={role}>
           {clipsOf(shown).map((clip, index) =>
             clip.role === role ? <ClipBox key={index} clip={clip} index={index} /> : null,

@@ -2,7 +2,10 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api";
-import { attempt, me, mayCommand, now, people, question, setName, status, statusAt } from "../store";
+import { now } from "../state/clock";
+import { connection } from "../state/connection";
+import { robot } from "../state/robot";
+import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import type { Links, Person } from "../types";
 import { Icon } from "./icons";
@@ -15,34 +18,34 @@ function called(person: { name: string | null; number: number | null }): string 
 
 /** Whole seconds until command passes over, counted on between the server's words. */
 function useSecondsLeft(): number {
-  const next = status.value?.commander.next;
+  const next = robot.status.value?.commander.next;
   const [, setTick] = useState(0);
   useEffect(() => {
     if (!next) return undefined;
     const timer = setInterval(() => setTick((tick) => tick + 1), TICK_MS);
     return () => clearInterval(timer);
   }, [next != null]);
-  return next ? Math.max(0, Math.ceil(next.in_s - (now() - statusAt.peek()))) : 0;
+  return next ? Math.max(0, Math.ceil(next.in_s - (now() - robot.statusAt.peek()))) : 0;
 }
 
 function takeOver(): void {
-  question.value = {
+  ui.question.value = {
     title: TEXTS.commander.question,
     message: TEXTS.commander.message,
     confirm: TEXTS.commander.take,
-    then: () => attempt(() => api.takeCommand()),
+    then: () => ui.attempt(() => api.takeCommand()),
   };
 }
 
 /** The countdown before command passes over; everybody sees it. */
 function Countdown() {
   const left = useSecondsLeft();
-  const commander = status.value?.commander;
+  const commander = robot.status.value?.commander;
   const next = commander?.next;
   if (!commander || !next) return null;
-  const mine = next.number === me.value?.number;
-  const teacher = me.value?.role === "teacher";
-  const toTeacher = people.value.find((each) => each.number === next.number)?.role === "teacher";
+  const mine = next.number === connection.me.value?.number;
+  const teacher = connection.me.value?.role === "teacher";
+  const toTeacher = connection.people.value.find((each) => each.number === next.number)?.role === "teacher";
   const mayKeep = mine || teacher || (commander.you && !toTeacher);
   return (
     <>
@@ -53,7 +56,7 @@ function Countdown() {
         <span role="status">{mine ? TEXTS.commander.soonYou : TEXTS.commander.soon(called(next))}</span>
       </p>
       {mayKeep && (
-        <button type="button" class="button" onClick={() => attempt(() => api.keepCommand())}>
+        <button type="button" class="button" onClick={() => ui.attempt(() => api.keepCommand())}>
           {mine ? TEXTS.commander.withdraw : TEXTS.commander.keep}
         </button>
       )}
@@ -63,10 +66,10 @@ function Countdown() {
 
 /** Who commands, where it is not this browser; and the countdown. Nothing where all is as usual. */
 export function CommandBanner() {
-  const commander = status.value?.commander;
-  if (!commander || (mayCommand.value && !commander.next)) return null;
-  const watcher = me.value?.role === "watch";
-  const locked = commander.locked && me.value?.role !== "teacher";
+  const commander = robot.status.value?.commander;
+  if (!commander || (robot.mayCommand.value && !commander.next)) return null;
+  const watcher = connection.me.value?.role === "watch";
+  const locked = commander.locked && connection.me.value?.role !== "teacher";
   const who = commander.number === null ? TEXTS.commander.nobody : TEXTS.commander.other(called(commander));
   const why = watcher ? TEXTS.commander.watchOnly : locked ? TEXTS.commander.locked : TEXTS.commander.mayStop;
   return (
@@ -91,10 +94,10 @@ export function CommandBanner() {
 }
 
 function One({ person }: { person: Person }) {
-  const commander = status.value?.commander;
+  const commander = robot.status.value?.commander;
   const commands = commander?.number === person.number;
-  const mine = me.value?.number === person.number;
-  const mayGive = (commander?.you || me.value?.role === "teacher") && !commands && person.role !== "watch";
+  const mine = connection.me.value?.number === person.number;
+  const mayGive = (commander?.you || connection.me.value?.role === "teacher") && !commands && person.role !== "watch";
   return (
     <li data-testid="person" data-number={person.number}>
       <span class={commands ? "person commands" : "person"}>
@@ -105,7 +108,7 @@ function One({ person }: { person: Person }) {
         </small>
       </span>
       {mayGive && !mine && (
-        <button type="button" class="button small" onClick={() => attempt(() => api.giveCommand(person.number))}>
+        <button type="button" class="button small" onClick={() => ui.attempt(() => api.giveCommand(person.number))}>
           {TEXTS.people.give}
         </button>
       )}
@@ -114,7 +117,7 @@ function One({ person }: { person: Person }) {
 }
 
 function Name() {
-  const own = people.value.find((each) => each.number === me.value?.number)?.name ?? "";
+  const own = connection.people.value.find((each) => each.number === connection.me.value?.number)?.name ?? "";
   return (
     <label class="field">
       <span>{TEXTS.people.name}</span>
@@ -123,16 +126,16 @@ function Name() {
         data-testid="my-name"
         maxLength={40}
         autoComplete="nickname"
-        placeholder={TEXTS.people.browser(me.value?.number ?? 0)}
+        placeholder={TEXTS.people.browser(connection.me.value?.number ?? 0)}
         defaultValue={own}
-        onChange={(event) => void setName(event.currentTarget.value)}
+        onChange={(event) => void connection.setName(event.currentTarget.value)}
       />
     </label>
   );
 }
 
 function Lock() {
-  const locked = status.value?.commander.locked ?? false;
+  const locked = robot.status.value?.commander.locked ?? false;
   return (
     <div>
       <button
@@ -140,7 +143,7 @@ function Lock() {
         class="toggle"
         data-testid="lock"
         aria-pressed={locked}
-        onClick={() => attempt(() => api.lockCommand(!locked))}
+        onClick={() => ui.attempt(() => api.lockCommand(!locked))}
       >
         {TEXTS.people.lock}
       </button>
@@ -187,11 +190,11 @@ export function People() {
     addEventListener("pointerdown", away);
     return () => removeEventListener("pointerdown", away);
   }, [open]);
-  const count = people.value.length;
+  const count = connection.people.value.length;
   const label = TEXTS.people.label(count);
   const toggle = (): void => {
     setOpen(!open);
-    if (!open) void attempt(async () => setLinks(await api.links()));
+    if (!open) void ui.attempt(async () => setLinks(await api.links()));
   };
   return (
     <div class="settings" ref={box}>
@@ -211,12 +214,12 @@ export function People() {
         <div class="popover people">
           <h2>{TEXTS.people.title}</h2>
           <ul>
-            {people.value.map((person) => (
+            {connection.people.value.map((person) => (
               <One key={person.number} person={person} />
             ))}
           </ul>
           <Name />
-          {me.value?.role === "teacher" && <Lock />}
+          {connection.me.value?.role === "teacher" && <Lock />}
           {links && <Invite links={links} />}
         </div>
       )}

@@ -2,7 +2,9 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api";
-import { attempt, mayCommand, now, status, statusAt } from "../store";
+import { now } from "../state/clock";
+import { robot } from "../state/robot";
+import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import { Icon } from "./icons";
 
@@ -16,7 +18,7 @@ export function Proposal() {
   const [held, setHeld] = useState(false);
   const [, tick] = useState(0);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  const shown = status.value?.proposal ?? null;
+  const shown = robot.status.value?.proposal ?? null;
   useEffect(() => {
     if (!shown) return undefined;
     const clock = setInterval(() => tick((count) => count + 1), 250);
@@ -27,16 +29,16 @@ export function Proposal() {
   }, [shown?.ticket]);
   if (!shown) return null;
   const { ticket, digest, hold_s, state } = shown;
-  const left = Math.max(0, Math.ceil(shown.left_s - (now() - statusAt.value)));
+  const left = Math.max(0, Math.ceil(shown.left_s - (now() - robot.statusAt.value)));
 
   async function press(): Promise<void> {
     if (held) return;
     setHeld(true);
-    if (!(await attempt(() => api.agentPress(ticket, digest, secret)))) return setHeld(false);
+    if (!(await ui.attempt(() => api.agentPress(ticket, digest, secret)))) return setHeld(false);
     timer.current = setTimeout(
       async () => {
         setHeld(false);
-        await attempt(() => api.agentHold(ticket));
+        await ui.attempt(() => api.agentHold(ticket));
       },
       hold_s * 1000 + MARGIN_MS,
     );
@@ -46,7 +48,7 @@ export function Proposal() {
     if (!held) return;
     clearTimeout(timer.current);
     setHeld(false);
-    if (state !== "approved") void attempt(() => api.agentLetGo(ticket));
+    if (state !== "approved") void ui.attempt(() => api.agentLetGo(ticket));
   }
 
   return (
@@ -74,7 +76,7 @@ export function Proposal() {
           <button
             type="button"
             class={held ? "button primary held" : "button primary"}
-            disabled={!mayCommand.value || secret.trim() === ""}
+            disabled={!robot.mayCommand.value || secret.trim() === ""}
             onPointerDown={() => void press()}
             onPointerUp={letGo}
             onPointerLeave={letGo}
@@ -87,8 +89,8 @@ export function Proposal() {
           <button
             type="button"
             class="button"
-            disabled={!mayCommand.value}
-            onClick={() => attempt(() => api.agentRefuse(ticket))}
+            disabled={!robot.mayCommand.value}
+            onClick={() => ui.attempt(() => api.agentRefuse(ticket))}
             data-testid="refuse"
           >
             {T.refuse}

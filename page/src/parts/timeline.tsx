@@ -3,38 +3,9 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { degrees, hundredths, joint as jointName, sentence } from "../format";
 import { bent } from "../keyframes";
-import {
-  acceptProposal,
-  addKeyframe,
-  askForMark,
-  detail,
-  dragged,
-  dragKeyframe,
-  dragMakes,
-  dropKeyframe,
-  dropProposal,
-  keyframes,
-  keyframing,
-  keyJoint,
-  limitsOf,
-  moveMark,
-  ownKeyframes,
-  pan,
-  picked,
-  playhead,
-  proposal,
-  reveal,
-  seek,
-  selection,
-  showAll,
-  showKeyframes,
-  stopPreview,
-  view,
-  working,
-  zoom,
-} from "../screens/editing";
+import { editor } from "../state/editor";
 import { TEXTS } from "../texts";
-import { isPart, share, wheelFactor } from "../timeline";
+import { isPart, share, wheelFactor } from "../state/span";
 import type { Edited, Finding, JointKeyframe, Mark } from "../types";
 import { folded } from "../wording";
 import { Chart, EDGE, type Place, timeAt, valueAt, xOf, yOf } from "./chart";
@@ -77,7 +48,7 @@ function Handle({
   onMove: (time: number) => void;
 }) {
   const element = useRef<HTMLDivElement>(null);
-  const at = share(view.value, time);
+  const at = share(editor.view.value, time);
   useEffect(() => {
     element.current?.style.setProperty("--share", String(at));
   }, [at]);
@@ -87,7 +58,7 @@ function Handle({
     else if (!target.hasPointerCapture(event.pointerId)) return;
     event.preventDefault();
     event.stopPropagation();
-    onMove(clamp(timeAt(areaOf(target), view.peek(), event.clientX), low, high));
+    onMove(clamp(timeAt(areaOf(target), editor.view.peek(), event.clientX), low, high));
   };
   const press = (event: KeyboardEvent): void => {
     const by = byKey(event);
@@ -95,7 +66,7 @@ function Handle({
     if (to === null) return;
     event.preventDefault();
     onMove(clamp(to, low, high));
-    reveal(clamp(to, low, high));
+    editor.reveal(clamp(to, low, high));
   };
   return (
     <div
@@ -111,7 +82,7 @@ function Handle({
       onPointerDown={drag}
       onPointerMove={drag}
       onKeyDown={press}
-      onFocus={() => reveal(time)}
+      onFocus={() => editor.reveal(time)}
       data-testid={`handle-${kind}`}
     />
   );
@@ -177,7 +148,7 @@ function Grip({
     if (!moved.current && Math.hypot(event.clientX - left, event.clientY - top) < 4) return;
     moved.current = true;
     const area = areaOf(target);
-    onMove(timeAt(area, view.peek(), event.clientX), valueAt(area, place.values, event.clientY));
+    onMove(timeAt(area, editor.view.peek(), event.clientX), valueAt(area, place.values, event.clientY));
   };
   const press = (event: KeyboardEvent): void => {
     const turn = event.shiftKey ? 1 : 5;
@@ -217,7 +188,7 @@ function Grip({
       onPointerCancel={drag}
       onKeyDown={press}
       onBlur={put}
-      onFocus={() => reveal(at.time)}
+      onFocus={() => editor.reveal(at.time)}
     >
       {kind === "mark" && <span class="grip-label">{label}</span>}
     </div>
@@ -230,13 +201,13 @@ function MarkGrip({ mark, place, span }: { mark: Mark; place: Place; span: numbe
   const time = to ?? mark.time_s;
   // Where it was put, it is; or where it was, if it cannot be there.
   useEffect(() => {
-    if (!working.value) setTo(null);
-  }, [working.value, mark]);
+    if (!editor.working.value) setTo(null);
+  }, [editor.working.value, mark]);
   const move = (at: number): void => {
     wanted.current = clamp(at, 0, span);
     setTo(wanted.current);
-    stopPreview();
-    seek(wanted.current);
+    editor.stopPreview();
+    editor.seek(wanted.current);
   };
   return (
     <Grip
@@ -247,11 +218,11 @@ function MarkGrip({ mark, place, span }: { mark: Mark; place: Place; span: numbe
       at={{ time, value: null }}
       onMove={move}
       onDone={() => {
-        if (wanted.current !== null) moveMark(mark, wanted.current);
+        if (wanted.current !== null) editor.moveMark(mark, wanted.current);
       }}
       onPress={() => {
-        stopPreview();
-        seek(mark.time_s);
+        editor.stopPreview();
+        editor.seek(mark.time_s);
       }}
       testid="mark"
     />
@@ -259,10 +230,10 @@ function MarkGrip({ mark, place, span }: { mark: Mark; place: Place; span: numbe
 }
 
 function KeyGrip({ each, index, place }: { each: JointKeyframe; index: number; place: Place }) {
-  const now = dragged.value;
+  const now = editor.dragged.value;
   const mine = now?.joint === each.joint && now.bend.old === each.time_s ? now : null;
   const [time, value] = mine ? [mine.bend.at, mine.value] : [each.time_s, each.value_rad];
-  const { lower_rad, upper_rad } = limitsOf(each.joint);
+  const { lower_rad, upper_rad } = editor.limitsOf(each.joint);
   return (
     <Grip
       kind="keyframe"
@@ -275,11 +246,11 @@ function KeyGrip({ each, index, place }: { each: JointKeyframe; index: number; p
       }}
       place={place}
       at={{ time, value }}
-      onMove={(to, angle) => dragKeyframe(index, to, angle)}
-      onDone={dropKeyframe}
+      onMove={(to, angle) => editor.dragKeyframe(index, to, angle)}
+      onDone={editor.dropKeyframe}
       onPress={() => {
-        stopPreview();
-        seek(each.time_s);
+        editor.stopPreview();
+        editor.seek(each.time_s);
       }}
       testid="keyframe"
     />
@@ -289,7 +260,7 @@ function KeyGrip({ each, index, place }: { each: JointKeyframe; index: number; p
 /** Where the part that is shown lies in the whole take: it can be dragged, and moved with keys. */
 function Overview({ span }: { span: number }) {
   const thumb = useRef<HTMLDivElement>(null);
-  const { from, to } = view.value;
+  const { from, to } = editor.view.value;
   useEffect(() => {
     thumb.current?.style.setProperty("--from", String(from / span));
     thumb.current?.style.setProperty("--length", String((to - from) / span));
@@ -303,7 +274,7 @@ function Overview({ span }: { span: number }) {
     } else if (!target.hasPointerCapture(event.pointerId)) return;
     event.preventDefault();
     const width = (target.parentElement as HTMLElement).getBoundingClientRect().width;
-    pan(((event.clientX - last.current) / width) * span);
+    editor.pan(((event.clientX - last.current) / width) * span);
     last.current = event.clientX;
   };
   const press = (event: KeyboardEvent): void => {
@@ -312,13 +283,13 @@ function Overview({ span }: { span: number }) {
     const all = { Home: -span, End: span }[event.key];
     if (by === undefined && all === undefined) return;
     event.preventDefault();
-    pan(by ?? all ?? 0);
+    editor.pan(by ?? all ?? 0);
   };
   return (
     <div class="overview">
       <div
         ref={thumb}
-        class={isPart(view.value, span) ? "overview-thumb" : "overview-thumb whole"}
+        class={isPart(editor.view.value, span) ? "overview-thumb" : "overview-thumb whole"}
         role="scrollbar"
         tabIndex={0}
         aria-controls="time-line"
@@ -357,20 +328,20 @@ function Tool({
 
 /** Closer and wider, marks and keyframes. */
 function Bar({ made }: { made: Edited }) {
-  const part = isPart(view.value, made.duration_s);
-  const count = ownKeyframes.value.length;
+  const part = isPart(editor.view.value, made.duration_s);
+  const count = editor.ownKeyframes.value.length;
   return (
     <div class="line-tools" role="group" aria-label={T.lineTools}>
-      <Tool name={T.zoom.in} icon="zoomIn" onPress={() => zoom(STEP)} />
-      <Tool name={T.zoom.out} icon="zoomOut" disabled={!part} onPress={() => zoom(1 / STEP)} />
-      <Tool name={T.zoom.whole} icon="whole" disabled={!part} onPress={showAll} />
+      <Tool name={T.zoom.in} icon="zoomIn" onPress={() => editor.zoom(STEP)} />
+      <Tool name={T.zoom.out} icon="zoomOut" disabled={!part} onPress={() => editor.zoom(1 / STEP)} />
+      <Tool name={T.zoom.whole} icon="whole" disabled={!part} onPress={editor.showAll} />
       <button
         type="button"
         class="button"
         data-edit="mark"
         data-testid="add-mark"
-        disabled={working.value}
-        onClick={askForMark}
+        disabled={editor.working.value}
+        onClick={editor.askForMark}
       >
         <Icon name="flag" />
         {T.marks.here}
@@ -378,9 +349,9 @@ function Bar({ made }: { made: Edited }) {
       <label class="inline line-keys">
         <span>{T.keyframes.of}</span>
         <select
-          value={keyframing.value ? keyJoint.value : ""}
+          value={editor.keyframing.value ? editor.keyJoint.value : ""}
           data-testid="key-joint"
-          onChange={(event) => showKeyframes(event.currentTarget.value)}
+          onChange={(event) => editor.showKeyframes(event.currentTarget.value)}
         >
           <option value="">{T.keyframes.none}</option>
           {made.names.map((name) => (
@@ -393,28 +364,28 @@ function Bar({ made }: { made: Edited }) {
       <label class="inline line-keys wide">
         <span>{T.lead.hand}</span>
         <select
-          value={dragMakes.value}
-          disabled={proposal.value !== null}
+          value={editor.dragMakes.value}
+          disabled={editor.proposal.value !== null}
           data-testid="drag-makes"
-          onChange={(event) => (dragMakes.value = event.currentTarget.value as typeof dragMakes.value)}
+          onChange={(event) => (editor.dragMakes.value = event.currentTarget.value as typeof editor.dragMakes.value)}
         >
           <option value="keyframe">{T.lead.keyframe}</option>
           <option value="through">{T.lead.through}</option>
         </select>
       </label>
-      {keyframing.value && (
+      {editor.keyframing.value && (
         <>
           <button
             type="button"
             class="button"
-            disabled={working.value || keyframes.value === null}
-            onClick={addKeyframe}
+            disabled={editor.working.value || editor.keyframes.value === null}
+            onClick={editor.addKeyframe}
             data-testid="add-keyframe"
           >
             {T.keyframes.add}
           </button>
           <span class="muted small" role="status" data-testid="key-count">
-            {keyframes.value === null ? T.keyframes.searching : T.keyframes.count(count)}
+            {editor.keyframes.value === null ? T.keyframes.searching : T.keyframes.count(count)}
           </span>
         </>
       )}
@@ -424,7 +395,7 @@ function Bar({ made }: { made: Edited }) {
 
 /** What a hand that was dragged would make of the whole motion, to accept or to drop. */
 function ProposalBar() {
-  const now = proposal.value;
+  const now = editor.proposal.value;
   if (!now || now.held) return null;
   const found = now.check?.findings.filter(({ severity }) => severity !== "note") ?? [];
   const message = !now.check
@@ -443,14 +414,14 @@ function ProposalBar() {
       <span class={found.length ? "bad-words" : "muted"} role="status" data-checked={now.check !== null}>
         {message}
       </span>
-      <button type="button" class="button quiet" onClick={dropProposal} data-testid="drop-proposal">
+      <button type="button" class="button quiet" onClick={editor.dropProposal} data-testid="drop-proposal">
         {T.lead.drop}
       </button>
       <button
         type="button"
         class="button primary"
-        disabled={working.value || !now.curves}
-        onClick={acceptProposal}
+        disabled={editor.working.value || !now.curves}
+        onClick={editor.acceptProposal}
         data-testid="accept-proposal"
       >
         {T.lead.accept}
@@ -467,8 +438,8 @@ function gestures(area: HTMLElement): () => void {
     return { middle: (a + b) / 2, width: Math.max(Math.abs(a - b), 20) };
   };
   const look = (event: PointerEvent): void => {
-    stopPreview();
-    seek(clamp(timeAt(area, view.peek(), event.clientX), view.peek().from, view.peek().to));
+    editor.stopPreview();
+    editor.seek(clamp(timeAt(area, editor.view.peek(), event.clientX), editor.view.peek().from, editor.view.peek().to));
   };
   const press = (event: PointerEvent): void => {
     if (event.button !== 0 || (event.target as HTMLElement).closest("[role=slider]")) return;
@@ -484,19 +455,19 @@ function gestures(area: HTMLElement): () => void {
       return;
     }
     const before = spread();
-    const held = timeAt(area, view.peek(), before.middle);
+    const held = timeAt(area, editor.view.peek(), before.middle);
     down.set(event.pointerId, { x: event.clientX, y: event.clientY });
     const after = spread();
-    zoom(after.width / before.width, held);
-    pan(held - timeAt(area, view.peek(), after.middle));
+    editor.zoom(after.width / before.width, held);
+    editor.pan(held - timeAt(area, editor.view.peek(), after.middle));
   };
   const lift = (event: PointerEvent): void => void down.delete(event.pointerId);
   const wheel = (event: WheelEvent): void => {
     event.preventDefault();
-    const { from, to } = view.peek();
+    const { from, to } = editor.view.peek();
     const sideways = event.shiftKey ? event.deltaY || event.deltaX : event.deltaX;
-    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) pan((sideways / 600) * (to - from));
-    else zoom(wheelFactor(event.deltaY), timeAt(area, view.peek(), event.clientX));
+    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) editor.pan((sideways / 600) * (to - from));
+    else editor.zoom(wheelFactor(event.deltaY), timeAt(area, editor.view.peek(), event.clientX));
   };
   const ends = new AbortController();
   const { signal } = ends;
@@ -510,53 +481,56 @@ function gestures(area: HTMLElement): () => void {
 /** Closer with +, wider with -, and all of it with 0, wherever nothing is typed. */
 export function zoomKey(event: KeyboardEvent): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey) return false;
-  if (event.key === "+" || event.key === "=") zoom(STEP);
-  else if (event.key === "-") zoom(1 / STEP);
-  else if (event.key === "0") showAll();
+  if (event.key === "+" || event.key === "=") editor.zoom(STEP);
+  else if (event.key === "-") editor.zoom(1 / STEP);
+  else if (event.key === "0") editor.showAll();
   else return false;
   return true;
 }
 
 export function TimeLine({ made, findings }: { made: Edited; findings: Finding[] }) {
   const span = made.duration_s;
-  const { from, to } = selection.value;
-  const now = dragged.value;
-  const joints = useMemo(() => picked.value.flatMap((name) => made.limbs[name] ?? [name]), [picked.value, made.limbs]);
+  const { from, to } = editor.selection.value;
+  const now = editor.dragged.value;
+  const joints = useMemo(
+    () => editor.picked.value.flatMap((name) => made.limbs[name] ?? [name]),
+    [editor.picked.value, made.limbs],
+  );
   const instead = useMemo(() => {
     const column = now ? made.names.indexOf(now.joint) : -1;
     if (!now || column < 0) return null;
-    const limits = limitsOf(now.joint);
+    const limits = editor.limitsOf(now.joint);
     return {
       joint: now.joint,
       values: bent(made.times_s, made.joints_rad, column, now.bend, now.value, limits),
     };
   }, [now, made]);
   const look = (time: number): void => {
-    stopPreview();
-    seek(time);
+    editor.stopPreview();
+    editor.seek(time);
   };
-  const plan = proposal.value;
+  const plan = editor.proposal.value;
   const against = useMemo(
     () => plan?.check?.findings.filter(({ severity }) => severity !== "note") ?? findings,
     [plan?.check, findings],
   );
   const led = useMemo(() => (plan && !plan.held ? Object.keys(plan.pose) : null), [plan?.held, plan?.pose]);
   const also = useMemo(
-    () => led ?? (keyframing.value ? [keyJoint.value] : []),
-    [led, keyframing.value, keyJoint.value],
+    () => led ?? (editor.keyframing.value ? [editor.keyJoint.value] : []),
+    [led, editor.keyframing.value, editor.keyJoint.value],
   );
-  const shown = keyframing.value ? ownKeyframes.value : [];
+  const shown = editor.keyframing.value ? editor.ownKeyframes.value : [];
   return (
     <div class="time-line" id="time-line">
       <Chart
         curves={made}
-        closer={detail.value}
+        closer={editor.detail.value}
         instead={instead}
         proposed={plan?.curves ?? null}
         label={T.timelineHelp}
-        view={view.value}
-        moment={playhead.value}
-        selection={selection.value}
+        view={editor.view.value}
+        moment={editor.playhead.value}
+        selection={editor.selection.value}
         findings={against}
         only={led ?? joints}
         also={also}
@@ -574,7 +548,7 @@ export function TimeLine({ made, findings }: { made: Edited; findings: Finding[]
             <Handle
               kind="playhead"
               label={T.playhead}
-              time={playhead.value}
+              time={editor.playhead.value}
               span={span}
               low={0}
               high={span}
@@ -587,7 +561,7 @@ export function TimeLine({ made, findings }: { made: Edited; findings: Finding[]
               span={span}
               low={0}
               high={to - NEAREST_S}
-              onMove={(time) => (selection.value = { from: time, to })}
+              onMove={(time) => (editor.selection.value = { from: time, to })}
             />
             <Handle
               kind="to"
@@ -596,7 +570,7 @@ export function TimeLine({ made, findings }: { made: Edited; findings: Finding[]
               span={span}
               low={from + NEAREST_S}
               high={span}
-              onMove={(time) => (selection.value = { from, to: time })}
+              onMove={(time) => (editor.selection.value = { from, to: time })}
             />
             {made.marks.map((mark, index) => (
               <MarkGrip key={index} mark={mark} place={place} span={span} />

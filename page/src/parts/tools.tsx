@@ -3,25 +3,8 @@
 import { useState } from "preact/hooks";
 import { degrees, hundredths, joint as jointName } from "../format";
 import { rowAt } from "../interpolate";
-import {
-  bending,
-  builds,
-  edited,
-  edits,
-  limbName,
-  limitsOf,
-  picked,
-  playhead,
-  proposeStep,
-  selection,
-  leadThrough,
-  setPose,
-  step,
-  stopPreview,
-  widths,
-  working,
-} from "../screens/editing";
-import { takes } from "../store";
+import { editor } from "../state/editor";
+import { library } from "../state/library";
 import { TEXTS } from "../texts";
 import type { EditFacts, EditParameter, Step } from "../types";
 
@@ -129,14 +112,14 @@ function Input({
       </label>
     );
   }
-  if (kind === "joints") return <p class="muted small">{T.joints.of(picked.value.map(limbName))}</p>;
+  if (kind === "joints") return <p class="muted small">{T.joints.of(editor.picked.value.map(editor.limbName))}</p>;
   if (kind === "build") {
     return (
       <label class="inline" title={help}>
         <span>{title}</span>
         <select value={String(value)} onChange={(event) => onChange(event.currentTarget.value)}>
           <option value="">{T.pick}</option>
-          {builds.value.map(({ build, title: words }) => (
+          {editor.builds.value.map(({ build, title: words }) => (
             <option key={build} value={build}>
               {words}
             </option>
@@ -154,7 +137,7 @@ function Tool({ edit, others }: { edit: EditFacts; others: readonly string[] }) 
   const set = (name: string) => (value: Value) => setValues((before) => ({ ...before, [name]: value }));
   const all: Values = { ...values };
   for (const { name, kind } of edit.parameters)
-    if (kind === "joints") all[name] = picked.value.length ? picked.value : null;
+    if (kind === "joints") all[name] = editor.picked.value.length ? [...editor.picked.value] : null;
   const missing =
     (edit.takes !== 0 && others.length === 0) ||
     edit.parameters.some(({ name, required }) => required && (all[name] === "" || all[name] === null));
@@ -178,11 +161,11 @@ function Tool({ edit, others }: { edit: EditFacts; others: readonly string[] }) 
         type="button"
         class="button"
         title={edit.summary}
-        disabled={working.value || missing}
+        disabled={editor.working.value || missing}
         onClick={() => {
           const wanted = made(edit, all, others);
-          if (edit.name === RETIME) void proposeStep(wanted, edit.title);
-          else step(wanted);
+          if (edit.name === RETIME) void editor.proposeStep(wanted, edit.title);
+          else editor.step(wanted);
         }}
       >
         {edit.title}
@@ -192,27 +175,27 @@ function Tool({ edit, others }: { edit: EditFacts; others: readonly string[] }) 
 }
 
 function Trim() {
-  const { from, to } = selection.value;
-  const whole = from <= 0.001 && to >= (edited.value?.duration_s ?? 0) - 0.001;
+  const { from, to } = editor.selection.value;
+  const whole = from <= 0.001 && to >= (editor.edited.value?.duration_s ?? 0) - 0.001;
   return (
     <>
       <button
         type="button"
         class={whole ? "button" : "button primary"}
-        disabled={working.value || whole}
+        disabled={editor.working.value || whole}
         title={T.hints.trim}
         data-testid="trim"
         data-edit="trim"
-        onClick={() => step({ op: "trim", start_s: from, end_s: to })}
+        onClick={() => editor.step({ op: "trim", start_s: from, end_s: to })}
       >
         {T.trim}
       </button>
       <button
         type="button"
         class="button"
-        disabled={working.value}
+        disabled={editor.working.value}
         title={T.hints.trimIdle}
-        onClick={() => step({ op: "trim", auto: true })}
+        onClick={() => editor.step({ op: "trim", auto: true })}
       >
         {T.trimIdle}
       </button>
@@ -222,11 +205,11 @@ function Trim() {
 
 /** The edits that need another take, or several. */
 function Join() {
-  const others = takes.value.filter((take) => !take.problem);
+  const others = library.takes.value.filter((take) => !take.problem);
   const [chosen, setChosen] = useState<string[]>([]);
   const usable = chosen.filter((name) => others.some((take) => take.name === name));
-  const picked = usable.length ? usable : others.slice(0, 1).map(({ name }) => name);
-  const tools = edits.value.filter(({ takes: wanted }) => wanted !== 0);
+  const joined = usable.length ? usable : others.slice(0, 1).map(({ name }) => name);
+  const tools = editor.edits.value.filter(({ takes: wanted }) => wanted !== 0);
   return (
     <div class="join">
       <label class="field">
@@ -239,7 +222,7 @@ function Join() {
           onChange={(event) => setChosen([...event.currentTarget.selectedOptions].map(({ value }) => value))}
         >
           {others.map((take) => (
-            <option key={take.name} value={take.name} selected={picked.includes(take.name)}>
+            <option key={take.name} value={take.name} selected={joined.includes(take.name)}>
               {take.name}
             </option>
           ))}
@@ -247,7 +230,7 @@ function Join() {
         <small class="muted">{T.joinHint}</small>
       </label>
       {tools.map((edit) => (
-        <Tool key={edit.name} edit={edit} others={picked} />
+        <Tool key={edit.name} edit={edit} others={joined} />
       ))}
     </div>
   );
@@ -255,12 +238,12 @@ function Join() {
 
 /** Which joints the edits change that can be of some: whole limbs, or single ones. */
 function Joints() {
-  const take = edited.value;
+  const take = editor.edited.value;
   if (!take) return null;
   const limbs = Object.keys(take.limbs);
-  const chosen = picked.value;
+  const chosen = editor.picked.value;
   const toggle = (name: string): void => {
-    picked.value = chosen.includes(name) ? chosen.filter((each) => each !== name) : [...chosen, name];
+    editor.picked.value = chosen.includes(name) ? chosen.filter((each) => each !== name) : [...chosen, name];
   };
   const chip = (name: string, label: string) => (
     <button
@@ -286,12 +269,12 @@ function Joints() {
           type="button"
           class="toggle"
           aria-pressed={chosen.length === 0}
-          onClick={() => (picked.value = [])}
+          onClick={() => (editor.picked.value = [])}
           data-joint=""
         >
           {T.joints.all}
         </button>
-        {limbs.map((name) => chip(name, limbName(name)))}
+        {limbs.map((name) => chip(name, editor.limbName(name)))}
       </div>
       <details class="more">
         <summary>{T.joints.single}</summary>
@@ -303,20 +286,20 @@ function Joints() {
 
 /** One joint's angle at the moment shown, by a slider; and how far the motion around it follows. */
 function Pose({ edit, through }: { edit: EditFacts; through: EditFacts | undefined }) {
-  const take = edited.value;
+  const take = editor.edited.value;
   const [wanted, setWanted] = useState("");
   if (!take) return null;
   const joint = take.names.includes(wanted) ? wanted : (take.names[0] ?? "");
-  const { lower_rad, upper_rad } = limitsOf(joint);
-  const row = rowAt(take.times_s, take.joints_rad, playhead.value);
-  const angle = bending.value?.[joint] ?? row[take.names.indexOf(joint)] ?? 0;
+  const { lower_rad, upper_rad } = editor.limitsOf(joint);
+  const row = rowAt(take.times_s, take.joints_rad, editor.playhead.value);
+  const angle = editor.bending.value?.[joint] ?? row[take.names.indexOf(joint)] ?? 0;
   const lead = (value: number): void => {
-    stopPreview();
-    bending.value = { ...bending.peek(), [joint]: value };
+    editor.stopPreview();
+    editor.bending.value = { ...editor.bending.peek(), [joint]: value };
   };
   return (
     <div class="edit-tool" data-edit={edit.name}>
-      <p class="muted small">{T.pose.words(hundredths(playhead.value))}</p>
+      <p class="muted small">{T.pose.words(hundredths(editor.playhead.value))}</p>
       <label class="inline">
         <span>{T.pose.joint}</span>
         <select value={joint} onChange={(event) => setWanted(event.currentTarget.value)} data-testid="pose-joint">
@@ -335,7 +318,7 @@ function Pose({ edit, through }: { edit: EditFacts; through: EditFacts | undefin
           max={upper_rad}
           step={0.005}
           value={angle}
-          disabled={working.value}
+          disabled={editor.working.value}
           aria-label={`${T.pose.angle}: ${jointName(joint)}`}
           aria-valuetext={degrees(angle)}
           data-testid="pose-angle"
@@ -351,14 +334,14 @@ function Pose({ edit, through }: { edit: EditFacts; through: EditFacts | undefin
             <Number_
               key={each.name}
               parameter={each}
-              value={widths.value[side]}
-              onChange={(value) => (widths.value = { ...widths.peek(), [side]: value as number })}
+              value={editor.widths.value[side]}
+              onChange={(value) => (editor.widths.value = { ...editor.widths.peek(), [side]: value as number })}
             />
           );
         })}
       <div class="row end">
-        {bending.value && (
-          <button type="button" class="button quiet" onClick={() => (bending.value = null)}>
+        {editor.bending.value && (
+          <button type="button" class="button quiet" onClick={() => (editor.bending.value = null)}>
             {TEXTS.cancel}
           </button>
         )}
@@ -367,20 +350,20 @@ function Pose({ edit, through }: { edit: EditFacts; through: EditFacts | undefin
             type="button"
             class="button"
             title={through.summary}
-            disabled={working.value || !bending.value}
+            disabled={editor.working.value || !editor.bending.value}
             data-edit={through.name}
-            onClick={() => bending.value && leadThrough(bending.value)}
+            onClick={() => editor.bending.value && editor.leadThrough(editor.bending.value)}
           >
             {through.title}
           </button>
         )}
         <button
           type="button"
-          class={bending.value ? "button primary" : "button"}
+          class={editor.bending.value ? "button primary" : "button"}
           title={edit.summary}
-          disabled={working.value || !bending.value}
+          disabled={editor.working.value || !editor.bending.value}
           data-testid="set-pose"
-          onClick={() => bending.value && setPose(bending.value)}
+          onClick={() => editor.bending.value && editor.setPose(editor.bending.value)}
         >
           {edit.title}
         </button>
@@ -390,10 +373,10 @@ function Pose({ edit, through }: { edit: EditFacts; through: EditFacts | undefin
 }
 
 export function Tools() {
-  const alone = edits.value.filter(({ name, takes: wanted }) => wanted === 0 && !OWN.includes(name));
+  const alone = editor.edits.value.filter(({ name, takes: wanted }) => wanted === 0 && !OWN.includes(name));
   const plain = alone.filter(({ parameters }) => parameters.length === 0);
   const others = alone.filter(({ parameters }) => parameters.length > 0);
-  const pose = edits.value.find(({ name }) => name === KEYFRAME);
+  const pose = editor.edits.value.find(({ name }) => name === KEYFRAME);
   return (
     <section class="card" aria-labelledby="tools-title" data-testid="tools">
       <h2 id="tools-title">{T.tools}</h2>
@@ -405,9 +388,9 @@ export function Tools() {
             key={edit.name}
             class="button"
             data-edit={edit.name}
-            disabled={working.value}
+            disabled={editor.working.value}
             title={edit.summary}
-            onClick={() => step(made(edit, {}, []))}
+            onClick={() => editor.step(made(edit, {}, []))}
           >
             {edit.title}
           </button>
@@ -417,7 +400,7 @@ export function Tools() {
       {others.map((edit) => (
         <Tool key={edit.name} edit={edit} others={[]} />
       ))}
-      {pose && <Pose edit={pose} through={edits.value.find(({ name }) => name === THROUGH)} />}
+      {pose && <Pose edit={pose} through={editor.edits.value.find(({ name }) => name === THROUGH)} />}
       <Join />
     </section>
   );

@@ -4,7 +4,8 @@ import { useEffect, useState } from "preact/hooks";
 import { ApiError, api } from "../api";
 import { freeName, seconds } from "../format";
 import { language } from "../languages";
-import { attempt, loadTakes, question, report, say, takes } from "../store";
+import { library } from "../state/library";
+import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import type { Trashed } from "../types";
 import { Icon } from "./icons";
@@ -18,20 +19,20 @@ function when(trashed: Trashed): string {
 export function Trash() {
   const [open, setOpen] = useState(false);
   const [listed, setListed] = useState<Trashed[] | null>(null);
-  const load = (): Promise<boolean> => attempt(async () => setListed((await api.trash()).trash));
+  const load = (): Promise<boolean> => ui.attempt(async () => setListed((await api.trash()).trash));
   // What is deleted meanwhile is in it at once.
   useEffect(() => {
     if (open) void load();
-  }, [open, takes.value]);
+  }, [open, library.takes.value]);
   const restored = async (id: string, to?: string): Promise<void> => {
     const entry = await api.restoreTake(id, to);
-    say(T.restored(entry.name), "good");
-    await Promise.all([load(), loadTakes()]);
+    ui.notify(T.restored(entry.name), "good");
+    await Promise.all([load(), library.load()]);
   };
   const restore = async ({ id, name }: Trashed): Promise<void> => {
-    const taken = takes.peek().some((take) => take.name === name);
+    const taken = library.takes.peek().some((take) => take.name === name);
     if (taken)
-      question.value = {
+      ui.question.value = {
         title: T.takenTitle,
         message: T.takenWords(name),
         confirm: T.restore,
@@ -39,7 +40,7 @@ export function Trash() {
           label: TEXTS.library.newName,
           value: freeName(
             name,
-            takes.peek().map((each) => each.name),
+            library.takes.peek().map((each) => each.name),
           ),
         },
         then: (to) => restored(id, to),
@@ -48,22 +49,24 @@ export function Trash() {
       try {
         await restored(id);
       } catch (error) {
-        if (error instanceof ApiError) report(error);
+        if (error instanceof ApiError) ui.report(error);
         else throw error;
       }
   };
   const purge = ({ id, name }: Trashed): void => {
-    question.value = {
+    ui.question.value = {
       title: T.purgeQuestion(name),
       message: T.purgeWords,
       confirm: T.purge,
       danger: true,
       then: () =>
-        attempt(() => api.purgeTake(id)).then((well) => {
-          if (well) say(T.purged(name), "good");
-          void load();
-          document.getElementById("trash-title")?.focus({ preventScroll: true });
-        }),
+        ui
+          .attempt(() => api.purgeTake(id))
+          .then((well) => {
+            if (well) ui.notify(T.purged(name), "good");
+            void load();
+            document.getElementById("trash-title")?.focus({ preventScroll: true });
+          }),
     };
   };
   return (

@@ -2,7 +2,9 @@
 
 import { api } from "../api";
 import { freeName, seconds } from "../format";
-import { attempt, formats, mayCommand, question, say, status, takes } from "../store";
+import { library } from "../state/library";
+import { robot } from "../state/robot";
+import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import type { UnsavedTake } from "../types";
 import { message, remedy } from "../wording";
@@ -11,28 +13,28 @@ import { Icon } from "./icons";
 const T = TEXTS.unsaved;
 
 function askToSave(take: UnsavedTake, folder: string | null): void {
-  const taken = folder === null ? takes.peek().map(({ name }) => name) : [];
-  question.value = {
+  const taken = folder === null ? library.takes.peek().map(({ name }) => name) : [];
+  ui.question.value = {
     title: T.saveTitle,
     message: folder === null ? T.toLibrary : T.toFolder(folder),
     confirm: T.save,
     field: { label: TEXTS.library.newName, value: freeName(take.name, taken) },
-    then: async (name) => say(T.saved((await api.saveUnsaved(take.id, name, folder)).path), "good"),
+    then: async (name) => ui.notify(T.saved((await api.saveUnsaved(take.id, name, folder)).path), "good"),
   };
 }
 
 function askToDiscard(take: UnsavedTake): void {
-  question.value = {
+  ui.question.value = {
     title: T.discardTitle(take.name),
     message: T.discardWords,
     confirm: T.discard,
     danger: true,
-    then: () => attempt(() => api.discardUnsaved(take.id)),
+    then: () => ui.attempt(() => api.discardUnsaved(take.id)),
   };
 }
 
 function One({ take }: { take: UnsavedTake }) {
-  const format = formats.value[0]?.name ?? "mcap";
+  const format = library.formats.value[0]?.name ?? "mcap";
   return (
     <li data-testid="unsaved-take">
       <p>
@@ -43,7 +45,7 @@ function One({ take }: { take: UnsavedTake }) {
         <a class="button primary" href={api.unsavedFile(take.id, format)} download data-testid="unsaved-download">
           {T.download}
         </a>
-        <button type="button" class="button" disabled={!mayCommand.value} onClick={() => askToSave(take, null)}>
+        <button type="button" class="button" disabled={!robot.mayCommand.value} onClick={() => askToSave(take, null)}>
           {T.again}
         </button>
         {take.folders.map((folder) => (
@@ -51,13 +53,18 @@ function One({ take }: { take: UnsavedTake }) {
             type="button"
             key={folder}
             class="button"
-            disabled={!mayCommand.value}
+            disabled={!robot.mayCommand.value}
             onClick={() => askToSave(take, folder)}
           >
             {T.in(folder)}
           </button>
         ))}
-        <button type="button" class="button quiet" disabled={!mayCommand.value} onClick={() => askToDiscard(take)}>
+        <button
+          type="button"
+          class="button quiet"
+          disabled={!robot.mayCommand.value}
+          onClick={() => askToDiscard(take)}
+        >
           {T.discard}
         </button>
       </div>
@@ -67,7 +74,7 @@ function One({ take }: { take: UnsavedTake }) {
 
 /** The takes that only the server's memory has; nothing if all are on the disk. */
 export function UnsavedTakes() {
-  const all = status.value?.unsaved ?? [];
+  const all = robot.status.value?.unsaved ?? [];
   if (!all.length) return null;
   return (
     <section class="card unsaved" aria-labelledby="unsaved-title" data-testid="unsaved-takes">
@@ -87,7 +94,7 @@ export function UnsavedTakes() {
 
 /** The take that is being recorded cannot be written. */
 export function StorageProblem() {
-  const texts = status.value?.storage_problem;
+  const texts = robot.status.value?.storage_problem;
   if (!texts) return null;
   const said = { message: "", remedy: "", texts };
   return (

@@ -3,7 +3,8 @@
 import { signal } from "@preact/signals";
 import { ApiError, api } from "../api";
 import { badName, sentence } from "../format";
-import { loadTakes, question, say, takes } from "../store";
+import { library } from "../state/library";
+import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 
 const T = TEXTS.library.add;
@@ -27,7 +28,7 @@ function change(place: number, to: Partial<Upload>): void {
 }
 
 function isTaken(name: string): boolean {
-  return takes.value.some((take) => take.name === name);
+  return library.takes.value.some((take) => take.name === name);
 }
 
 /** What speaks against adding one of the files as it is; empty where nothing does. */
@@ -47,11 +48,11 @@ async function send(place: number): Promise<void> {
   try {
     const entry = await api.upload(file, { name: name.trim(), unit, replace });
     change(place, { state: "done" });
-    say(TEXTS.library.uploaded(entry.name), "good", "", GROUP);
+    ui.notify(TEXTS.library.uploaded(entry.name), "good", "", GROUP);
   } catch (error) {
     const [message, remedy] = error instanceof ApiError ? [error.message, error.remedy] : [String(error), ""];
     change(place, { state: "waiting", wrong: `${sentence(message)} ${sentence(remedy)}`.trim() });
-    say(`${file.name}: ${message}`, "bad", remedy, GROUP);
+    ui.notify(`${file.name}: ${message}`, "bad", remedy, GROUP);
   }
 }
 
@@ -63,7 +64,7 @@ async function sendAll(): Promise<boolean> {
     change(place, { wrong });
     if (!wrong) await send(place);
   }
-  void loadTakes();
+  void library.load();
   const left = uploads.value.findIndex(({ state }) => state !== "done");
   if (left < 0) return true;
   document.getElementById(`upload-name-${left}`)?.focus();
@@ -144,7 +145,7 @@ export function askToAdd(files: Iterable<File>): void {
     wrong: "",
   }));
   if (!uploads.value.length) return;
-  question.value = {
+  ui.question.value = {
     title: T.title(uploads.value.length),
     message: "",
     confirm: T.confirm,

@@ -4,37 +4,19 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { effect } from "@preact/signals";
 import type { Stage } from "../scene/stage";
 import { api } from "../api";
-import {
-  activity,
-  bare,
-  company,
-  connected,
-  companyPoses,
-  connection,
-  countdown,
-  countdownFor,
-  dark,
-  ends,
-  ghost,
-  guest,
-  limbs,
-  model,
-  now,
-  onTurn,
-  pointed,
-  poses,
-  quality,
-  say,
-} from "../store";
+import { now } from "../state/clock";
+import { robot } from "../state/robot";
+import { scene } from "../state/scene";
+import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import { Notices } from "./dialog";
 import { Ends } from "./ends";
 import { Icon } from "./icons";
 
 function mood(): "idle" | "teaching" | "playing" | "lost" {
-  if (company.value) return "idle";
-  if (!connected.value || guest.value) return "lost";
-  const kind = activity.value?.kind ?? "idle";
+  if (scene.robotGroup.value) return "idle";
+  if (!robot.connected.value || scene.guest.value) return "lost";
+  const kind = robot.activity.value?.kind ?? "idle";
   if (kind === "teaching") return "teaching";
   return kind === "idle" ? "idle" : "playing";
 }
@@ -44,34 +26,34 @@ export function View() {
   const stage = useRef<Stage | null>(null);
   const [tooSlow, setTooSlow] = useState(false);
   const [state, setState] = useState<"loading" | "shown" | "missing">("loading");
-  const visitor = guest.value;
-  const known = visitor?.model ?? model.value;
-  const wanted = quality.value;
+  const visitor = scene.guest.value;
+  const known = visitor?.model ?? robot.model.value;
+  const wanted = ui.quality.value;
 
   useEffect(() => {
     if (!known || !host.current) return;
     const box = host.current;
     let over = false;
-    let ends: (() => void)[] = [];
+    let cleanups: (() => void)[] = [];
     void import("../scene/stage").then(({ Stage: Made, easel }) => {
       if (over) return;
       try {
         const made = easel(() => newCanvas(box), wanted === "auto" ? (tooSlow ? "low" : null) : wanted);
-        bare.value = made.bare;
+        ui.softwareRendering.value = made.bare;
         if (wanted === "high" && made.bare) {
-          quality.value = "auto"; // and so it is not remembered
-          say(TEXTS.qualityRefused);
+          ui.quality.value = "auto"; // and so it is not remembered
+          ui.notify(TEXTS.qualityRefused);
         }
         const shown = new Made(made, known, () => {
           setTooSlow(true);
           if (wanted !== "high") return;
-          quality.value = "low";
-          say(TEXTS.qualityDropped);
+          ui.quality.value = "low";
+          ui.notify(TEXTS.qualityDropped);
         });
         stage.current = shown;
         made.canvas.dataset["quality"] = made.quality;
         made.canvas.dataset["robot"] = known.build;
-        ends = [...follow(shown, made.canvas, () => setState("shown")), () => shown.dispose()];
+        cleanups = [...follow(shown, made.canvas, () => setState("shown")), () => shown.dispose()];
         // Until they are there, and where they are not, it has shapes of its own.
         if (known.model)
           void shown.wear(api.shapes(known.build)).then(
@@ -85,19 +67,19 @@ export function View() {
     return () => {
       over = true;
       stage.current = null;
-      for (const end of ends) end();
+      for (const cleanUp of cleanups) cleanUp();
     };
   }, [known, wanted, tooSlow]);
 
-  const turnable = onTurn.value !== null;
+  const turnable = scene.onTurnJoint.value !== null;
   return (
     <section class="view" aria-label={TEXTS.stageTitle}>
       <div ref={host} class="host" data-state={state} data-testid="stage" />
       {state === "loading" && <p class="view-note">{TEXTS.stageLoading}</p>}
       {state === "missing" && <p class="view-note">{TEXTS.stageMissing}</p>}
       <div class="view-corner">
-        {company.value && <span class="chip ghost">{TEXTS.show.cast3d}</span>}
-        {!connected.value && !visitor && !company.value && (
+        {scene.robotGroup.value && <span class="chip ghost">{TEXTS.show.cast3d}</span>}
+        {!robot.connected.value && !visitor && !scene.robotGroup.value && (
           <span class="chip still" data-testid="still">
             {TEXTS.stageStill}
           </span>
@@ -107,11 +89,11 @@ export function View() {
             {TEXTS.stageGuest(visitor.model.title)}
           </span>
         )}
-        {connection.value?.simulated && !visitor && !company.value && (
+        {robot.connection.value?.simulated && !visitor && !scene.robotGroup.value && (
           <span class="chip">{TEXTS.connection.simulated}</span>
         )}
-        {ghost.value && <span class="chip ghost">{TEXTS.ghostLabel}</span>}
-        {turnable && <span class="chip turn">{TEXTS.stageTurn[limbs.value]}</span>}
+        {scene.ghost.value && <span class="chip ghost">{TEXTS.ghostLabel}</span>}
+        {turnable && <span class="chip turn">{TEXTS.stageTurn[robot.limbs.value]}</span>}
       </div>
       <button
         type="button"
@@ -122,16 +104,16 @@ export function View() {
       >
         <Icon name="home" />
       </button>
-      {countdown.value !== null && (
+      {scene.countdown.value !== null && (
         <div class="countdown" role="alert" data-testid="countdown">
-          <span class="countdown-number" key={countdown.value}>
-            {countdown.value}
+          <span class="countdown-number" key={scene.countdown.value}>
+            {scene.countdown.value}
           </span>
-          <span>{countdownFor.value || TEXTS.teach.countdown[limbs.value]}</span>
+          <span>{scene.countdownText.value || TEXTS.teach.countdown[robot.limbs.value]}</span>
           <span class="countdown-end">{TEXTS.teach.countdownEnd}</span>
         </div>
       )}
-      {state === "shown" && ends.value && <Ends stage={stage} />}
+      {state === "shown" && scene.limbHandles.value && <Ends stage={stage} />}
       <Notices />
     </section>
   );
@@ -151,7 +133,7 @@ function newCanvas(box: HTMLElement): HTMLCanvasElement {
 function follow(made: Stage, element: HTMLCanvasElement, shown: () => void): (() => void)[] {
   let frame = 0;
   const draw = (at: number): void => {
-    const pose = guest.peek()?.pose ?? poses.at(now());
+    const pose = scene.guest.peek()?.pose ?? robot.poses.at(now());
     if (pose) made.show(pose);
     made.frame(at);
     element.dataset["frames"] = String(made.frames);
@@ -161,12 +143,12 @@ function follow(made: Stage, element: HTMLCanvasElement, shown: () => void): (()
   frame = requestAnimationFrame(draw);
   return [
     () => cancelAnimationFrame(frame),
-    effect(() => made.theme(dark.value)),
+    effect(() => made.theme(ui.dark.value)),
     effect(() => made.mood(mood())),
-    effect(() => made.preview(ghost.value)),
-    effect(() => made.point(pointed.value)),
-    effect(() => made.turnable(onTurn.value)),
-    effect(() => made.gather(company.value)),
-    effect(() => made.perform(companyPoses.value)),
+    effect(() => made.preview(scene.ghost.value)),
+    effect(() => made.point(scene.highlighted.value)),
+    effect(() => made.turnable(scene.onTurnJoint.value)),
+    effect(() => made.gather(scene.robotGroup.value)),
+    effect(() => made.perform(scene.groupPoses.value)),
   ];
 }

@@ -3,12 +3,13 @@
 import { useEffect } from "preact/hooks";
 import { CuePad } from "../parts/cue-pad";
 import { PlayTip } from "../parts/play-tip";
-import { loadActions, loadTakes } from "../store";
+import { library } from "../state/library";
+import { robot } from "../state/robot";
 
 export function CuesScreen() {
   useEffect(() => {
-    void loadActions();
-    void loadTakes();
+    void robot.loadActions();
+    void library.load();
   }, []);
   return (
     <>

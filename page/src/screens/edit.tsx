@@ -2,61 +2,32 @@
 
 import { useEffect, useMemo } from "preact/hooks";
 import { ApiError } from "../api";
-import { dropDraft, drafts, isUnsaved } from "../drafts";
+import { dropDraft, drafts, isUnsaved } from "../state/drafts";
 import { freeName, hundredths, joint as jointName, partly, picture, seconds, sentence } from "../format";
 import { focusOf } from "../keys";
 import { Icon } from "../parts/icons";
 import { PlayTip } from "../parts/play-tip";
 import { TimeLine, zoomKey } from "../parts/timeline";
 import { Tools } from "../parts/tools";
-import { attempt, can, go, limbs, loadTakes, pointed, question, ready, stranger, takes, takesKnown } from "../store";
+import { editor } from "../state/editor";
+import { library } from "../state/library";
+import { robot } from "../state/robot";
+import { scene } from "../state/scene";
+import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import type { Finding } from "../types";
 import { folded, remedy } from "../wording";
-import {
-  askForMark,
-  askToDropElsewhere,
-  askToRename,
-  askToRevert,
-  chooseVersion,
-  deleted,
-  describe,
-  edited,
-  elsewhere,
-  following,
-  history,
-  newerVersion,
-  opened,
-  play,
-  playhead,
-  preview,
-  previewing,
-  proposal,
-  redoStep,
-  removeMark,
-  reveal,
-  save,
-  seek,
-  stopPreview,
-  strange,
-  takeElsewhere,
-  undoStep,
-  unsaved,
-  versions,
-  whose,
-  working,
-} from "./editing";
 
 const T = TEXTS.edit;
 const MAX_FINDINGS = 6;
 
 /** Edits of takes that were deleted: they can still be opened and saved as new takes. */
 function Orphans() {
-  const names = new Set(takes.value.map(({ name }) => name));
+  const names = new Set(library.takes.value.map(({ name }) => name));
   const left = Object.values(drafts.value).filter(({ take, steps }) => steps.length && !names.has(take));
-  if (!takesKnown.value || !left.length) return null;
+  if (!library.loaded.value || !left.length) return null;
   const askToDrop = ({ take, tab, steps }: (typeof left)[number]): void => {
-    question.value = {
+    ui.question.value = {
       title: T.draft.revertTitle(steps.length),
       message: T.draft.otherWords,
       confirm: T.draft.revert,
@@ -71,7 +42,7 @@ function Orphans() {
       <ul class="list">
         {left.map((each) => (
           <li key={`${each.tab} ${each.take}`} class="item">
-            <button type="button" class="item-main pick" onClick={() => go("edit", each.take)}>
+            <button type="button" class="item-main pick" onClick={() => ui.go("edit", each.take)}>
               <span class="item-words">
                 <span class="item-name">{each.take}</span> <span class="muted">{T.draft.count(each.steps.length)}</span>
               </span>
@@ -87,8 +58,8 @@ function Orphans() {
 }
 
 function Choose() {
-  useEffect(() => void loadTakes(), []);
-  const usable = takes.value.filter((take) => !take.problem);
+  useEffect(() => void library.load(), []);
+  const usable = library.takes.value.filter((take) => !take.problem);
   return (
     <section class="card" aria-labelledby="choose-title">
       <h2 id="choose-title">{T.choose}</h2>
@@ -96,13 +67,13 @@ function Choose() {
       <ul class="list">
         {usable.map((take) => (
           <li key={take.name} class="item">
-            <button type="button" class="item-main pick" onClick={() => go("edit", take.name)}>
+            <button type="button" class="item-main pick" onClick={() => ui.go("edit", take.name)}>
               <img class="thumb" src={picture(take.thumbnail)} alt="" width={112} height={34} />
               <span class="item-words">
                 <span class="item-name">{take.name}</span>{" "}
                 {isUnsaved(take.name) && <span class="chip warn">{T.draft.unsaved}</span>}{" "}
                 <span class="muted">
-                  {[seconds(take.duration_s), stranger(take) && take.title].filter(Boolean).join(" · ")}
+                  {[seconds(take.duration_s), robot.explainForeign(take) && take.title].filter(Boolean).join(" · ")}
                 </span>
               </span>
             </button>
@@ -116,15 +87,15 @@ function Choose() {
 function MarkRow({ mark }: { mark: Finding }) {
   const { message, names } = folded(mark);
   const show = (): void => {
-    stopPreview();
-    seek(mark.time_s ?? 0);
-    reveal(mark.time_s ?? 0);
+    editor.stopPreview();
+    editor.seek(mark.time_s ?? 0);
+    editor.reveal(mark.time_s ?? 0);
   };
   return (
     <li
       class={`finding ${mark.severity}`}
-      onPointerEnter={() => (pointed.value = mark.joint)}
-      onPointerLeave={() => (pointed.value = null)}
+      onPointerEnter={() => (scene.highlighted.value = mark.joint)}
+      onPointerLeave={() => (scene.highlighted.value = null)}
     >
       <Icon name={mark.severity === "note" ? "info" : "warn"} />
       <div>
@@ -150,7 +121,7 @@ function MarkRow({ mark }: { mark: Finding }) {
 }
 
 function Checks() {
-  const made = edited.value;
+  const made = editor.edited.value;
   if (!made) return null;
   const found = made.findings.filter(({ severity }) => severity !== "note");
   const notes = made.findings.filter(({ severity }) => severity === "note");
@@ -162,12 +133,12 @@ function Checks() {
         <h2 id="checks-title">{T.findings}</h2>
         {made.checked && !made.ok && <span class="chip bad">{T.cannot}</span>}
       </div>
-      {strange.value && (
+      {editor.strange.value && (
         <p class="bad-words" data-testid="foreign">
-          {strange.value}
+          {editor.strange.value}
         </p>
       )}
-      {whose.value === null && <p class="bad-words">{T.unknown}</p>}
+      {editor.whose.value === null && <p class="bad-words">{T.unknown}</p>}
       {!made.checked && (
         <p class="muted" role="status">
           {T.checking}
@@ -192,18 +163,18 @@ function Checks() {
 
 /** The marks of the take: go to one, rename or remove it. */
 function Marks() {
-  const made = edited.value;
+  const made = editor.edited.value;
   if (!made) return null;
   const show = (time: number): void => {
-    stopPreview();
-    seek(time);
-    reveal(time);
+    editor.stopPreview();
+    editor.seek(time);
+    editor.reveal(time);
   };
   return (
     <section class="card" aria-labelledby="marks-title" data-testid="marks">
       <div class="row spread wrap">
         <h2 id="marks-title">{T.marks.title}</h2>
-        <button type="button" class="button" disabled={working.value} onClick={askForMark}>
+        <button type="button" class="button" disabled={editor.working.value} onClick={editor.askForMark}>
           <Icon name="flag" />
           {T.marks.here}
         </button>
@@ -220,9 +191,9 @@ function Marks() {
               type="button"
               class="button quiet"
               data-edit="change_mark"
-              disabled={working.value}
+              disabled={editor.working.value}
               aria-label={T.marks.renameOne(mark.label)}
-              onClick={() => askToRename(mark)}
+              onClick={() => editor.askToRename(mark)}
             >
               {T.marks.rename}
             </button>
@@ -230,10 +201,10 @@ function Marks() {
               type="button"
               class="icon-button small"
               data-edit="remove_mark"
-              disabled={working.value}
+              disabled={editor.working.value}
               aria-label={T.marks.removeOne(mark.label)}
               title={T.marks.removeOne(mark.label)}
-              onClick={() => removeMark(mark)}
+              onClick={() => editor.removeMark(mark)}
             >
               <Icon name="close" />
             </button>
@@ -246,18 +217,18 @@ function Marks() {
 
 /** Edits of another tab, which this one does not have. */
 function Elsewhere() {
-  const other = elsewhere.value;
+  const other = editor.elsewhere.value;
   if (!other) return null;
-  const busy = history.value.steps.length > 0;
+  const busy = editor.history.value.done.length > 0;
   return (
     <div data-testid="elsewhere">
       <p>{T.draft.other(other.steps.length)}</p>
       {busy && <p class="muted">{T.draft.otherFirst}</p>}
       <div class="row wrap">
-        <button type="button" class="button" disabled={busy || working.value} onClick={takeElsewhere}>
+        <button type="button" class="button" disabled={busy || editor.working.value} onClick={editor.takeElsewhere}>
           {T.draft.otherTake}
         </button>
-        <button type="button" class="button quiet" onClick={askToDropElsewhere}>
+        <button type="button" class="button quiet" onClick={editor.askToDropElsewhere}>
           {T.draft.revert}
         </button>
       </div>
@@ -266,17 +237,17 @@ function Elsewhere() {
 }
 
 function Steps() {
-  const { steps } = history.value;
+  const { done: steps } = editor.history.value;
   return (
     <section class="card" aria-labelledby="steps-title">
       <div class="row spread wrap">
         <h2 id="steps-title">{T.steps}</h2>
-        {unsaved.value && (
+        {editor.unsaved.value && (
           <button
             type="button"
             class="button quiet"
-            disabled={working.value}
-            onClick={askToRevert}
+            disabled={editor.working.value}
+            onClick={editor.askToRevert}
             data-testid="revert"
           >
             {T.draft.revert}
@@ -288,7 +259,7 @@ function Steps() {
       ) : (
         <ol class="steps" data-testid="steps">
           {steps.map((each, index) => (
-            <li key={index}>{describe(each)}</li>
+            <li key={index}>{editor.describe(each)}</li>
           ))}
         </ol>
       )}
@@ -298,8 +269,8 @@ function Steps() {
 }
 
 export function EditScreen() {
-  if (!opened.value || !edited.value) {
-    return working.value ? (
+  if (!editor.opened.value || !editor.edited.value) {
+    return editor.working.value ? (
       <section class="card">
         <p class="muted">{T.working}</p>
       </section>
@@ -312,7 +283,7 @@ export function EditScreen() {
   }
   return (
     <>
-      {can("stream") && <PlayTip />}
+      {robot.can("stream") && <PlayTip />}
       <Tools />
       <Checks />
       <Marks />
@@ -325,15 +296,15 @@ export function EditScreen() {
 function useKeys(): void {
   useEffect(() => {
     const press = (event: KeyboardEvent): void => {
-      if (question.peek() === null && !focusOf(document.activeElement, false).typing && zoomKey(event)) {
+      if (ui.question.peek() === null && !focusOf(document.activeElement, false).typing && zoomKey(event)) {
         event.preventDefault();
         return;
       }
       if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "z") return;
       if (event.target instanceof HTMLInputElement && event.target.type === "text") return;
       event.preventDefault();
-      if (event.shiftKey) redoStep();
-      else undoStep();
+      if (event.shiftKey) editor.redo();
+      else editor.undo();
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
@@ -342,26 +313,26 @@ function useKeys(): void {
 
 /** Save under a name; one that exists gets a new version, if that is wanted. Nothing replaces what is not known. */
 async function saveAs(name: string): Promise<void> {
-  await loadTakes();
-  const known = takes.value.find((each) => each.name === name);
+  await library.load();
+  const known = library.takes.value.find((each) => each.name === name);
   try {
-    if (!known) return await save(name, 0);
+    if (!known) return await editor.save(name, 0);
   } catch (error) {
     if (!(error instanceof ApiError) || error.kind !== "name-taken") throw error;
     return saveAs(name); // it was made by another page at this moment
   }
-  const newer = name === opened.value ? newerVersion() : null;
-  question.value = {
+  const newer = name === editor.opened.value ? editor.newerVersion() : null;
+  ui.question.value = {
     title: T.versionTitle(name),
     message: `${newer ? `${T.versionNewer(newer)} ` : ""}${T.versionWords}`,
     confirm: T.versionConfirm,
-    then: () => attempt(() => saveVersion(name, known.versions.at(-1) ?? known.version)),
+    then: () => ui.attempt(() => saveVersion(name, known.versions.at(-1) ?? known.version)),
   };
 }
 
 async function saveVersion(name: string, over: number): Promise<void> {
   try {
-    await save(name, over);
+    await editor.save(name, over);
   } catch (error) {
     if (!(error instanceof ApiError) || error.kind !== "changed-take") throw error;
     await saveAs(name); // another page has saved a version since: the person decides again
@@ -371,19 +342,19 @@ async function saveVersion(name: string, over: number): Promise<void> {
 /** Which version of the take is edited, where there are several. */
 function Version({ now }: { now: number }) {
   const choose = (select: HTMLSelectElement): void => {
-    chooseVersion(Number(select.value));
+    editor.chooseVersion(Number(select.value));
     select.value = String(now); // until it is there
   };
-  if (versions.value.length < 2) return null;
+  if (editor.versions.value.length < 2) return null;
   return (
     <select
       value={String(now)}
-      disabled={working.value}
+      disabled={editor.working.value}
       aria-label={T.versions}
       data-testid="version"
       onChange={(event) => choose(event.currentTarget)}
     >
-      {versions.value.map((each) => (
+      {editor.versions.value.map((each) => (
         <option key={each} value={String(each)}>
           {T.version(each)}
         </option>
@@ -394,13 +365,13 @@ function Version({ now }: { now: number }) {
 
 export function EditDock({ inert }: { inert: boolean }) {
   useKeys();
-  const made = edited.value;
-  const take = opened.value;
+  const made = editor.edited.value;
+  const take = editor.opened.value;
   const findings = useMemo(() => made?.findings.filter(({ severity }) => severity !== "note") ?? [], [made]);
   if (!made || !take) return null;
-  const { steps, undone } = history.value;
+  const { done: steps, undone } = editor.history.value;
   const ask = (): void => {
-    question.value = {
+    ui.question.value = {
       title: T.saveTitle,
       message: "",
       confirm: T.save,
@@ -408,7 +379,7 @@ export function EditDock({ inert }: { inert: boolean }) {
         label: TEXTS.library.newName,
         value: freeName(
           take,
-          takes.value.map((each) => each.name),
+          library.takes.value.map((each) => each.name),
         ),
       },
       then: saveAs,
@@ -423,20 +394,20 @@ export function EditDock({ inert }: { inert: boolean }) {
       data-duration={made.duration_s.toFixed(3)}
       data-steps={steps.length}
       data-checked={made.checked}
-      aria-busy={working.value}
+      aria-busy={editor.working.value}
     >
       <div class="dock-head">
         <div class="dock-title">
           <h1>{take}</h1>
           <span class="muted numbers" data-testid="moment">
-            {hundredths(playhead.value)} / {hundredths(made.duration_s)}
+            {hundredths(editor.playhead.value)} / {hundredths(made.duration_s)}
           </span>
-          {unsaved.value && (
+          {editor.unsaved.value && (
             <span class="chip warn" data-testid="unsaved" title={T.draft.kept}>
               {T.draft.unsaved}
             </span>
           )}
-          {deleted.value && (
+          {editor.deleted.value && (
             <span class="chip bad" data-testid="deleted" title={T.draft.deletedWords}>
               {T.draft.deleted}
             </span>
@@ -449,8 +420,8 @@ export function EditDock({ inert }: { inert: boolean }) {
             class="icon-button"
             aria-label={T.undo}
             title={T.undo}
-            disabled={working.value || !steps.length}
-            onClick={undoStep}
+            disabled={editor.working.value || !steps.length}
+            onClick={editor.undo}
           >
             <Icon name="undo" />
           </button>
@@ -459,32 +430,39 @@ export function EditDock({ inert }: { inert: boolean }) {
             class="icon-button"
             aria-label={T.redo}
             title={T.redo}
-            disabled={working.value || !undone.length}
-            onClick={redoStep}
+            disabled={editor.working.value || !undone.length}
+            onClick={editor.redo}
           >
             <Icon name="redo" />
           </button>
           <button
             type="button"
             class="button"
-            disabled={following.value}
-            onClick={() => (previewing.value ? stopPreview() : preview())}
+            disabled={editor.following.value}
+            onClick={() => (editor.previewing.value ? editor.stopPreview() : editor.preview())}
             data-testid="preview"
-            aria-pressed={previewing.value}
+            aria-pressed={editor.previewing.value}
           >
-            <Icon name={previewing.value ? "pause" : "play"} />
-            {previewing.value ? T.stopPreview : T.preview}
+            <Icon name={editor.previewing.value ? "pause" : "play"} />
+            {editor.previewing.value ? T.stopPreview : T.preview}
           </button>
-          {can("stream") && (
+          {robot.can("stream") && (
             <button
               type="button"
               class="button"
-              disabled={!ready.value || working.value || !made.ok || strange.value !== "" || proposal.value !== null}
+              disabled={
+                !robot.ready.value ||
+                editor.working.value ||
+                !made.ok ||
+                editor.strange.value !== "" ||
+                editor.proposal.value !== null
+              }
               title={
-                strange.value || (made.ok ? TEXTS.library.playTip[limbs.value] : made.checked ? T.cannot : T.checking)
+                editor.strange.value ||
+                (made.ok ? TEXTS.library.playTip[robot.limbs.value] : made.checked ? T.cannot : T.checking)
               }
               data-testid="edit-play"
-              onClick={play}
+              onClick={editor.play}
             >
               {T.play}
             </button>
@@ -492,7 +470,7 @@ export function EditDock({ inert }: { inert: boolean }) {
           <button
             type="button"
             class="button primary"
-            disabled={working.value || proposal.value !== null}
+            disabled={editor.working.value || editor.proposal.value !== null}
             onClick={ask}
             data-testid="save-as"
           >

@@ -9,27 +9,10 @@ import { Star } from "../parts/star";
 import { UnsavedTakes } from "../parts/unsaved";
 import { Trash } from "../parts/trash";
 import { askToAdd } from "../parts/upload";
-import {
-  actions,
-  attempt,
-  can,
-  canElsewhere,
-  connected,
-  formats,
-  go,
-  limbs,
-  loadActions,
-  loadTakes,
-  loop,
-  playTake,
-  question,
-  ready,
-  say,
-  speed,
-  stranger,
-  takes,
-  type Screen,
-} from "../store";
+import { library } from "../state/library";
+import { playback } from "../state/playback";
+import { robot } from "../state/robot";
+import { type Screen, ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import type { Take } from "../types";
 
@@ -38,22 +21,22 @@ const T = TEXTS.library;
 const ROWS = 60;
 
 function renameAsk(old: string, rename: (name: string) => Promise<unknown>): void {
-  question.value = {
+  ui.question.value = {
     title: T.renameTitle,
     message: "",
     confirm: T.rename,
     field: { label: T.newName, value: old },
     then: async (name) => {
       await rename(name);
-      say(T.renamed(name), "good");
-      await Promise.all([loadActions(), loadTakes()]);
+      ui.notify(T.renamed(name), "good");
+      await Promise.all([robot.loadActions(), library.load()]);
     },
   };
 }
 
 /** Ask for a name, and put a take on the robot. */
 function storeAsk(take: string): void {
-  question.value = {
+  ui.question.value = {
     title: T.store,
     message: T.storeWords,
     confirm: T.store,
@@ -61,32 +44,32 @@ function storeAsk(take: string): void {
       label: T.storeName,
       value: freeName(
         take,
-        (actions.peek()?.taught ?? []).map((each) => each.name),
+        (robot.actions.peek()?.taught ?? []).map((each) => each.name),
       ),
     },
     then: async (name) => {
       const { keyframes, max_error_rad } = await api.storeTake(take, name);
-      say(T.stored(name, keyframes, fineDegrees(max_error_rad)), "good");
-      await loadActions();
+      ui.notify(T.stored(name, keyframes, fineDegrees(max_error_rad)), "good");
+      await robot.loadActions();
     },
   };
 }
 
 /** Ask, delete, and leave the focus on the list's title: what had it is gone, and beside it is Play. */
 function deleteAsk(name: string, message: string, title: string, remove: () => Promise<unknown>): void {
-  question.value = {
+  ui.question.value = {
     title: T.deleteQuestion(name),
     message,
     confirm: T.remove,
     danger: true,
     then: () =>
-      attempt(remove).then((well) => {
+      ui.attempt(remove).then((well) => {
         if (well) {
-          say(T.deleted(name), "good");
+          ui.notify(T.deleted(name), "good");
           document.getElementById(title)?.focus({ preventScroll: true });
         }
-        void loadActions();
-        void loadTakes();
+        void robot.loadActions();
+        void library.load();
       }),
   };
 }
@@ -105,12 +88,12 @@ function Empty({ message, to, label }: { message: string; to: Screen; label: str
 }
 
 function Taught({ wanted }: { wanted: (text: string) => boolean }) {
-  const listed = actions.value;
+  const listed = robot.actions.value;
   // While the robot is lost, or if its list could not be read, there is only the last one, or none.
   const known = listed?.now === true && listed.free_places !== null;
   const shown = listed?.taught.filter((action) => wanted(action.name)) ?? [];
-  const how = can("tempo") ? { speed: speed.value, loop: loop.value } : {};
-  if (connected.value && !can("list")) {
+  const how = robot.can("tempo") ? { speed: playback.speed.value, loop: playback.loop.value } : {};
+  if (robot.connected.value && !robot.can("list")) {
     return (
       <section class="card" aria-labelledby="taught-title">
         <h2 id="taught-title" tabIndex={-1}>
@@ -137,10 +120,10 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
           ))}
         </div>
       )}
-      {connected.value && known && listed?.taught.length === 0 && (
+      {robot.connected.value && known && listed?.taught.length === 0 && (
         <Empty message={T.noTaught} to="teach" label={T.teach} />
       )}
-      {!connected.value && !listed && <Empty message={T.noRobot} to="robot" label={T.connect} />}
+      {!robot.connected.value && !listed && <Empty message={T.noRobot} to="robot" label={T.connect} />}
       {listed && listed.taught.length > 0 && shown.length === 0 && <p class="muted">{T.noMatch}</p>}
       <ul class="list">
         {shown.map(({ name, duration_s }) => (
@@ -153,31 +136,31 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
               <button
                 type="button"
                 class="button primary"
-                disabled={!ready.value}
-                onClick={() => attempt(() => api.play(name, how))}
+                disabled={!robot.ready.value}
+                onClick={() => ui.attempt(() => api.play(name, how))}
                 aria-label={`${T.play} ${name}`}
-                title={T.playTip[limbs.value]}
+                title={T.playTip[robot.limbs.value]}
               >
                 <Icon name="play" />
                 <span class="wide-only">{T.play}</span>
               </button>
               <Star cue={{ kind: "action", name }} />
-              {can("rename") && (
+              {robot.can("rename") && (
                 <button
                   type="button"
                   class="button quiet"
-                  disabled={!ready.value}
+                  disabled={!robot.ready.value}
                   onClick={() => renameAsk(name, (text) => api.renameAction(name, text))}
                   aria-label={`${T.rename} ${name}`}
                 >
                   {T.rename}
                 </button>
               )}
-              {can("delete") && (
+              {robot.can("delete") && (
                 <button
                   type="button"
                   class="button quiet"
-                  disabled={!ready.value}
+                  disabled={!robot.ready.value}
                   onClick={() => deleteAsk(name, T.deleteAction, "taught-title", () => api.deleteAction(name))}
                   aria-label={`${T.remove} ${name}`}
                 >
@@ -188,14 +171,14 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
           </li>
         ))}
       </ul>
-      {connected.value && shown.length > 0 && !can("delete") && <p class="muted">{T.noRename}</p>}
+      {robot.connected.value && shown.length > 0 && !robot.can("delete") && <p class="muted">{T.noRename}</p>}
     </section>
   );
 }
 
 function Presets({ wanted }: { wanted: (text: string) => boolean }) {
-  const presets = actions.value?.presets.filter((preset) => wanted(preset.name)) ?? [];
-  if (!can("presets") || !presets.length) return null;
+  const presets = robot.actions.value?.presets.filter((preset) => wanted(preset.name)) ?? [];
+  if (!robot.can("presets") || !presets.length) return null;
   return (
     <section class="card" aria-labelledby="presets-title">
       <h2 id="presets-title">{T.presets}</h2>
@@ -205,8 +188,8 @@ function Presets({ wanted }: { wanted: (text: string) => boolean }) {
             <button
               type="button"
               class="button"
-              disabled={!ready.value}
-              onClick={() => attempt(() => api.perform(id))}
+              disabled={!robot.ready.value}
+              onClick={() => ui.attempt(() => api.perform(id))}
               aria-label={`${T.perform} ${motion(name)}`}
             >
               <Icon name="play" />
@@ -223,7 +206,7 @@ function Presets({ wanted }: { wanted: (text: string) => boolean }) {
 function Tags({ take }: { take: Take }) {
   const [text, setText] = useState("");
   const change = (add: string[], remove: string[]): Promise<unknown> =>
-    attempt(() => api.tagTake(take.name, add, remove)).then(loadTakes);
+    ui.attempt(() => api.tagTake(take.name, add, remove)).then(library.load);
   return (
     <form
       class="row wrap"
@@ -259,7 +242,7 @@ function Tags({ take }: { take: Take }) {
 
 function TakeRow({ take }: { take: Take }) {
   const [open, setOpen] = useState(false);
-  const strange = stranger(take);
+  const strange = robot.explainForeign(take);
   const facts = [
     seconds(take.duration_s),
     take.version > 1 ? T.version(take.version) : "",
@@ -284,25 +267,25 @@ function TakeRow({ take }: { take: Take }) {
             </p>
           )}
         </div>
-        {!take.problem && can("stream") && (
+        {!take.problem && robot.can("stream") && (
           <button
             type="button"
             class="button primary"
-            disabled={!ready.value || strange !== ""}
-            onClick={() => playTake(take.name)}
+            disabled={!robot.ready.value || strange !== ""}
+            onClick={() => playback.playTake(take.name)}
             aria-label={`${T.play} ${take.name}`}
-            title={strange || T.playTip[limbs.value]}
+            title={strange || T.playTip[robot.limbs.value]}
           >
             <Icon name="play" />
             <span class="wide-only">{T.play}</span>
           </button>
         )}
-        {!take.problem && can("stream") && <Star cue={{ kind: "take", name: take.name }} />}
+        {!take.problem && robot.can("stream") && <Star cue={{ kind: "take", name: take.name }} />}
         {!take.problem && (
           <button
             type="button"
             class="button"
-            onClick={() => go("edit", take.name)}
+            onClick={() => ui.go("edit", take.name)}
             aria-label={`${T.edit} ${take.name}`}
           >
             <Icon name="edit" />
@@ -331,11 +314,11 @@ function TakeRow({ take }: { take: Take }) {
             >
               {T.rename}
             </button>
-            {!take.problem && can("store") && strange === "" && (
+            {!take.problem && robot.can("store") && strange === "" && (
               <button
                 type="button"
                 class="button quiet"
-                disabled={!ready.value}
+                disabled={!robot.ready.value}
                 onClick={() => storeAsk(take.name)}
                 aria-label={`${T.store}: ${take.name}`}
                 data-testid="store"
@@ -354,7 +337,7 @@ function TakeRow({ take }: { take: Take }) {
             {!take.problem && (
               <>
                 <span class="muted">{T.download}</span>
-                {formats.value.map(({ name, title, loss }) => (
+                {library.formats.value.map(({ name, title, loss }) => (
                   <a key={name} class="chip" href={api.takeFile(take.name, name)} title={loss} download>
                     {title}
                   </a>
@@ -372,13 +355,16 @@ function TakeRow({ take }: { take: Take }) {
 function Takes({ wanted }: { wanted: (text: string) => boolean }) {
   const picker = useRef<HTMLInputElement>(null);
   const [rows, setRows] = useState(ROWS);
-  const found = takes.value.filter((take) => wanted(`${take.name} ${take.tags.join(" ")} ${take.source}`));
+  const found = library.takes.value.filter((take) => wanted(`${take.name} ${take.tags.join(" ")} ${take.source}`));
   const shown = found.slice(0, rows);
   return (
     <section class="card" aria-labelledby="takes-title">
       <div class="row spread">
         <h2 id="takes-title" tabIndex={-1}>
-          {T.laptop} {takes.value.length > 0 && <span class="muted">{T.count(found.length, takes.value.length)}</span>}
+          {T.laptop}{" "}
+          {library.takes.value.length > 0 && (
+            <span class="muted">{T.count(found.length, library.takes.value.length)}</span>
+          )}
         </h2>
         <button type="button" class="button" onClick={() => picker.current?.click()}>
           <Icon name="upload" />
@@ -389,7 +375,7 @@ function Takes({ wanted }: { wanted: (text: string) => boolean }) {
           type="file"
           class="hidden"
           multiple
-          accept={formats.value.map(({ ending }) => ending).join(",")}
+          accept={library.formats.value.map(({ ending }) => ending).join(",")}
           data-testid="upload"
           tabIndex={-1}
           aria-hidden="true"
@@ -400,13 +386,13 @@ function Takes({ wanted }: { wanted: (text: string) => boolean }) {
           }}
         />
       </div>
-      {takes.value.length > 0 && connected.value && !can("stream") && (
+      {library.takes.value.length > 0 && robot.connected.value && !robot.can("stream") && (
         <p class="muted" data-testid="no-stream">
-          {canElsewhere("stream") ? T.streamElsewhere : T.noStream}
+          {robot.canElsewhere("stream") ? T.streamElsewhere : T.noStream}
         </p>
       )}
-      {takes.value.length === 0 && <Empty message={T.noTakes} to="teach" label={T.teach} />}
-      {takes.value.length > 0 && shown.length === 0 && <p class="muted">{T.noMatch}</p>}
+      {library.takes.value.length === 0 && <Empty message={T.noTakes} to="teach" label={T.teach} />}
+      {library.takes.value.length > 0 && shown.length === 0 && <p class="muted">{T.noMatch}</p>}
       <ul class="list">
         {shown.map((take) => (
           <TakeRow key={take.name} take={take} />
@@ -429,8 +415,8 @@ export function LibraryScreen() {
   const [search, setSearch] = useState("");
   const [over, setOver] = useState(false);
   useEffect(() => {
-    void loadActions();
-    void loadTakes();
+    void robot.loadActions();
+    void library.load();
   }, []);
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   const wanted = (text: string): boolean => words.every((word) => text.toLowerCase().includes(word));

@@ -6,24 +6,11 @@ import { degrees, group, GROUPS, joint as jointName, sentence } from "../format"
 import { Events } from "../parts/events";
 import { Findings } from "../parts/findings";
 import { Icon } from "../parts/icons";
-import {
-  attempt,
-  can,
-  canElsewhere,
-  connected,
-  connection,
-  mayCommand,
-  model,
-  now,
-  pointed,
-  poses,
-  question,
-  ready,
-  report,
-  stale,
-  stateWords,
-  status,
-} from "../store";
+import { now } from "../state/clock";
+import { connection } from "../state/connection";
+import { robot } from "../state/robot";
+import { scene } from "../state/scene";
+import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import type { Found, Joint, KnownRobots } from "../types";
 import * as said from "../wording";
@@ -33,25 +20,25 @@ const EMBEDDED = "sim://g1";
 
 /** Ask whether the robot lies or hangs, and connect to its motors; the server looks too, where it can. */
 export function askForMotors(): void {
-  const url = connection.peek()?.url;
+  const url = robot.connection.peek()?.url;
   const { toMotorsQuestion, toMotorsDanger, toMotorsConfirm } = TEXTS.levels;
   if (!url) return;
-  question.value = {
+  ui.question.value = {
     title: toMotorsQuestion,
     message: toMotorsDanger,
     confirm: toMotorsConfirm,
     danger: true,
-    then: () => attempt(() => api.connect(url, "", "teach")),
+    then: () => ui.attempt(() => api.connect(url, "", "teach")),
   };
 }
 
 /** A robot with levels: which one is connected, and the way to the other. */
 export function Levels() {
-  const there = connection.value;
+  const there = robot.connection.value;
   const words = TEXTS.levels;
   if (!there?.url || there.state === "connecting") return null;
-  const back = (): void => void attempt(() => api.connect(there.url as string, "", "look"));
-  if (canElsewhere("teach")) {
+  const back = (): void => void ui.attempt(() => api.connect(there.url as string, "", "look"));
+  if (robot.canElsewhere("teach")) {
     return (
       <div class="stack" data-testid="levels">
         {there.state === "connected" && <p class="muted">{words.toMotorsWords}</p>}
@@ -59,14 +46,20 @@ export function Levels() {
           <button
             type="button"
             class="button"
-            disabled={!mayCommand.value}
+            disabled={!robot.mayCommand.value}
             onClick={askForMotors}
             data-testid="to-motors"
           >
             {words.toMotors}
           </button>
-          {canElsewhere("walk") && (
-            <button type="button" class="button" disabled={!mayCommand.value} onClick={back} data-testid="to-walking">
+          {robot.canElsewhere("walk") && (
+            <button
+              type="button"
+              class="button"
+              disabled={!robot.mayCommand.value}
+              onClick={back}
+              data-testid="to-walking"
+            >
               {words.toWalking}
             </button>
           )}
@@ -74,12 +67,12 @@ export function Levels() {
       </div>
     );
   }
-  if (!canElsewhere("walk")) return null;
+  if (!robot.canElsewhere("walk")) return null;
   return (
     <div class="stack" data-testid="levels">
       <p class="muted">{words.toWalkingWords}</p>
       <div class="row wrap">
-        <button type="button" class="button" disabled={!mayCommand.value} onClick={back} data-testid="to-walking">
+        <button type="button" class="button" disabled={!robot.mayCommand.value} onClick={back} data-testid="to-walking">
           {words.toWalking}
         </button>
       </div>
@@ -91,7 +84,7 @@ export function Levels() {
 function Simulated({ onChoose, free }: { onChoose: (url: string) => void; free: boolean }) {
   const [known, setKnown] = useState<KnownRobots | null>(null);
   useEffect(() => {
-    api.robots().then(setKnown, report);
+    api.robots().then(setKnown, ui.report);
   }, []);
   return (
     <label class="field">
@@ -141,19 +134,19 @@ function Stages({ failed }: { failed: string }) {
 }
 
 function Connection() {
-  const there = connection.value;
+  const there = robot.connection.value;
   const [url, setUrl] = useState("");
   const [key, setKey] = useState("");
   const [found, setFound] = useState<Found[] | null>(null);
   const [looking, setLooking] = useState(false);
-  const free = mayCommand.value;
-  const connect = (to: string, secret = ""): void => void attempt(() => api.connect(to, secret));
+  const free = robot.mayCommand.value;
+  const connect = (to: string, secret = ""): void => void ui.attempt(() => api.connect(to, secret));
   const look = async (): Promise<void> => {
     setLooking(true);
     try {
       setFound((await api.discover()).robots);
     } catch (error) {
-      report(error);
+      ui.report(error);
     }
     setLooking(false);
   };
@@ -164,14 +157,14 @@ function Connection() {
       <h2 id="connection-title">{T.title}</h2>
       <div class="connection" data-testid="connection" data-state={state}>
         <p class="big" role={lost ? "alert" : undefined} data-testid={lost ? "lost" : undefined}>
-          <span class={`dot ${stale.value ? "lost" : state}`} aria-hidden="true" />
-          {lost ? `${stateWords(there)}, ${T.again}` : stateWords(there)}
+          <span class={`dot ${connection.stale.value ? "lost" : state}`} aria-hidden="true" />
+          {lost ? `${robot.describeState(there)}, ${T.again}` : robot.describeState(there)}
           {there?.simulated && <span class="chip">{T.simulated}</span>}
         </p>
         {there?.url && <p class="mono">{there.url}</p>}
-        {state === "connected" && status.value?.title && (
+        {state === "connected" && robot.status.value?.title && (
           <p class="muted" data-testid="title">
-            {sentence(status.value.title)}
+            {sentence(robot.status.value.title)}
           </p>
         )}
         {there?.message && state !== "connected" && <p>{sentence(said.message(there))}</p>}
@@ -233,7 +226,7 @@ function Connection() {
               type="button"
               class="button"
               disabled={!free || state === "off"}
-              onClick={() => attempt(() => api.disconnect())}
+              onClick={() => ui.attempt(() => api.disconnect())}
             >
               {T.disconnect}
             </button>
@@ -245,18 +238,18 @@ function Connection() {
 }
 
 function Health() {
-  const told = status.value;
+  const told = robot.status.value;
   const words = TEXTS.health;
   const heats = told?.temperatures_c ?? [];
   const heat = heats.length ? Math.max(...heats) : null;
-  const warmest = model.value?.joints.find((joint) => heat !== null && joint.index === heats.indexOf(heat));
+  const warmest = robot.model.value?.joints.find((joint) => heat !== null && joint.index === heats.indexOf(heat));
   const damp = (): void => {
-    question.value = {
+    ui.question.value = {
       title: words.dampQuestion,
       message: words.dampWords,
       confirm: words.damp,
       danger: true,
-      then: () => attempt(() => api.damp()),
+      then: () => ui.attempt(() => api.damp()),
     };
   };
   return (
@@ -296,20 +289,30 @@ function Health() {
         </div>
         <div>
           <dt>{words.faults}</dt>
-          <dd>{told?.faults.length ? told.faults.join("; ") : connected.value ? words.none : words.unknown}</dd>
+          <dd>{told?.faults.length ? told.faults.join("; ") : robot.connected.value ? words.none : words.unknown}</dd>
         </div>
       </dl>
-      {(can("mode") || !connected.value) && (
+      {(robot.can("mode") || !robot.connected.value) && (
         <div class="row wrap">
-          <button type="button" class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("stand"))}>
+          <button
+            type="button"
+            class="button"
+            disabled={!robot.ready.value}
+            onClick={() => ui.attempt(() => api.mode("stand"))}
+          >
             {words.stand}
           </button>
-          {can("lie") && (
-            <button type="button" class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("lie"))}>
+          {robot.can("lie") && (
+            <button
+              type="button"
+              class="button"
+              disabled={!robot.ready.value}
+              onClick={() => ui.attempt(() => api.mode("lie"))}
+            >
               {words.lie}
             </button>
           )}
-          <button type="button" class="button" disabled={!ready.value} onClick={damp}>
+          <button type="button" class="button" disabled={!robot.ready.value} onClick={damp}>
             {words.damp}
           </button>
         </div>
@@ -324,7 +327,7 @@ function Row({ joint }: { joint: Joint }) {
   const text = useRef<HTMLTableCellElement>(null);
   useEffect(() => {
     const draw = (): void => {
-      const angle = poses.at(now())?.[joint.index];
+      const angle = robot.poses.at(now())?.[joint.index];
       mark.current?.classList.toggle("unknown", angle === undefined);
       if (angle === undefined) {
         if (text.current) text.current.textContent = TEXTS.joints.unknown;
@@ -341,7 +344,10 @@ function Row({ joint }: { joint: Joint }) {
     return () => clearInterval(timer);
   }, [joint]);
   return (
-    <tr onPointerEnter={() => (pointed.value = joint.name)} onPointerLeave={() => (pointed.value = null)}>
+    <tr
+      onPointerEnter={() => (scene.highlighted.value = joint.name)}
+      onPointerLeave={() => (scene.highlighted.value = null)}
+    >
       <th scope="row">{jointName(joint.name)}</th>
       <td class="angle" ref={text} />
       <td class="limits">
@@ -354,7 +360,7 @@ function Row({ joint }: { joint: Joint }) {
 }
 
 function Joints() {
-  const known = model.value;
+  const known = robot.model.value;
   if (!known) return null;
   const groups = GROUPS.filter((name) => known.joints.some((joint) => group(joint) === name));
   return (
@@ -387,16 +393,16 @@ function Joints() {
 
 /** A robot whose protection has tripped does nothing more until somebody has looked at it. */
 export function Anew() {
-  const there = status.value;
+  const there = robot.status.value;
   const url = there?.connection.url;
-  if (!connected.value || !url || !there.faults.length || !there.elsewhere.length) return null;
-  const level = can("teach") ? "teach" : "look"; // the same as now
+  if (!robot.connected.value || !url || !there.faults.length || !there.elsewhere.length) return null;
+  const level = robot.can("teach") ? "teach" : "look"; // the same as now
   return (
     <button
       type="button"
       class="button"
-      disabled={!mayCommand.value}
-      onClick={() => attempt(() => api.connect(url, "", level))}
+      disabled={!robot.mayCommand.value}
+      onClick={() => ui.attempt(() => api.connect(url, "", level))}
       data-testid="anew"
     >
       {TEXTS.levels.lookedAt}
@@ -410,10 +416,10 @@ export function RobotScreen() {
       <Connection />
       <section class="card" aria-labelledby="preflight-title">
         <h2 id="preflight-title">{TEXTS.preflight.title}</h2>
-        {connected.value ? (
+        {robot.connected.value ? (
           <Findings
-            findings={status.value?.findings ?? []}
-            fine={can("teach") ? TEXTS.preflight.fine : TEXTS.preflight.fineToLook}
+            findings={robot.status.value?.findings ?? []}
+            fine={robot.can("teach") ? TEXTS.preflight.fine : TEXTS.preflight.fineToLook}
           />
         ) : (
           <p class="muted">{TEXTS.preflight.unknown}</p>

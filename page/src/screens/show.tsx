@@ -18,65 +18,16 @@ import {
   type Section,
   type ShowCue,
   type ShowFinding,
-} from "../show";
-import { loadTakes, mayCommand, now, question, stageAt, stageNow, takes } from "../store";
+} from "../show-document";
+import { now } from "../state/clock";
+import { library } from "../state/library";
+import { robot } from "../state/robot";
+import { showEditor } from "../state/show-editor";
+import { stage } from "../state/stage";
+import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import type { StageRobot, Take } from "../types";
 import { message, remedy } from "../wording";
-import {
-  addAction,
-  addClip,
-  addCue,
-  addRole,
-  addSection,
-  addSounds,
-  askToDelete,
-  askToRename,
-  askToRenameRole,
-  askToSave,
-  canRedo,
-  canUndo,
-  cast,
-  castRole,
-  change,
-  changeClip,
-  changeCue,
-  changeSection,
-  checked,
-  checking,
-  draft,
-  file,
-  go,
-  how,
-  lane,
-  leaving,
-  makeNew,
-  moveSection,
-  open,
-  picked,
-  playhead,
-  preview,
-  previewing,
-  problem,
-  redo,
-  release,
-  removePicked,
-  removeRole,
-  removeSection,
-  roles,
-  section,
-  sectionIndex,
-  sections,
-  seek,
-  shelf,
-  span,
-  start,
-  stopPreview,
-  takeCast,
-  undo,
-  unsaved,
-  working,
-} from "./showing";
 
 const T = TEXTS.show;
 const MAX_FINDINGS = 6;
@@ -87,12 +38,12 @@ const small = matchMedia("(max-width: 640px), (max-height: 500px) and (max-width
 const phone = signal(small.matches);
 small.addEventListener("change", (event) => (phone.value = event.matches));
 /** Whether the lanes are shown: there is a show, and room to edit it. */
-export const hasLanes = computed(() => draft.value !== null && !phone.value);
+export const hasLanes = computed(() => showEditor.draft.value !== null && !phone.value);
 
 // ---- GO and the robots --------------------------------------------------------------------------
 
 function RobotRow({ robot }: { robot: StageRobot }) {
-  const role = Object.entries(cast.value).find(([, name]) => name === robot.name)?.[0];
+  const role = Object.entries(showEditor.cast.value).find(([, name]) => name === robot.name)?.[0];
   const state = !robot.reachable ? "lost" : robot.ready ? "connected" : "connecting";
   const words = !robot.reachable
     ? T.lamp.lost
@@ -119,7 +70,7 @@ function RobotRow({ robot }: { robot: StageRobot }) {
 
 /** What the show does, or waits for. */
 function RunWords() {
-  const run = stageNow.value?.run;
+  const run = stage.current.value?.run;
   const [, tick] = useState(0);
   const counts = run?.elapsed_s != null && run.elapsed_s < 0;
   useEffect(() => {
@@ -128,7 +79,7 @@ function RunWords() {
     return () => clearInterval(timer);
   }, [counts]);
   if (!run) return null;
-  const left = run.elapsed_s === null ? null : -(run.elapsed_s + now() - stageAt.value);
+  const left = run.elapsed_s === null ? null : -(run.elapsed_s + now() - stage.receivedAt.value);
   const words =
     run.state === "checking"
       ? T.run.checking
@@ -147,9 +98,9 @@ function RunWords() {
 }
 
 function Last() {
-  const stage = stageNow.value;
-  const last = stage?.last;
-  if (!last || stage?.run) return null;
+  const current = stage.current.value;
+  const last = current?.last;
+  if (!last || current?.run) return null;
   const complete = !last.ended && last.sections.every((each) => each.incomplete.length === 0);
   return (
     <div class="last" data-testid="last-show">
@@ -180,33 +131,33 @@ function Last() {
 
 /** Why GO cannot be pressed; empty where it can. */
 function against(): string {
-  const stage = stageNow.value;
-  if (!stage?.there) return T.noStage;
-  if (!mayCommand.value) return T.watching;
-  if (stage.stop) return T.stopHolds;
-  if (stage.run) return stage.run.state === "waiting" ? "" : T.run.busy;
-  if (!file.value.name || unsaved.value) return T.saveFirst;
-  if (checked.value && !checked.value.ok) return T.cannot;
-  const open = roles.value.filter((role) => !cast.value[role]);
-  return open.length ? T.uncast(open.join(", ")) : "";
+  const current = stage.current.value;
+  if (!current?.there) return T.noStage;
+  if (!robot.mayCommand.value) return T.watching;
+  if (current.stop) return T.stopHolds;
+  if (current.run) return current.run.state === "waiting" ? "" : T.run.busy;
+  if (!showEditor.file.value.name || showEditor.unsaved.value) return T.saveFirst;
+  if (showEditor.checked.value && !showEditor.checked.value.ok) return T.cannot;
+  const uncast = showEditor.roles.value.filter((role) => !showEditor.cast.value[role]);
+  return uncast.length ? T.uncast(uncast.join(", ")) : "";
 }
 
 function GoCard() {
-  const stage = stageNow.value;
+  const current = stage.current.value;
   const why = against();
-  const run = stage?.run;
+  const run = current?.run;
   return (
     <section class="card go-card" aria-labelledby="go-title" data-testid="go-card">
       <div class="row spread wrap">
         <h2 id="go-title">{T.stage}</h2>
-        {stage?.there && !run && (
+        {current?.there && !run && (
           <label class="inline">
             <span class="hidden">{T.how}</span>
             <select
-              value={how.value}
+              value={showEditor.how.value}
               aria-label={T.how}
               data-testid="how"
-              onChange={(event) => (how.value = event.currentTarget.value as (typeof HOWS)[number])}
+              onChange={(event) => (showEditor.how.value = event.currentTarget.value as (typeof HOWS)[number])}
             >
               {HOWS.map((each) => (
                 <option key={each} value={each}>
@@ -217,23 +168,29 @@ function GoCard() {
           </label>
         )}
       </div>
-      {stage?.there ? (
+      {current?.there ? (
         <>
           <ul class="robots" aria-label={T.robots}>
-            {stage.robots.map((robot) => (
+            {current.robots.map((robot) => (
               <RobotRow key={robot.name} robot={robot} />
             ))}
           </ul>
-          {stage.robots.length === 0 && <p class="muted">{T.noRobots}</p>}
-          {stage.stop && (
+          {current.robots.length === 0 && <p class="muted">{T.noRobots}</p>}
+          {current.stop && (
             <div class="stop-holds" role="alert" data-testid="stop-holds">
               <p>
-                <strong>{T.stopBy(stage.stop.by)}</strong>{" "}
-                {stage.stop.unconfirmed.length
-                  ? T.unconfirmed(stage.stop.unconfirmed.join(", "))
-                  : T.confirmed(stage.stop.confirmed_ms)}
+                <strong>{T.stopBy(current.stop.by)}</strong>{" "}
+                {current.stop.unconfirmed.length
+                  ? T.unconfirmed(current.stop.unconfirmed.join(", "))
+                  : T.confirmed(current.stop.confirmed_ms)}
               </p>
-              <button type="button" class="button" disabled={!mayCommand.value} onClick={release} data-testid="release">
+              <button
+                type="button"
+                class="button"
+                disabled={!robot.mayCommand.value}
+                onClick={showEditor.release}
+                data-testid="release"
+              >
                 {T.release}
               </button>
             </div>
@@ -242,13 +199,13 @@ function GoCard() {
           <button
             type="button"
             class="button primary go"
-            disabled={why !== "" || working.value}
-            onClick={() => void go()}
+            disabled={why !== "" || showEditor.working.value}
+            onClick={() => void showEditor.go()}
             data-testid="go"
           >
             {run?.state === "waiting" ? T.goNext(run.section) : T.go}
           </button>
-          {why && !stage.stop && why !== T.run.busy && (
+          {why && !current.stop && why !== T.run.busy && (
             <p class="muted small" data-testid="go-why">
               {why}
             </p>
@@ -274,25 +231,25 @@ function GoCard() {
 // ---- the file -----------------------------------------------------------------------------------
 
 function FileCard() {
-  const told = shelf.value;
-  const name = file.value.name;
+  const told = showEditor.shelf.value;
+  const name = showEditor.file.value.name;
   const casts = Object.keys(told?.casts ?? {});
   const choose = (select: HTMLSelectElement): void => {
     const wanted = select.value;
     select.value = name ?? "";
-    leaving(() => void open(wanted));
+    showEditor.leaving(() => void showEditor.open(wanted));
   };
   return (
     <section class="card" aria-labelledby="file-title" data-testid="show-file" data-name={name ?? ""}>
       <div class="row spread wrap">
         <h2 id="file-title">{T.file}</h2>
-        {unsaved.value && !phone.value && (
+        {showEditor.unsaved.value && !phone.value && (
           <span class="chip warn" data-testid="show-unsaved">
             {TEXTS.edit.draft.unsaved}
           </span>
         )}
       </div>
-      {told && told.shows.length === 0 && !draft.value && <p class="muted">{T.none}</p>}
+      {told && told.shows.length === 0 && !showEditor.draft.value && <p class="muted">{T.none}</p>}
       <div class="row wrap">
         {told && told.shows.length > 0 && (
           <select
@@ -301,7 +258,7 @@ function FileCard() {
             data-testid="choose-show"
             onChange={(event) => choose(event.currentTarget)}
           >
-            {!name && <option value="">{draft.value ? T.unnamed : T.choose}</option>}
+            {!name && <option value="">{showEditor.draft.value ? T.unnamed : T.choose}</option>}
             {told.shows.map((each) => (
               <option key={each.name} value={each.name} disabled={each.problem !== ""}>
                 {each.problem ? T.broken(each.name) : each.name}
@@ -311,15 +268,20 @@ function FileCard() {
         )}
         {!phone.value && (
           <>
-            <button type="button" class="button" onClick={() => leaving(makeNew)} data-testid="new-show">
+            <button
+              type="button"
+              class="button"
+              onClick={() => showEditor.leaving(showEditor.makeNew)}
+              data-testid="new-show"
+            >
               {T.new}
             </button>
-            {draft.value && (
+            {showEditor.draft.value && (
               <button
                 type="button"
                 class="button primary"
-                disabled={!mayCommand.value || (!unsaved.value && name !== null)}
-                onClick={() => askToSave()}
+                disabled={!robot.mayCommand.value || (!showEditor.unsaved.value && name !== null)}
+                onClick={() => showEditor.askToSave()}
                 data-testid="save-show"
               >
                 {T.save}
@@ -328,7 +290,7 @@ function FileCard() {
           </>
         )}
       </div>
-      {draft.value && !phone.value && (
+      {showEditor.draft.value && !phone.value && (
         <details class="more">
           <summary>{T.more}</summary>
           <div class="stack">
@@ -337,35 +299,45 @@ function FileCard() {
               <input
                 type="text"
                 maxLength={200}
-                value={draft.value.title ?? ""}
+                value={showEditor.draft.value.title ?? ""}
                 onChange={(event) => {
                   const title = event.currentTarget.value;
-                  change((show) => ({ ...show, title }));
+                  showEditor.change((show) => ({ ...show, title }));
                 }}
               />
             </label>
             <div class="row wrap">
-              <button type="button" class="button" disabled={!mayCommand.value} onClick={() => askToSave(true)}>
+              <button
+                type="button"
+                class="button"
+                disabled={!robot.mayCommand.value}
+                onClick={() => showEditor.askToSave(true)}
+              >
                 {T.saveAs}
               </button>
-              <button type="button" class="button" disabled={!name || !mayCommand.value} onClick={askToRename}>
+              <button
+                type="button"
+                class="button"
+                disabled={!name || !robot.mayCommand.value}
+                onClick={showEditor.askToRename}
+              >
                 {T.rename}
               </button>
               <button
                 type="button"
                 class="button"
-                disabled={!name || !mayCommand.value}
-                onClick={askToDelete}
+                disabled={!name || !robot.mayCommand.value}
+                onClick={showEditor.askToDelete}
                 data-testid="delete-show"
               >
                 {T.delete}
               </button>
             </div>
-            {file.value.path && <p class="mono">{file.value.path}</p>}
+            {showEditor.file.value.path && <p class="mono">{showEditor.file.value.path}</p>}
           </div>
         </details>
       )}
-      {draft.value && casts.length > 0 && (
+      {showEditor.draft.value && casts.length > 0 && (
         <label class="inline">
           <span>{T.castOf}</span>
           <select
@@ -374,7 +346,7 @@ function FileCard() {
             onChange={(event) => {
               const chosen = told?.casts[event.currentTarget.value];
               event.currentTarget.value = "";
-              if (chosen) takeCast(chosen);
+              if (chosen) showEditor.takeCast(chosen);
             }}
           >
             <option value="">{T.castChoose}</option>
@@ -393,18 +365,18 @@ function FileCard() {
 // ---- roles --------------------------------------------------------------------------------------
 
 function RolesCard() {
-  const robots = stageNow.value?.robots.map(({ name }) => name) ?? [];
+  const robots = stage.current.value?.robots.map(({ name }) => name) ?? [];
   return (
     <section class="card" aria-labelledby="roles-title" data-testid="roles">
       <div class="row spread wrap">
         <h2 id="roles-title">{T.roles}</h2>
-        <button type="button" class="button" onClick={addRole} data-testid="add-role">
+        <button type="button" class="button" onClick={showEditor.addRole} data-testid="add-role">
           {T.addRole}
         </button>
       </div>
       <ul class="list">
-        {roles.value.map((role) => {
-          const own = cast.value[role] ?? "";
+        {showEditor.roles.value.map((role) => {
+          const own = showEditor.cast.value[role] ?? "";
           const names = own && !robots.includes(own) ? [own, ...robots] : robots;
           return (
             <li key={role} class="item">
@@ -416,7 +388,7 @@ function RolesCard() {
                     aria-label={T.playedBy(role)}
                     data-testid="cast"
                     data-name={role}
-                    onChange={(event) => castRole(role, event.currentTarget.value)}
+                    onChange={(event) => showEditor.castRole(role, event.currentTarget.value)}
                   >
                     <option value="">{T.nobody}</option>
                     {names.map((name) => (
@@ -430,7 +402,7 @@ function RolesCard() {
                   type="button"
                   class="button quiet"
                   aria-label={T.renameRole(role)}
-                  onClick={() => askToRenameRole(role)}
+                  onClick={() => showEditor.askToRenameRole(role)}
                 >
                   {T.rename}
                 </button>
@@ -439,8 +411,8 @@ function RolesCard() {
                   class="icon-button small"
                   aria-label={T.removeRole(role)}
                   title={T.removeRole(role)}
-                  disabled={roles.value.length < 2}
-                  onClick={() => removeRole(role)}
+                  disabled={showEditor.roles.value.length < 2}
+                  onClick={() => showEditor.removeRole(role)}
                 >
                   <Icon name="close" />
                 </button>
@@ -475,7 +447,7 @@ function carry(take: Take) {
       ends.abort();
       const place = carried.peek() && next.type === "pointerup" ? placeAt(next.clientX, next.clientY) : null;
       carried.value = null;
-      if (place) addClip(take.name, place.role, place.at_s);
+      if (place) showEditor.addClip(take.name, place.role, place.at_s);
     };
     addEventListener("pointerup", drop, { signal: over });
     addEventListener("pointercancel", drop, { signal: over });
@@ -502,15 +474,15 @@ function Carried() {
 function LibraryCard() {
   const [search, setSearch] = useState("");
   const [action, setAction] = useState("");
-  const usable = takes.value.filter(
+  const usable = library.takes.value.filter(
     ({ problem: wrong, name }) => !wrong && name.toLowerCase().includes(search.trim().toLowerCase()),
   );
   const shown = usable.slice(0, 60);
   return (
     <section class="card" aria-labelledby="show-library-title" data-testid="show-library">
       <h2 id="show-library-title">{TEXTS.screens.library}</h2>
-      <p class="muted small">{takes.value.length ? T.libraryWords(lane.value) : T.noTakes}</p>
-      {takes.value.length > 8 && (
+      <p class="muted small">{library.takes.value.length ? T.libraryWords(showEditor.lane.value) : T.noTakes}</p>
+      {library.takes.value.length > 8 && (
         <label class="field">
           <span class="hidden">{T.search}</span>
           <input
@@ -532,8 +504,8 @@ function LibraryCard() {
               <button
                 type="button"
                 class="button"
-                aria-label={T.addTo(take.name, lane.value)}
-                onClick={() => addClip(take.name, lane.peek())}
+                aria-label={T.addTo(take.name, showEditor.lane.value)}
+                onClick={() => showEditor.addClip(take.name, showEditor.lane.peek())}
                 data-testid="add-take"
               >
                 {T.add}
@@ -548,7 +520,7 @@ function LibraryCard() {
           class="row"
           onSubmit={(event) => {
             event.preventDefault();
-            if (action.trim()) addAction(action.trim(), lane.peek());
+            if (action.trim()) showEditor.addAction(action.trim(), showEditor.lane.peek());
             setAction("");
           }}
         >
@@ -611,7 +583,7 @@ function RoleField({ value, onSet, none }: { value: string; onSet: (role: string
       <span>{T.role}</span>
       <select value={value} onChange={(event) => onSet(event.currentTarget.value)}>
         {none && <option value="">{none}</option>}
-        {roles.value.map((role) => (
+        {showEditor.roles.value.map((role) => (
           <option key={role} value={role}>
             {role}
           </option>
@@ -622,7 +594,7 @@ function RoleField({ value, onSet, none }: { value: string; onSet: (role: string
 }
 
 function ClipFields({ clip, index }: { clip: Clip; index: number }) {
-  const set = (by: Partial<Clip>): void => changeClip(index, by);
+  const set = (by: Partial<Clip>): void => showEditor.changeClip(index, by);
   return (
     <div class="fields">
       <RoleField value={clip.role} onSet={(role) => set({ role })} />
@@ -667,7 +639,7 @@ function ClipFields({ clip, index }: { clip: Clip; index: number }) {
 }
 
 function CueFields({ cue, index }: { cue: ShowCue; index: number }) {
-  const set = (by: Partial<ShowCue>): void => changeCue(index, by);
+  const set = (by: Partial<ShowCue>): void => showEditor.changeCue(index, by);
   const kind = cueKind(cue);
   const text = (field: "say" | "osc" | "to", label: string) => (
     <label class="field wide">
@@ -697,11 +669,13 @@ function CueFields({ cue, index }: { cue: ShowCue; index: number }) {
         <label class="field wide">
           <span>{T.cueKinds.sound}</span>
           <select value={cue.sound ?? ""} onChange={(event) => set({ sound: event.currentTarget.value })}>
-            {[...new Set([cue.sound ?? "", ...(shelf.value?.sounds ?? []).map(({ name }) => name)])].map((name) => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ))}
+            {[...new Set([cue.sound ?? "", ...(showEditor.shelf.value?.sounds ?? []).map(({ name }) => name)])].map(
+              (name) => (
+                <option key={name} value={name}>
+                  {name}
+                </option>
+              ),
+            )}
           </select>
         </label>
       )}
@@ -756,8 +730,8 @@ function CueFields({ cue, index }: { cue: ShowCue; index: number }) {
 }
 
 function PickedCard() {
-  const what = picked.value;
-  const here = section.value;
+  const what = showEditor.picked.value;
+  const here = showEditor.section.value;
   if (!what || !here) return null;
   const clip = what.kind === "clip" ? clipsOf(here)[what.index] : undefined;
   const cue = what.kind === "cue" ? cuesOf(here)[what.index] : undefined;
@@ -773,7 +747,7 @@ function PickedCard() {
               {T.editTake}
             </a>
           )}
-          <button type="button" class="button" onClick={removePicked} data-testid="remove-picked">
+          <button type="button" class="button" onClick={showEditor.removePicked} data-testid="remove-picked">
             {T.remove}
           </button>
         </div>
@@ -789,12 +763,12 @@ const NEEDS = { at: "time", osc: "address", heard: "word" } as const;
 const FIRST = { at: "20:00:00", osc: "/scene/2", heard: "hello" } as const;
 
 function SectionCard() {
-  const here = section.value;
+  const here = showEditor.section.value;
   if (!here) return null;
   const trigger = here.start ?? { on: "go" as const };
   const need = trigger.on in NEEDS ? NEEDS[trigger.on as keyof typeof NEEDS] : null;
-  const index = sections.value.indexOf(here);
-  const set = (by: Partial<Section>): void => changeSection((each) => ({ ...each, ...by }));
+  const index = showEditor.sections.value.indexOf(here);
+  const set = (by: Partial<Section>): void => showEditor.changeSection((each) => ({ ...each, ...by }));
   const begin = (on: (typeof TRIGGERS)[number]): void => {
     if (on === "after") set({ start: { on, seconds: 1 } });
     else if (on === "go") set({ start: { on } });
@@ -811,7 +785,7 @@ function SectionCard() {
             aria-label={T.earlier}
             title={T.earlier}
             disabled={index <= 0}
-            onClick={() => moveSection(-1)}
+            onClick={() => showEditor.moveSection(-1)}
           >
             <Icon name="up" />
           </button>
@@ -820,8 +794,8 @@ function SectionCard() {
             class="icon-button"
             aria-label={T.later}
             title={T.later}
-            disabled={index >= sections.value.length - 1}
-            onClick={() => moveSection(1)}
+            disabled={index >= showEditor.sections.value.length - 1}
+            onClick={() => showEditor.moveSection(1)}
           >
             <Icon name="down" />
           </button>
@@ -830,8 +804,8 @@ function SectionCard() {
             class="icon-button"
             aria-label={T.removeSection}
             title={T.removeSection}
-            disabled={sections.value.length < 2}
-            onClick={removeSection}
+            disabled={showEditor.sections.value.length < 2}
+            onClick={showEditor.removeSection}
           >
             <Icon name="trash" />
           </button>
@@ -846,7 +820,7 @@ function SectionCard() {
             value={here.name}
             onChange={(event) => {
               const name = event.currentTarget.value.trim();
-              const taken = sections.peek().some((each) => each !== here && each.name === name);
+              const taken = showEditor.sections.peek().some((each) => each !== here && each.name === name);
               if (name && !taken) set({ name });
               else event.currentTarget.value = here.name;
             }}
@@ -915,9 +889,9 @@ function SectionCard() {
 
 function FindingRow({ finding }: { finding: ShowFinding }) {
   const show = (): void => {
-    const index = sections.peek().findIndex(({ name }) => name === finding.section);
-    if (index >= 0) sectionIndex.value = index;
-    seek(finding.time_s ?? 0);
+    const index = showEditor.sections.peek().findIndex(({ name }) => name === finding.section);
+    if (index >= 0) showEditor.sectionIndex.value = index;
+    showEditor.seek(finding.time_s ?? 0);
   };
   const where = [finding.section, finding.role].filter(Boolean).join(", ");
   return (
@@ -940,23 +914,23 @@ function FindingRow({ finding }: { finding: ShowFinding }) {
 }
 
 function CheckCard() {
-  const told = checked.value;
+  const told = showEditor.checked.value;
   const found = told?.findings.filter(({ severity }) => severity !== "note") ?? [];
   const notes = told?.findings.filter(({ severity }) => severity === "note") ?? [];
-  const state = checking.value ? "checking" : problem.value || !told?.ok ? "bad" : "ok";
+  const state = showEditor.checking.value ? "checking" : showEditor.problem.value || !told?.ok ? "bad" : "ok";
   return (
     <section class="card" aria-labelledby="show-check-title" data-testid="show-check" data-state={state}>
       <div class="row spread">
         <h2 id="show-check-title">{TEXTS.edit.findings}</h2>
         {told && !told.ok && <span class="chip bad">{T.cannot}</span>}
       </div>
-      {checking.value && (
+      {showEditor.checking.value && (
         <p class="muted" role="status">
           {TEXTS.edit.checking}
         </p>
       )}
-      {problem.value && <p class="bad-words">{problem.value}</p>}
-      {told && !checking.value && found.length === 0 && (
+      {showEditor.problem.value && <p class="bad-words">{showEditor.problem.value}</p>}
+      {told && !showEditor.checking.value && found.length === 0 && (
         <p class="fine">
           <Icon name="check" />
           <span>{T.fine}</span>
@@ -989,15 +963,21 @@ function CuesCard() {
   const upload = (input: HTMLInputElement): void => {
     const files = [...(input.files ?? [])];
     input.value = "";
-    void addSounds(files);
+    void showEditor.addSounds(files);
   };
   return (
     <section class="card" aria-labelledby="show-cues-title">
       <h2 id="show-cues-title">{T.cuesTitle}</h2>
-      <p class="muted small">{T.cuesWords(hundredths(playhead.value))}</p>
+      <p class="muted small">{T.cuesWords(hundredths(showEditor.playhead.value))}</p>
       <div class="row wrap">
         {CUE_KINDS.map((kind) => (
-          <button key={kind} type="button" class="button" onClick={() => addCue(kind)} data-testid={`add-cue-${kind}`}>
+          <button
+            key={kind}
+            type="button"
+            class="button"
+            onClick={() => showEditor.addCue(kind)}
+            data-testid={`add-cue-${kind}`}
+          >
             {T.cueKinds[kind]}
           </button>
         ))}
@@ -1009,7 +989,7 @@ function CuesCard() {
           type="file"
           accept=".wav,audio/wav"
           multiple
-          disabled={!mayCommand.value}
+          disabled={!robot.mayCommand.value}
           onChange={(event) => upload(event.currentTarget)}
           data-testid="add-sound"
         />
@@ -1022,10 +1002,10 @@ function CuesCard() {
 
 export function ShowScreen() {
   useEffect(() => {
-    void loadTakes();
-    void start();
+    void library.load();
+    void showEditor.start();
     return () => {
-      stopPreview();
+      showEditor.stopPreview();
       carried.value = null;
     };
   }, []);
@@ -1042,7 +1022,7 @@ export function ShowScreen() {
       <Carried />
       <FileCard />
       <GoCard />
-      {draft.value && (
+      {showEditor.draft.value && (
         <>
           <PickedCard />
           <LibraryCard />
@@ -1060,11 +1040,11 @@ export function ShowScreen() {
 function useKeys(): void {
   useEffect(() => {
     const press = (event: KeyboardEvent): void => {
-      if (question.peek() !== null || focusOf(document.activeElement, false).typing) return;
+      if (ui.question.peek() !== null || focusOf(document.activeElement, false).typing) return;
       if (!(event.ctrlKey || event.metaKey)) return;
       const key = event.key.toLowerCase();
-      if (key === "z") (event.shiftKey ? redo : undo)();
-      else if (key === "s") askToSave();
+      if (key === "z") (event.shiftKey ? showEditor.redo : showEditor.undo)();
+      else if (key === "s") showEditor.askToSave();
       else return;
       event.preventDefault();
     };
@@ -1081,22 +1061,22 @@ export function ShowDock({ inert }: { inert: boolean }) {
       inert={inert}
       aria-label={T.lanes}
       data-testid="show-dock"
-      data-checked={!checking.value}
+      data-checked={!showEditor.checking.value}
     >
       <div class="dock-head">
         <div class="section-tabs" role="group" aria-label={T.sections}>
-          {sections.value.map((each, index) => (
+          {showEditor.sections.value.map((each, index) => (
             <button
               key={index}
               type="button"
               class="toggle"
-              aria-pressed={each === section.value}
+              aria-pressed={each === showEditor.section.value}
               data-testid="section-tab"
               data-name={each.name}
               onClick={() => {
-                sectionIndex.value = index;
-                picked.value = null;
-                seek(0);
+                showEditor.sectionIndex.value = index;
+                showEditor.picked.value = null;
+                showEditor.seek(0);
               }}
             >
               {each.name}
@@ -1107,7 +1087,7 @@ export function ShowDock({ inert }: { inert: boolean }) {
             class="button quiet"
             aria-label={T.addSection}
             title={T.addSection}
-            onClick={addSection}
+            onClick={showEditor.addSection}
             data-testid="add-section"
           >
             +
@@ -1115,7 +1095,7 @@ export function ShowDock({ inert }: { inert: boolean }) {
         </div>
         <div class="row">
           <span class="muted numbers" data-testid="show-moment">
-            {hundredths(playhead.value)}
+            {hundredths(showEditor.playhead.value)}
           </span>
           <button
             type="button"
@@ -1141,8 +1121,8 @@ export function ShowDock({ inert }: { inert: boolean }) {
             class="icon-button"
             aria-label={TEXTS.edit.undo}
             title={TEXTS.edit.undo}
-            disabled={!canUndo.value}
-            onClick={undo}
+            disabled={!showEditor.canUndo.value}
+            onClick={showEditor.undo}
           >
             <Icon name="undo" />
           </button>
@@ -1151,21 +1131,21 @@ export function ShowDock({ inert }: { inert: boolean }) {
             class="icon-button"
             aria-label={TEXTS.edit.redo}
             title={TEXTS.edit.redo}
-            disabled={!canRedo.value}
-            onClick={redo}
+            disabled={!showEditor.canRedo.value}
+            onClick={showEditor.redo}
           >
             <Icon name="redo" />
           </button>
           <button
             type="button"
             class="button"
-            aria-pressed={previewing.value}
-            disabled={stageNow.value?.run?.state === "playing" || span.value === 0}
-            onClick={() => (previewing.value ? stopPreview() : preview())}
+            aria-pressed={showEditor.previewing.value}
+            disabled={stage.current.value?.run?.state === "playing" || showEditor.span.value === 0}
+            onClick={() => (showEditor.previewing.value ? showEditor.stopPreview() : showEditor.preview())}
             data-testid="show-preview"
           >
-            <Icon name={previewing.value ? "pause" : "play"} />
-            {previewing.value ? TEXTS.edit.stopPreview : TEXTS.edit.preview}
+            <Icon name={showEditor.previewing.value ? "pause" : "play"} />
+            {showEditor.previewing.value ? TEXTS.edit.stopPreview : TEXTS.edit.preview}
           </button>
         </div>
       </div>

@@ -10,36 +10,12 @@ import { Findings } from "../parts/findings";
 import { Icon } from "../parts/icons";
 import { UnsavedTakes } from "../parts/unsaved";
 import { PlayTip } from "../parts/play-tip";
-import {
-  actions,
-  activity,
-  attempt,
-  can,
-  canElsewhere,
-  connected,
-  countdown,
-  go,
-  limbs,
-  loadActions,
-  loadTakes,
-  loop,
-  model,
-  now,
-  onTurn,
-  paused,
-  playTake,
-  pointed,
-  poses,
-  question,
-  ready,
-  report,
-  say,
-  speed,
-  status,
-  statusAt,
-  takes,
-  tipsRead,
-} from "../store";
+import { now } from "../state/clock";
+import { library } from "../state/library";
+import { playback } from "../state/playback";
+import { robot } from "../state/robot";
+import { scene } from "../state/scene";
+import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import { Anew, Levels } from "./robot";
 import type { Curves, Finding, Taught } from "../types";
@@ -69,18 +45,18 @@ let tipsJustRead = false;
 let curveAsked: Promise<void> = Promise.resolve();
 let curveOver = false;
 
-const recording = (): boolean => activity.value?.kind === "teaching";
+const recording = (): boolean => robot.activity.value?.kind === "teaching";
 
 function Tips() {
   const done = (): void => {
     tipsJustRead = true;
-    tipsRead.value = "yes";
+    robot.tipsRead.value = "yes";
   };
   return (
     <section class="card tips" aria-labelledby="tips-title" data-testid="tips">
       <h2 id="tips-title">{T.tipsTitle}</h2>
       <ol>
-        {T.tips[limbs.value].map(([title, words]) => (
+        {T.tips[robot.limbs.value].map(([title, words]) => (
           <li key={title}>
             <strong>{title}</strong>
             <span>{words}</span>
@@ -107,25 +83,25 @@ function useTop(): void {
 }
 
 function suggestion(): string {
-  const taken = [...(actions.value?.taught ?? []), ...takes.value].map((each) => each.name);
+  const taken = [...(robot.actions.value?.taught ?? []), ...library.takes.value].map((each) => each.name);
   return freeName(hand.value || "motion 1", taken);
 }
 
 /** Why a teaching under this name would be refused; empty where nothing is known against it. */
 function obstacle(wanted: string): string {
-  const doing = activity.value;
+  const doing = robot.activity.value;
   // On the way back to rest after a teaching, the next one may begin.
   const returning = doing?.name === "" && doing.phase === "return";
   if (doing && doing.kind !== "idle" && !returning)
     return T.busy(doing.kind === "performing" ? motion(doing.name) : doing.name);
-  const soft = status.value?.soft;
-  if (soft && soft.by !== "damping") return T.softAlready[limbs.value];
-  if (status.value?.mode?.balanced === false) return T.unbalanced;
+  const soft = robot.status.value?.soft;
+  if (soft && soft.by !== "damping") return T.softAlready[robot.limbs.value];
+  if (robot.status.value?.mode?.balanced === false) return T.unbalanced;
   // A robot that rote drives itself does nothing more after a protection has tripped.
-  if (status.value?.faults.length && !can("list")) return T.tripped;
-  const exists = actions.value?.taught.some((action) => action.name === wanted) ?? false;
-  if (exists) return can("overwrite") ? "" : T.takenRemedy;
-  if ((actions.value?.free_places ?? 1) <= 0) return T.full;
+  if (robot.status.value?.faults.length && !robot.can("list")) return T.tripped;
+  const exists = robot.actions.value?.taught.some((action) => action.name === wanted) ?? false;
+  if (exists) return robot.can("overwrite") ? "" : T.takenRemedy;
+  if ((robot.actions.value?.free_places ?? 1) <= 0) return T.full;
   return wanted && badName(wanted);
 }
 
@@ -141,11 +117,11 @@ async function look(take: string | null): Promise<void> {
 
 async function count(): Promise<boolean> {
   for (let left = COUNT_S; left > 0; left -= 1) {
-    countdown.value = left;
+    scene.countdown.value = left;
     await new Promise((resolve) => setTimeout(resolve, 1000));
-    if (countdown.peek() === null) return false;
+    if (scene.countdown.peek() === null) return false;
   }
-  countdown.value = null;
+  scene.countdown.value = null;
   return true;
 }
 
@@ -160,9 +136,9 @@ async function start(overwrite = false): Promise<void> {
     await api.teachStart(wanted, overwrite);
     if (hand.peek()) await api.teachHand(hand.peek(), handSeconds.peek());
   } catch (error) {
-    report(error);
+    ui.report(error);
   } finally {
-    countdown.value = null;
+    scene.countdown.value = null;
     busy.value = false;
   }
 }
@@ -173,25 +149,25 @@ async function finish(save: boolean): Promise<void> {
     curveOver = true;
     await curveAsked;
     // A page that was opened in the middle of a recording has no name of its own for it.
-    const wanted = name.peek().trim() || (activity.peek()?.name ?? "");
+    const wanted = name.peek().trim() || (robot.activity.peek()?.name ?? "");
     const taught = await api.teachFinish(save, wanted);
     if (save) {
       result.value = { taught, name: taught.take ?? wanted };
       checking = look(taught.take);
       name.value = "";
       hand.value = "";
-    } else say(T.discarded);
+    } else ui.notify(T.discarded);
   } catch (error) {
-    report(error);
+    ui.report(error);
   } finally {
     busy.value = false;
-    void loadActions();
-    void loadTakes();
+    void robot.loadActions();
+    void library.load();
   }
 }
 
 function Hand() {
-  if (!can("hand")) return null;
+  if (!robot.can("hand")) return null;
   return (
     <fieldset class="hand">
       <legend>{T.hand}</legend>
@@ -234,14 +210,14 @@ function Name({ overwrites }: { overwrites: boolean }) {
         type="text"
         value={name.value}
         maxLength={31}
-        placeholder={recording() ? activity.value?.name : suggestion()}
+        placeholder={recording() ? robot.activity.value?.name : suggestion()}
         autoComplete="off"
         id="teach-name"
         data-testid="teach-name"
         onInput={(event) => (name.value = event.currentTarget.value)}
       />
       <small class={overwrites ? "bad-words" : "muted"}>
-        {overwrites ? (can("overwrite") ? T.replaces : T.taken) : T.nameHint}
+        {overwrites ? (robot.can("overwrite") ? T.replaces : T.taken) : T.nameHint}
       </small>
     </label>
   );
@@ -249,24 +225,29 @@ function Name({ overwrites }: { overwrites: boolean }) {
 
 function Ready() {
   useTop();
-  const free = actions.value?.now ? actions.value.free_places : null;
-  const against = ready.value ? obstacle(name.value.trim()) : "";
-  const wrong = (status.value?.findings ?? []).filter(({ severity }) => severity === "error");
-  const exists = actions.value?.taught.some((action) => action.name === name.value.trim()) ?? false;
+  const free = robot.actions.value?.now ? robot.actions.value.free_places : null;
+  const against = robot.ready.value ? obstacle(name.value.trim()) : "";
+  const wrong = (robot.status.value?.findings ?? []).filter(({ severity }) => severity === "error");
+  const exists = robot.actions.value?.taught.some((action) => action.name === name.value.trim()) ?? false;
   return (
     <section class="card" aria-labelledby="ready-title">
       <div class="row spread">
         <h2 id="ready-title" tabIndex={-1}>
           {T.title}
         </h2>
-        <button type="button" class="link" onClick={() => (tipsRead.value = "no")}>
+        <button type="button" class="link" onClick={() => (robot.tipsRead.value = "no")}>
           {T.tipsAgain}
         </button>
       </div>
       {wrong.length > 0 && <Findings findings={wrong} fine="" />}
       <Anew />
-      {wrong.length > 0 && can("mode") && (
-        <button type="button" class="button" disabled={!ready.value} onClick={() => attempt(() => api.mode("stand"))}>
+      {wrong.length > 0 && robot.can("mode") && (
+        <button
+          type="button"
+          class="button"
+          disabled={!robot.ready.value}
+          onClick={() => ui.attempt(() => api.mode("stand"))}
+        >
           {TEXTS.health.stand}
         </button>
       )}
@@ -275,9 +256,9 @@ function Ready() {
       <button
         type="button"
         class="button primary big-button"
-        disabled={!ready.value || busy.value || against !== ""}
+        disabled={!robot.ready.value || busy.value || against !== ""}
         aria-describedby="start-note"
-        onClick={() => start(exists && can("overwrite"))}
+        onClick={() => start(exists && robot.can("overwrite"))}
         data-testid="teach-start"
       >
         <span class="record" aria-hidden="true" />
@@ -285,7 +266,7 @@ function Ready() {
       </button>
       <p id="start-note" class={against ? "bad-words" : "muted"}>
         {against ||
-          `${T.startNote(COUNT_S, limbs.value)} ${can("list") ? `${free === null ? T.placesUnknown : T.places(free)}.` : ""}`}
+          `${T.startNote(COUNT_S, robot.limbs.value)} ${robot.can("list") ? `${free === null ? T.placesUnknown : T.places(free)}.` : ""}`}
       </p>
     </section>
   );
@@ -335,7 +316,7 @@ function dragger(): (joint: string | null, value: number) => void {
     while (waiting) {
       const [joint, value] = waiting;
       waiting = null;
-      if (!(await attempt(() => api.teachDrag(joint, value)))) break;
+      if (!(await ui.attempt(() => api.teachDrag(joint, value)))) break;
       await new Promise((resolve) => setTimeout(resolve, DRAG_MS));
     }
     running = false;
@@ -347,20 +328,20 @@ function dragger(): (joint: string | null, value: number) => void {
 }
 
 function Drag() {
-  const joints = model.value?.joints.filter((joint) => joint.taught) ?? [];
+  const joints = robot.model.value?.joints.filter((joint) => joint.taught) ?? [];
   const [chosen, setChosen] = useState("right_shoulder_pitch_joint"); // where the robot has it
   const [send] = useState(dragger);
   const joint = joints.find((each) => each.name === chosen) ?? joints[0];
   const [value, setValue] = useState<number | null>(null);
   useEffect(() => {
     // The hand keeps hold of an arm that was dragged, or it would sink before the next one is led.
-    onTurn.value = (turned, wanted) => void (turned && send(turned, wanted));
+    scene.onTurnJoint.value = (turned, wanted) => void (turned && send(turned, wanted));
     return () => {
-      onTurn.value = null;
+      scene.onTurnJoint.value = null;
     };
   }, []);
   if (!joint) return null;
-  const angle = value ?? poses.at(now())?.[joint.index] ?? 0;
+  const angle = value ?? robot.poses.at(now())?.[joint.index] ?? 0;
   const letGo = (): void => {
     setValue(null);
     send(null, 0);
@@ -394,10 +375,10 @@ function Drag() {
           onInput={(event) => {
             const wanted = Number(event.currentTarget.value);
             setValue(wanted);
-            pointed.value = joint.name;
+            scene.highlighted.value = joint.name;
             send(joint.name, wanted);
           }}
-          onChange={() => (pointed.value = null)}
+          onChange={() => (scene.highlighted.value = null)}
         />
         <output data-testid="drag-angle">{degrees(angle)}</output>
       </div>
@@ -415,8 +396,8 @@ function Elapsed() {
     const timer = setInterval(() => tick((count) => count + 1), 100);
     return () => clearInterval(timer);
   }, []);
-  const doing = activity.value;
-  const since = paused.value ? 0 : Math.min(1.5, now() - statusAt.value);
+  const doing = robot.activity.value;
+  const since = robot.paused.value ? 0 : Math.min(1.5, now() - robot.statusAt.value);
   const elapsed = (doing?.elapsed_s ?? 0) + since;
   return (
     <dl class="facts three">
@@ -448,36 +429,36 @@ function Recording() {
   return (
     <section class="card recording" aria-labelledby="recording-title" data-testid="recording">
       <h2 id="recording-title" class="live" ref={title} tabIndex={-1}>
-        <span class={paused.value ? "record" : "record live"} aria-hidden="true" />
-        {paused.value ? T.paused : T.recording}
+        <span class={robot.paused.value ? "record" : "record live"} aria-hidden="true" />
+        {robot.paused.value ? T.paused : T.recording}
       </h2>
-      <p class="muted">{paused.value ? T.pausedWords[limbs.value] : T.soft[limbs.value]}</p>
+      <p class="muted">{robot.paused.value ? T.pausedWords[robot.limbs.value] : T.soft[robot.limbs.value]}</p>
       <Elapsed />
       <div class="row fill">
         <button
           type="button"
           class="button primary big-button"
-          disabled={!ready.value || busy.value}
+          disabled={!robot.ready.value || busy.value}
           onClick={() => finish(true)}
           data-testid="teach-end"
         >
           {busy.value ? T.saving : T.end}
         </button>
-        {can("pause") && (
+        {robot.can("pause") && (
           <button
             type="button"
             class="button big-button"
-            disabled={!ready.value}
-            onClick={() => attempt(() => api.pause(!paused.value))}
+            disabled={!robot.ready.value}
+            onClick={() => ui.attempt(() => api.pause(!robot.paused.value))}
             data-testid="pause"
           >
-            {paused.value ? T.resume : T.pause}
+            {robot.paused.value ? T.resume : T.pause}
           </button>
         )}
         <button
           type="button"
           class="button big-button"
-          disabled={!ready.value || busy.value}
+          disabled={!robot.ready.value || busy.value}
           onClick={() => finish(false)}
         >
           {T.discard}
@@ -485,22 +466,22 @@ function Recording() {
       </div>
       <LiveCurves />
       <Name overwrites={false} />
-      {can("hand") && (
+      {robot.can("hand") && (
         <div class="row wrap" role="group" aria-label={T.hand}>
           {HANDS.map((each) => (
             <button
               type="button"
               key={each}
               class="toggle"
-              disabled={!ready.value}
-              onClick={() => attempt(() => api.teachHand(each, handSeconds.value))}
+              disabled={!robot.ready.value}
+              onClick={() => ui.attempt(() => api.teachHand(each, handSeconds.value))}
             >
               {T.hands[each]}
             </button>
           ))}
         </div>
       )}
-      {can("drag") && <Drag />}
+      {robot.can("drag") && <Drag />}
     </section>
   );
 }
@@ -534,21 +515,21 @@ async function playResult(play: () => Promise<unknown>): Promise<void> {
     sentence(said.message(first)),
     against.length > 1 ? more(against.length - 1) : "",
   ];
-  question.value = { title, message: words.filter(Boolean).join(" "), confirm, danger: true, then: play };
+  ui.question.value = { title, message: words.filter(Boolean).join(" "), confirm, danger: true, then: play };
 }
 
 function Result({ taught, saved }: { taught: Taught; saved: string }) {
   const curves = recorded.value;
-  const onRobot = actions.value?.taught.some((action) => action.name === saved) ?? false;
-  const how = can("tempo") ? { speed: speed.value, loop: loop.value } : {};
+  const onRobot = robot.actions.value?.taught.some((action) => action.name === saved) ?? false;
+  const how = robot.can("tempo") ? { speed: playback.speed.value, loop: playback.loop.value } : {};
   // A take that is streamed is checked, and asked about, by the server.
   const play = (): Promise<unknown> =>
-    onRobot ? playResult(() => attempt(() => api.play(saved, how))) : playTake(saved);
+    onRobot ? playResult(() => ui.attempt(() => api.play(saved, how))) : playback.playTake(saved);
   const against = obstacle("");
   const again = (): void => {
     name.value = freeName(
       saved,
-      [...(actions.value?.taught ?? []), ...takes.value].map((each) => each.name),
+      [...(robot.actions.value?.taught ?? []), ...library.takes.value].map((each) => each.name),
     );
     void start();
   };
@@ -574,7 +555,7 @@ function Result({ taught, saved }: { taught: Taught; saved: string }) {
         <button
           type="button"
           class="button primary big-button"
-          disabled={!ready.value}
+          disabled={!robot.ready.value}
           onClick={play}
           data-testid="result-play"
         >
@@ -582,7 +563,7 @@ function Result({ taught, saved }: { taught: Taught; saved: string }) {
           {T.play}
         </button>
         {taught.take && (
-          <button type="button" class="button big-button" onClick={() => go("edit", taught.take as string)}>
+          <button type="button" class="button big-button" onClick={() => ui.go("edit", taught.take as string)}>
             <Icon name="edit" />
             {T.edit}
           </button>
@@ -592,7 +573,7 @@ function Result({ taught, saved }: { taught: Taught; saved: string }) {
         <button
           type="button"
           class="button"
-          disabled={!ready.value || busy.value || against !== ""}
+          disabled={!robot.ready.value || busy.value || against !== ""}
           title={against}
           onClick={again}
         >
@@ -614,7 +595,7 @@ function NotHere() {
   return (
     <section class="card" aria-labelledby="ready-title" data-testid="not-here">
       <h2 id="ready-title">{T.title}</h2>
-      {!canElsewhere("teach") && <p class="muted">{T.noWire}</p>}
+      {!robot.canElsewhere("teach") && <p class="muted">{T.noWire}</p>}
       <Levels />
     </section>
   );
@@ -623,7 +604,7 @@ function NotHere() {
 export function TeachScreen() {
   const on = recording();
   // Before the first sample there is nothing to ask for.
-  useRecording(on && (activity.value?.samples ?? 0) > 0);
+  useRecording(on && (robot.activity.value?.samples ?? 0) > 0);
   return (
     <>
       <UnsavedTakes />
@@ -634,8 +615,8 @@ export function TeachScreen() {
 
 function Teaching({ on }: { on: boolean }) {
   if (on) return <Recording />;
-  if (connected.value && !can("teach")) return <NotHere />;
-  if (tipsRead.value === "no") return <Tips />;
+  if (robot.connected.value && !robot.can("teach")) return <NotHere />;
+  if (robot.tipsRead.value === "no") return <Tips />;
   if (result.value) return <Result taught={result.value.taught} saved={result.value.name} />;
   return <Ready />;
 }

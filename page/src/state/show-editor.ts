@@ -1,6 +1,6 @@
 /** The show that is being edited: its document, its file, its check, and its preview. */
 
-import { computed, effect, signal } from "@preact/signals";
+import { batch, computed, effect, type ReadonlySignal, signal } from "@preact/signals";
 import { ApiError, api } from "../api";
 import { sentence } from "../format";
 import {
@@ -30,30 +30,23 @@ import {
   without,
   withoutRole,
   withSection,
-} from "../show";
-import {
-  attempt,
-  company,
-  companyPoses,
-  mayCommand,
-  modelOf,
-  now,
-  question,
-  report,
-  say,
-  screen,
-  stageAt,
-  stageNow,
-  takes,
-} from "../store";
-import { TAB } from "../drafts";
+} from "../show-document";
+import { now } from "./clock";
+import { library } from "./library";
+import { robot } from "./robot";
+import { scene } from "./scene";
+import { stage } from "./stage";
+import { createTimeline, type Timeline } from "./timeline";
+import { ui } from "./ui";
+import { TAB } from "./drafts";
 import { recall, remember, type Shelf } from "../storage";
 import { TEXTS } from "../texts";
 import type { RobotModel, SectionCurves, ShowShelf, SoundPeaks } from "../types";
 
 const T = TEXTS.show;
 const CHECK_MS = 350;
-const MAX_PAST = 100;
+/** The document as it was opened, and the changes that can be undone. */
+const MAX_ENTRIES = 101;
 const LEAST_SPAN_S = 8;
 const DRAFT_KEY = "show.draft";
 const LAST_KEY = "show.name";
@@ -67,47 +60,65 @@ interface ShowFile {
   path: string;
 }
 
-export const shelf = signal<ShowShelf | null>(null);
-export const draft = signal<Show | null>(null);
-export const file = signal<ShowFile>({ name: null, tag: null, path: "" });
+const shelf = signal<ShowShelf | null>(null);
+const file = signal<ShowFile>({ name: null, tag: null, path: "" });
 /** The document as the file has it. */
 const kept = signal<Show | null>(null);
-export const unsaved = computed(() => draft.value !== null && draft.value !== kept.value);
-const past = signal<readonly Show[]>([]);
-const future = signal<readonly Show[]>([]);
-export const canUndo = computed(() => past.value.length > 0);
-export const canRedo = computed(() => future.value.length > 0);
-export const sectionIndex = signal(0);
-export const picked = signal<{ kind: "clip" | "cue"; index: number } | null>(null);
+const sectionIndex = signal(0);
+
+/** The sounds of the preview that have started. */
+const players: HTMLAudioElement[] = [];
+/** The sound cues of the preview that are still to come. */
+let upcoming: ShowCue[] = [];
+
+type Picked = { kind: "clip" | "cue"; index: number } | null;
+
+/** All versions of the document, the newest last. */
+const timeline: Timeline<Show, Picked> = createTimeline<Show, Picked>({
+  nothingPicked: null,
+  keep: 1,
+  max: MAX_ENTRIES,
+  end_s: () => span.peek(),
+  previewSpan: () => {
+    const here = section.peek();
+    return here && { from: 0, to: sectionLength(here, lengths.peek(), soundLengths.peek()) };
+  },
+  restartWithin_s: 0.05,
+  isUnsaved: () => draft.value !== null && draft.value !== kept.value,
+  isShown: () => ui.screen.value === "show",
+  onFrame: playSounds,
+  onPreviewEnd: () => {
+    for (const each of players.splice(0)) each.pause();
+  },
+});
+const { history, picked, playhead, working, unsaved, stopPreview } = timeline;
+const draft: ReadonlySignal<Show | null> = computed(() => history.value.done.at(-1) ?? null);
 /** The role that gets what is added by a button. */
 const chosenLane = signal("");
-export const cast = signal<Record<string, string>>({});
-export const working = signal(false);
+const cast = signal<Record<string, string>>({});
 
-export const roles = computed(() => Object.keys(draft.value?.roles ?? {}));
-export const lane = computed(() =>
-  roles.value.includes(chosenLane.value) ? chosenLane.value : (roles.value[0] ?? ""),
-);
-export const sections = computed(() => (draft.value ? sectionsOf(draft.value) : []));
-export const section = computed<Section | null>(() => sections.value[sectionIndex.value] ?? sections.value[0] ?? null);
-export const lengths = computed<Lengths>(() => new Map(takes.value.map(({ name, duration_s }) => [name, duration_s])));
-export const soundLengths = computed<Lengths>(
+const roles = computed(() => Object.keys(draft.value?.roles ?? {}));
+const lane = computed(() => (roles.value.includes(chosenLane.value) ? chosenLane.value : (roles.value[0] ?? "")));
+const sections = computed(() => (draft.value ? sectionsOf(draft.value) : []));
+const section = computed<Section | null>(() => sections.value[sectionIndex.value] ?? sections.value[0] ?? null);
+const lengths = computed<Lengths>(() => new Map(library.takes.value.map(({ name, duration_s }) => [name, duration_s])));
+const soundLengths = computed<Lengths>(
   () => new Map((shelf.value?.sounds ?? []).map(({ name, duration_s }) => [name, duration_s ?? 1])),
 );
 /** How many seconds the lanes show. */
-export const span = computed(() => {
+const span = computed(() => {
   const length = section.value ? sectionLength(section.value, lengths.value, soundLengths.value) : 0;
   return Math.max(LEAST_SPAN_S, Math.ceil(length * 1.15 + 1));
 });
 
-export function chooseLane(role: string): void {
+function chooseLane(role: string): void {
   chosenLane.value = role;
 }
 
 // ---- the file -----------------------------------------------------------------------------------
 
-export async function loadShelf(): Promise<void> {
-  await attempt(async () => {
+async function loadShelf(): Promise<void> {
+  await ui.attempt(async () => {
     shelf.value = await api.shows();
   });
 }
@@ -117,15 +128,12 @@ let sitting = 0;
 
 function begin(show: Show, where: ShowFile, saved: Show | null): void {
   sitting += 1;
-  stopPreview();
-  draft.value = show;
-  file.value = where;
-  kept.value = saved;
-  past.value = [];
-  future.value = [];
-  sectionIndex.value = 0;
-  picked.value = null;
-  playhead.value = 0;
+  batch(() => {
+    timeline.reset({ done: [show], undone: [] });
+    file.value = where;
+    kept.value = saved;
+    sectionIndex.value = 0;
+  });
   remember("localStorage", LAST_KEY, where.name ?? "");
   const named = where.name ? shelf.peek()?.casts[where.name] : undefined;
   cast.value = named ?? guessedCast(show, cast.peek());
@@ -137,7 +145,7 @@ function guessedCast(show: Show, old: Record<string, string>): Record<string, st
   const made: Record<string, string> = Object.fromEntries(
     names.filter((role) => old[role]).map((role) => [role, old[role] as string]),
   );
-  const free = (stageNow.peek()?.robots ?? [])
+  const free = (stage.current.peek()?.robots ?? [])
     .map(({ name }) => name)
     .filter((name) => !Object.values(made).includes(name));
   for (const role of names) {
@@ -147,11 +155,11 @@ function guessedCast(show: Show, old: Record<string, string>): Record<string, st
   return made;
 }
 
-export function open(name: string): Promise<boolean> {
+function open(name: string): Promise<boolean> {
   sitting += 1;
   const mine = sitting;
   const was = draft.peek();
-  return attempt(async () => {
+  return ui.attempt(async () => {
     const told = await api.show(name);
     // Another one was opened since, or this one was edited: that must not be lost.
     if (mine !== sitting || draft.peek() !== was) return;
@@ -160,16 +168,16 @@ export function open(name: string): Promise<boolean> {
 }
 
 /** Do something that leaves this show; where it is not saved, the person decides. */
-export function leaving(then: () => void): void {
+function leaving(then: () => void): void {
   if (!unsaved.peek()) {
     then();
     return;
   }
-  question.value = { title: T.leaveTitle, message: T.leaveWords, confirm: T.leaveConfirm, danger: true, then };
+  ui.question.value = { title: T.leaveTitle, message: T.leaveWords, confirm: T.leaveConfirm, danger: true, then };
 }
 
-export function makeNew(): void {
-  const robots = (stageNow.peek()?.robots ?? []).length;
+function makeNew(): void {
+  const robots = (stage.current.peek()?.robots ?? []).length;
   const names = Array.from({ length: Math.max(2, robots) }, (_, index) => T.roleName(index + 1));
   begin(newShow("", names, T.sectionName(1)), { name: null, tag: null, path: "" }, null);
 }
@@ -177,7 +185,7 @@ export function makeNew(): void {
 let saving: Promise<unknown> = Promise.resolve();
 
 /** Save the show to its file, one save after another. If the file was changed elsewhere, the person decides. */
-export function saveTo(name: string, replace = false): Promise<void> {
+function saveTo(name: string, replace = false): Promise<void> {
   const show = draft.peek();
   if (!show) return Promise.resolve();
   const mine = sitting;
@@ -203,28 +211,28 @@ async function saveNow(mine: number, name: string, show: Show, known: string | n
     }
     if (Object.keys(roles).length) await api.saveCast(name, roles);
     await loadShelf();
-    say(T.saved(told.path), "good");
+    ui.notify(T.saved(told.path), "good");
   } catch (error) {
     if (!(error instanceof ApiError) || !["show-exists", "changed-show", "show-deleted"].includes(error.kind))
       throw error;
     if (mine !== sitting) throw error;
-    question.value = {
+    ui.question.value = {
       title: T.replaceTitle(name),
       message: `${sentence(error.message)} ${sentence(error.remedy)}`,
       confirm: error.kind === "show-deleted" ? T.writeAgain : T.replaceConfirm,
       danger: true,
-      then: () => attempt(() => saveTo(name, true)),
+      then: () => ui.attempt(() => saveTo(name, true)),
     };
   }
 }
 
-export function askToSave(as = false): void {
+function askToSave(as = false): void {
   const name = file.peek().name;
   if (name && !as) {
-    void attempt(() => saveTo(name));
+    void ui.attempt(() => saveTo(name));
     return;
   }
-  question.value = {
+  ui.question.value = {
     title: T.saveTitle,
     message: "",
     confirm: T.save,
@@ -233,10 +241,10 @@ export function askToSave(as = false): void {
   };
 }
 
-export function askToRename(): void {
+function askToRename(): void {
   const old = file.peek().name;
   if (!old) return;
-  question.value = {
+  ui.question.value = {
     title: T.renameTitle,
     message: "",
     confirm: T.rename,
@@ -254,23 +262,26 @@ export function askToRename(): void {
   };
 }
 
-export function askToDelete(): void {
+function askToDelete(): void {
   const name = file.peek().name;
   if (!name) return;
-  question.value = {
+  ui.question.value = {
     title: T.deleteTitle(name),
     message: T.deleteWords,
     confirm: T.delete,
     danger: true,
     then: () =>
-      attempt(async () => {
+      ui.attempt(async () => {
         const mine = sitting;
         await api.deleteShow(name);
         if (mine === sitting) {
           sitting += 1;
           remember("localStorage", LAST_KEY, "");
-          draft.value = kept.value = null;
-          file.value = { name: null, tag: null, path: "" };
+          batch(() => {
+            timeline.reset();
+            kept.value = null;
+            file.value = { name: null, tag: null, path: "" };
+          });
           forgetDraft();
         }
         await loadShelf();
@@ -312,7 +323,7 @@ function forgetDraft(): void {
 let began = false;
 
 /** Open what was open last, once. */
-export async function start(): Promise<void> {
+async function start(): Promise<void> {
   await loadShelf();
   if (began || draft.peek()) return;
   began = true;
@@ -330,51 +341,24 @@ export async function start(): Promise<void> {
 
 // ---- edits --------------------------------------------------------------------------------------
 
-/** Replace the document; while something is dragged, all of it is one step back. */
-export function change(to: (show: Show) => Show, together = false): void {
+/** Replace the document; `together` makes it one step with the change before, as the moves of a drag are. */
+function change(to: (show: Show) => Show, together = false): void {
   const show = draft.peek();
-  if (!show) return;
-  const made = to(show);
-  if (!together) {
-    past.value = [...past.peek().slice(1 - MAX_PAST), show];
-    future.value = [];
-  }
-  draft.value = made;
+  if (show) (together ? timeline.replace : timeline.add)(to(show));
 }
 
-/** Note where a drag begins, so that one step goes back to it. */
-export function holdHistory(): void {
+/** Note where a drag begins, so that one undo goes back to it. */
+function holdHistory(): void {
   const show = draft.peek();
-  if (show && past.peek().at(-1) !== show) {
-    past.value = [...past.peek().slice(1 - MAX_PAST), show];
-    future.value = [];
-  }
+  if (show && history.peek().done.at(-2) !== show) timeline.add(show);
 }
 
-export function undo(): void {
-  const [show, before] = [draft.peek(), past.peek().at(-1)];
-  if (!show || !before) return;
-  past.value = past.peek().slice(0, -1);
-  future.value = [show, ...future.peek()];
-  draft.value = before;
-  picked.value = null;
-}
-
-export function redo(): void {
-  const [show, next] = [draft.peek(), future.peek()[0]];
-  if (!show || !next) return;
-  future.value = future.peek().slice(1);
-  past.value = [...past.peek(), show];
-  draft.value = next;
-  picked.value = null;
-}
-
-export function changeSection(to: (section: Section) => Section, together = false): void {
+function changeSection(to: (section: Section) => Section, together = false): void {
   const index = Math.min(sectionIndex.peek(), sections.peek().length - 1);
   change((show) => withSection(show, index, to), together);
 }
 
-export function addClip(take: string, role: string, at_s?: number): void {
+function addClip(take: string, role: string, at_s?: number): void {
   const here = section.peek();
   if (!here) return;
   chooseLane(role);
@@ -383,29 +367,29 @@ export function addClip(take: string, role: string, at_s?: number): void {
   changeSection((each) => addedClip(each, { role, take, at_s: Math.max(0, at) }));
 }
 
-export function addAction(action: string, role: string): void {
+function addAction(action: string, role: string): void {
   const here = section.peek();
   if (!here) return;
   picked.value = { kind: "clip", index: clipsOf(here).length };
   changeSection((each) => addedClip(each, { role, action, at_s: laneEnd(here, role, lengths.peek()) }));
 }
 
-export function changeClip(index: number, by: Partial<Clip>, together = false): void {
+function changeClip(index: number, by: Partial<Clip>, together = false): void {
   changeSection((each) => withClip(each, index, by), together);
 }
 
-export function moveClip(index: number, at_s: number, role?: string, together = false): void {
+function moveClip(index: number, at_s: number, role?: string, together = false): void {
   const clip = section.peek() ? clipsOf(section.peek() as Section)[index] : undefined;
   if (clip) changeClip(index, movedClip(clip, at_s, role), together);
 }
 
-export function trimClip(index: number, edge: "from" | "to", moment_s: number, together = false): void {
+function trimClip(index: number, edge: "from" | "to", moment_s: number, together = false): void {
   const clip = section.peek() ? clipsOf(section.peek() as Section)[index] : undefined;
   if (!clip) return;
   changeClip(index, (edge === "from" ? trimmedFrom : trimmedTo)(clip, moment_s, lengths.peek()), together);
 }
 
-export function removePicked(): void {
+function removePicked(): void {
   const what = picked.peek();
   if (!what) return;
   picked.value = null;
@@ -416,23 +400,23 @@ export function removePicked(): void {
   );
 }
 
-export function addCue(kind: CueKind): void {
+function addCue(kind: CueKind): void {
   const here = section.peek();
   const sound = shelf.peek()?.sounds[0]?.name ?? "";
   if (!here) return;
   if (kind === "sound" && !sound) {
-    say(T.noSounds, "bad");
+    ui.notify(T.noSounds, "bad");
     return;
   }
   picked.value = { kind: "cue", index: cuesOf(here).length };
   changeSection((each) => ({ ...each, cues: [...cuesOf(each), newCue(kind, playhead.peek(), lane.peek(), sound)] }));
 }
 
-export function changeCue(index: number, by: Partial<ShowCue>, together = false): void {
+function changeCue(index: number, by: Partial<ShowCue>, together = false): void {
   changeSection((each) => withCue(each, index, by), together);
 }
 
-export function addSection(): void {
+function addSection(): void {
   const names = sections.peek().map(({ name }) => name);
   let number = names.length + 1;
   while (names.includes(T.sectionName(number))) number += 1;
@@ -444,14 +428,14 @@ export function addSection(): void {
   picked.value = null;
 }
 
-export function removeSection(): void {
+function removeSection(): void {
   const index = sectionIndex.peek();
   change((show) => ({ ...show, sections: without(sectionsOf(show), index) }));
   sectionIndex.value = Math.max(0, index - 1);
   picked.value = null;
 }
 
-export function moveSection(by: number): void {
+function moveSection(by: number): void {
   const [index, to] = [sectionIndex.peek(), sectionIndex.peek() + by];
   change((show) => {
     const rest = without(sectionsOf(show), index);
@@ -461,14 +445,14 @@ export function moveSection(by: number): void {
   sectionIndex.value = to;
 }
 
-export function addRole(): void {
+function addRole(): void {
   let number = roles.peek().length + 1;
   while (roles.peek().includes(T.roleName(number))) number += 1;
   change((show) => ({ ...show, roles: { ...show.roles, [T.roleName(number)]: {} } }));
 }
 
-export function askToRenameRole(old: string): void {
-  question.value = {
+function askToRenameRole(old: string): void {
+  ui.question.value = {
     title: T.renameRole(old),
     message: "",
     confirm: T.rename,
@@ -483,13 +467,13 @@ export function askToRenameRole(old: string): void {
   };
 }
 
-export function removeRole(name: string): void {
+function removeRole(name: string): void {
   change((show) => withoutRole(show, name));
   picked.value = null;
 }
 
 /** Give a role to a robot; a robot plays one role only. */
-export function castRole(role: string, robot: string): void {
+function castRole(role: string, robot: string): void {
   const others = Object.fromEntries(
     Object.entries(cast.peek()).filter(([key, name]) => key !== role && name !== robot),
   );
@@ -497,26 +481,26 @@ export function castRole(role: string, robot: string): void {
 }
 
 /** Take over a cast; it is kept beside the show, if that is kept already. */
-export function takeCast(wanted: Record<string, string>): void {
+function takeCast(wanted: Record<string, string>): void {
   cast.value = { ...wanted };
   const name = file.peek().name;
-  if (name && mayCommand.peek()) void attempt(() => api.saveCast(name, cast.peek()));
+  if (name && robot.mayCommand.peek()) void ui.attempt(() => api.saveCast(name, cast.peek()));
 }
 
 /** Robots that come while nobody is cast get the roles in their order. */
 effect(() => {
-  const robots = stageNow.value?.robots.length ?? 0;
+  const robots = stage.current.value?.robots.length ?? 0;
   const show = draft.value;
   if (robots && show && !Object.keys(cast.peek()).length) cast.value = guessedCast(show, {});
 });
 
 // ---- the check and the curves -------------------------------------------------------------------
 
-export const checked = signal<{ ok: boolean; findings: ShowFinding[] } | null>(null);
-export const checking = signal(false);
+const checked = signal<{ ok: boolean; findings: ShowFinding[] } | null>(null);
+const checking = signal(false);
 /** Why it could not be checked; empty where it could. */
-export const problem = signal("");
-export const curves = signal<SectionCurves | null>(null);
+const problem = signal("");
+const curves = signal<SectionCurves | null>(null);
 
 let running: AbortController | null = null;
 
@@ -545,25 +529,25 @@ async function look(show: Show, name: string | undefined, players: Record<string
 effect(() => {
   const [show, name, players] = [draft.value, section.value?.name, cast.value];
   // What a take is may have changed, too.
-  void takes.value;
+  void library.takes.value;
   void shelf.value?.sounds;
-  if (screen.value !== "show" || !show) return undefined;
+  if (ui.screen.value !== "show" || !show) return undefined;
   checking.value = true;
   const timer = setTimeout(() => void look(show, name, players), CHECK_MS);
   return () => clearTimeout(timer);
 });
 
 /** What was found in the section that is shown, without notes. */
-export const marks = computed(() =>
+const marks = computed(() =>
   (checked.value?.findings ?? []).filter((each) => each.severity !== "note" && each.section === section.value?.name),
 );
 
 // ---- sounds -------------------------------------------------------------------------------------
 
-export const peaks = signal<ReadonlyMap<string, SoundPeaks>>(new Map());
+const peaks = signal<ReadonlyMap<string, SoundPeaks>>(new Map());
 const asked = new Set<string>();
 
-export function loadPeaks(sound: string): void {
+function loadPeaks(sound: string): void {
   if (asked.has(sound) || !soundLengths.peek().has(sound)) return;
   asked.add(sound);
   api.peaks(sound).then(
@@ -572,64 +556,40 @@ export function loadPeaks(sound: string): void {
   );
 }
 
-export async function addSounds(files: readonly File[]): Promise<void> {
+async function addSounds(files: readonly File[]): Promise<void> {
   for (const each of files)
-    await attempt(async () => {
+    await ui.attempt(async () => {
       await api.addSound(each, false);
-      say(T.soundAdded(each.name), "good");
+      ui.notify(T.soundAdded(each.name), "good");
     });
   await loadShelf();
 }
 
 // ---- the preview --------------------------------------------------------------------------------
 
-export const playhead = signal(0);
-export const previewing = signal(false);
-let frame = 0;
-const players: HTMLAudioElement[] = [];
-
-export function stopPreview(): void {
-  previewing.value = false;
-  cancelAnimationFrame(frame);
-  for (const each of players.splice(0)) each.pause();
-}
-
-export function preview(): void {
+/** Start a preview with the sound cues after the playhead. */
+function preview(): void {
+  timeline.preview();
   const here = section.peek();
-  if (!here) return;
-  const end = sectionLength(here, lengths.peek(), soundLengths.peek());
-  if (playhead.peek() >= end - 0.05) playhead.value = 0;
   const first = playhead.peek();
-  const from = now();
-  previewing.value = true;
-  const waiting = cuesOf(here).filter((cue) => cue.sound && (cue.at_s ?? 0) >= first - 0.05);
-  const step = (): void => {
-    const moment = first + now() - from;
-    playhead.value = Math.min(moment, end);
-    while (waiting.some((cue) => (cue.at_s ?? 0) <= moment)) {
-      const [cue] = waiting.splice(
-        waiting.findIndex((each) => (each.at_s ?? 0) <= moment),
-        1,
-      );
-      const player = new Audio(api.soundFile(cue?.sound ?? ""));
-      players.push(player);
-      player.play().catch(() => undefined);
-    }
-    if (moment >= end) stopPreview();
-    else frame = requestAnimationFrame(step);
-  };
-  frame = requestAnimationFrame(step);
+  upcoming = here ? cuesOf(here).filter((cue) => cue.sound && (cue.at_s ?? 0) >= first - 0.05) : [];
 }
 
-export function seek(moment_s: number): void {
-  stopPreview();
-  playhead.value = Math.max(0, Math.min(moment_s, span.peek()));
+/** Play the sounds that are due. */
+function playSounds(time_s: number): void {
+  const due = upcoming.filter((cue) => (cue.at_s ?? 0) <= time_s);
+  upcoming = upcoming.filter((cue) => (cue.at_s ?? 0) > time_s);
+  for (const cue of due) {
+    const player = new Audio(api.soundFile(cue.sound ?? ""));
+    players.push(player);
+    player.play().catch(() => undefined);
+  }
 }
 
 /** While the show runs, the moment is that of the robots. */
 effect(() => {
-  const run = stageNow.value?.run;
-  if (screen.value !== "show" || !run || run.show !== file.value.name) return undefined;
+  const run = stage.current.value?.run;
+  if (ui.screen.value !== "show" || !run || run.show !== file.value.name) return undefined;
   const index = sections.value.findIndex(({ name }) => name === run.section);
   if (index >= 0 && index !== sectionIndex.peek()) sectionIndex.value = index;
   const elapsed = run.elapsed_s;
@@ -637,7 +597,7 @@ effect(() => {
   stopPreview();
   const pace = run.how === "rehearsal" ? 0.5 : 1;
   const tick = (): void => {
-    playhead.value = Math.max(0, Math.min((elapsed + now() - stageAt.peek()) * pace, span.peek()));
+    playhead.value = Math.max(0, Math.min((elapsed + now() - stage.receivedAt.peek()) * pace, span.peek()));
   };
   tick();
   const timer = setInterval(tick, 60);
@@ -650,7 +610,7 @@ effect(() => {
   for (const role of Object.values(draft.value?.roles ?? {})) {
     const build = role.build ?? "g1-29";
     if (!models.peek().has(build))
-      modelOf(build).then((made) => (models.value = new Map([...models.peek(), [build, made]])), report);
+      robot.modelOf(build).then((made) => (models.value = new Map([...models.peek(), [build, made]])), ui.report);
   }
 });
 
@@ -663,15 +623,15 @@ const modelsOfRoles = computed(() =>
 
 let shown = "";
 effect(() => {
-  const members = screen.value === "show" && draft.value ? modelsOfRoles.value : [];
+  const members = ui.screen.value === "show" && draft.value ? modelsOfRoles.value : [];
   const names = members.map(({ name, model }) => `${name} ${model.build}`).join("\n");
   if (names === shown) return;
   shown = names;
-  company.value = members.length ? members : null;
+  scene.robotGroup.value = members.length ? members : null;
 });
 effect(() => {
-  if (screen.value !== "show") return;
-  companyPoses.value = modelsOfRoles.value.map(({ name, model }) =>
+  if (ui.screen.value !== "show") return;
+  scene.groupPoses.value = modelsOfRoles.value.map(({ name, model }) =>
     rolePose(
       model,
       curves.value?.roles.find(({ role }) => role === name),
@@ -682,21 +642,21 @@ effect(() => {
 
 // ---- GO -----------------------------------------------------------------------------------------
 
-export const how = signal<"show" | "rehearsal" | "lights">("show");
+const how = signal<"show" | "rehearsal" | "lights">("show");
 
-export async function go(force = false): Promise<void> {
-  const run = stageNow.peek()?.run;
+async function go(force = false): Promise<void> {
+  const run = stage.current.peek()?.run;
   const name = run?.show ?? file.peek().name;
   if (!name) return;
   const due = run?.state === "waiting" ? { section: run.section } : { known: file.peek().tag };
   working.value = true;
   try {
-    stageNow.value = await api.stageGo({ show: name, cast: cast.peek(), how: how.peek(), force, ...due });
+    stage.current.value = await api.stageGo({ show: name, cast: cast.peek(), how: how.peek(), force, ...due });
   } catch (error) {
     if (error instanceof ApiError && error.kind === "changed-show") void open(name);
-    if (!(error instanceof ApiError) || error.kind !== "warned-show") report(error);
+    if (!(error instanceof ApiError) || error.kind !== "warned-show") ui.report(error);
     else
-      question.value = {
+      ui.question.value = {
         title: T.warnedTitle,
         message: sentence(error.message),
         confirm: T.warnedConfirm,
@@ -707,14 +667,71 @@ export async function go(force = false): Promise<void> {
   working.value = false;
 }
 
-export function release(): void {
-  question.value = {
+function release(): void {
+  ui.question.value = {
     title: T.releaseTitle,
     message: T.releaseWords,
     confirm: T.release,
     then: () =>
-      attempt(async () => {
-        stageNow.value = await api.stageRelease();
+      ui.attempt(async () => {
+        stage.current.value = await api.stageRelease();
       }),
   };
 }
+
+export const showEditor = {
+  ...timeline,
+  preview,
+  shelf,
+  file,
+  sectionIndex,
+  draft,
+  cast,
+  roles,
+  lane,
+  sections,
+  section,
+  lengths,
+  soundLengths,
+  span,
+  chooseLane,
+  loadShelf,
+  open,
+  leaving,
+  makeNew,
+  saveTo,
+  askToSave,
+  askToRename,
+  askToDelete,
+  start,
+  change,
+  holdHistory,
+  changeSection,
+  addClip,
+  addAction,
+  changeClip,
+  moveClip,
+  trimClip,
+  removePicked,
+  addCue,
+  changeCue,
+  addSection,
+  removeSection,
+  moveSection,
+  addRole,
+  askToRenameRole,
+  removeRole,
+  castRole,
+  takeCast,
+  checked,
+  checking,
+  problem,
+  curves,
+  marks,
+  peaks,
+  loadPeaks,
+  addSounds,
+  how,
+  go,
+  release,
+};

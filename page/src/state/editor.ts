@@ -2,35 +2,20 @@
 
 import { batch, computed, effect, signal } from "@preact/signals";
 import { api } from "../api";
-import { adoptDraft, drafts, dropDraft, isUnsavedHere, keepDraft, keeps, otherDraft } from "../drafts";
+import { adoptDraft, drafts, dropDraft, isUnsavedHere, keepDraft, keeps, otherDraft } from "./drafts";
 import { degrees, hundredths, joint as jointName, seconds } from "../format";
-import { done, type History, NOTHING_DONE, redo, undo } from "../history";
+import { addEntry, type History, NOTHING_DONE } from "./history";
 import { rowAt } from "../interpolate";
 import { type Bend, bendOf, LEAST_S, movedTo, ofJoint, room, stepOf } from "../keyframes";
-import {
-  activity,
-  editing,
-  ends,
-  ghost,
-  go,
-  guest,
-  loadTakes,
-  model,
-  modelOf,
-  now,
-  playTake,
-  poses,
-  question,
-  report,
-  say,
-  screen,
-  statusAt,
-  stranger,
-  takes,
-  takesKnown,
-} from "../store";
+import { now } from "./clock";
+import { library } from "./library";
+import { playback } from "./playback";
+import { robot } from "./robot";
+import { scene } from "./scene";
+import { ui } from "./ui";
 import { TEXTS } from "../texts";
-import { isPart, LOOKS_CLOSER, panned, showing, type Span, within, zoomed } from "../timeline";
+import { createTimeline } from "./timeline";
+import { isPart, LOOKS_CLOSER, panned, showing, type Span, within, zoomed } from "./span";
 import type {
   EditCheck,
   EditCurves,
@@ -43,36 +28,46 @@ import type {
   Step,
 } from "../types";
 
-export const history = signal<History>(NOTHING_DONE);
-export const edited = signal<Edited | null>(null);
-export const selection = signal<Span>({ from: 0, to: 0 });
-export const playhead = signal(0);
-export const previewing = signal(false);
-export const working = signal(false);
-export const opened = signal<string | null>(null);
+const edited = signal<Edited | null>(null);
+const selection = signal<Span>({ from: 0, to: 0 });
+const opened = signal<string | null>(null);
 /** The edits there are, as the server's table has them. */
-export const edits = signal<EditFacts[]>([]);
+const edits = signal<EditFacts[]>([]);
 /** The builds that a motion can be brought to. */
-export const builds = signal<KnownRobots["simulated"]>([]);
-/** The joints that an edit changes, by their names or those of limbs; none stands for all. */
-export const picked = signal<string[]>([]);
+const builds = signal<KnownRobots["simulated"]>([]);
+
+/** The steps of the take; what is picked are the joints that an edit changes, by name or limb; none stands for all. */
+const timeline = createTimeline<Step, readonly string[]>({
+  nothingPicked: [],
+  end_s: () => edited.peek()?.duration_s ?? 0,
+  previewSpan: () => (edited.peek() ? selection.peek() : null),
+  restartWithin_s: 0.1,
+  isUnsaved: () => opened.value !== null && isUnsavedHere(opened.value),
+  isShown: () => ui.screen.value === "edit",
+  onFrame: () => reveal(playhead.peek()),
+  adopt: (next) => {
+    if (opened.peek()) void apply(opened.peek() as string, next);
+  },
+  newestHistory: () => newestHistory(),
+});
+const { history, picked, playhead, working, moveTo, stopPreview } = timeline;
 
 /** The part of the take that is shown. */
-export const view = signal<Span>({ from: 0, to: 0 });
+const view = signal<Span>({ from: 0, to: 0 });
 /** A part with more of its samples than the whole is told with. */
-export const detail = signal<EditCurves | null>(null);
+const detail = signal<EditCurves | null>(null);
 
 /** Whether keyframes are shown, and of which joint. */
-export const keyframing = signal(false);
-export const keyJoint = signal("");
+const keyframing = signal(false);
+const keyJoint = signal("");
 /** A few angles that the joint passes through; nothing while they are asked for. */
-export const keyframes = signal<JointKeyframe[] | null>(null);
+const keyframes = signal<JointKeyframe[] | null>(null);
 /** A keyframe that is being dragged: how the curve bends, and what the joint's angle becomes. */
-export const dragged = signal<{ joint: string; bend: Bend; value: number } | null>(null);
+const dragged = signal<{ joint: string; bend: Bend; value: number } | null>(null);
 /** Angles that the ghost has in place of those of the take, while somebody drags it. */
-export const bending = signal<Record<string, number> | null>(null);
+const bending = signal<Record<string, number> | null>(null);
 /** What a hand that is dragged makes: a keyframe, or a pose that the whole motion is led through. */
-export const dragMakes = signal<"keyframe" | "through">("keyframe");
+const dragMakes = signal<"keyframe" | "through">("keyframe");
 /** A pose that the whole motion would be led through, until somebody accepts or drops that. */
 export interface Proposal {
   time_s: number;
@@ -84,20 +79,20 @@ export interface Proposal {
   /** What speaks against it; nothing while that is checked. */
   check: EditCheck | null;
 }
-export const proposal = signal<Proposal | null>(null);
+const proposal = signal<Proposal | null>(null);
 /** From how long before a moment the motion follows a pose that is set there, and until when. */
-export const widths = signal({ before: 0.5, after: 0.5 });
+const widths = signal({ before: 0.5, after: 0.5 });
 
 effect(() => {
-  if (screen.value !== "edit" || edits.peek().length) return;
-  api.edits().then((told) => (edits.value = told.edits), report);
-  api.robots().then((told) => (builds.value = told.simulated), report);
+  if (ui.screen.value !== "edit" || edits.peek().length) return;
+  api.edits().then((told) => (edits.value = told.edits), ui.report);
+  api.robots().then((told) => (builds.value = told.simulated), ui.report);
 });
 /** Why the robot that is connected cannot play the take: it is of another kind. Empty where it can. */
-export const strange = computed(() => (edited.value ? stranger(edited.value) : ""));
+const strange = computed(() => (edited.value ? robot.explainForeign(edited.value) : ""));
 
 /** The robot that the take is of; nothing while it is asked for, null where it is not known. */
-export const whose = signal<RobotModel | null | undefined>(undefined);
+const whose = signal<RobotModel | null | undefined>(undefined);
 
 effect(() => {
   const build = edited.value?.build;
@@ -107,21 +102,21 @@ effect(() => {
   }
   if (whose.peek()?.build === build) return;
   whose.value = undefined;
-  modelOf(build).then((found) => edited.peek()?.build === build && (whose.value = found), report);
+  robot.modelOf(build).then((found) => edited.peek()?.build === build && (whose.value = found), ui.report);
 });
 
 /** The versions of the take that can be edited, the oldest first. */
-export const versions = computed(() => takes.value.find(({ name }) => name === opened.value)?.versions ?? []);
+const versions = computed(() => library.takes.value.find(({ name }) => name === opened.value)?.versions ?? []);
 /** A part that is told with fewer samples a second than this is asked for once more, closer. */
 const LEAST_HZ = 25;
 /** Whether somebody chose the version; without that it is the newest. */
 let chosen = false;
 let asked = 0;
 /** What is being worked out: the next step, undo or redo goes on from there, not from what is still shown. */
-let wanted: { take: string; history: History; version: number | undefined } | null = null;
+let wanted: { take: string; history: History<Step>; version: number | undefined } | null = null;
 
 /** The history with what is still being worked out. */
-function newestHistory(): History {
+function newestHistory(): History<Step> {
   return wanted && wanted.take === opened.peek() ? wanted.history : history.peek();
 }
 
@@ -132,7 +127,7 @@ function newestHistory(): History {
  */
 async function apply(
   take: string,
-  next: History,
+  next: History<Step>,
   version = wanted?.take === take ? wanted.version : edited.peek()?.version,
   keyframesThen: JointKeyframe[] | null = null,
 ): Promise<boolean> {
@@ -142,7 +137,7 @@ async function apply(
   working.value = true;
   superseded(checking);
   try {
-    const made = await api.editCurves(take, next.steps, version);
+    const made = await api.editCurves(take, next.done, version);
     if (mine !== asked) return false;
     const was = edited.peek();
     const same = was !== null && opened.peek() === take;
@@ -160,11 +155,11 @@ async function apply(
       }
       picked.value = picked.peek().filter((name) => made.names.includes(name) || name in made.limbs);
     });
-    seek(playhead.peek());
-    void check(mine, take, next.steps, made.version);
+    moveTo(playhead.peek());
+    void check(mine, take, next.done, made.version);
     return true;
   } catch (error) {
-    if (mine === asked) report(error);
+    if (mine === asked) ui.report(error);
     return false;
   } finally {
     if (mine === asked) {
@@ -201,17 +196,12 @@ async function check(mine: number, take: string, steps: readonly Step[], version
     const made = edited.peek();
     if (mine === asked && made) edited.value = { ...made, findings, ok, checked: true };
   } catch (error) {
-    if (mine === asked) report(error);
+    if (mine === asked) ui.report(error);
   }
 }
 
-/** Look at a moment; the take has none before its beginning or after its end. */
-export function seek(time: number): void {
-  playhead.value = Math.min(Math.max(time, 0), edited.peek()?.duration_s ?? 0);
-}
-
 /** Open a take, with the edits of it that were not saved. */
-export async function openTake(take: string): Promise<void> {
+async function openTake(take: string): Promise<void> {
   stopPreview();
   chosen = false;
   batch(() => {
@@ -225,21 +215,18 @@ export async function openTake(take: string): Promise<void> {
   const draft = adoptDraft(take);
   const still = (): boolean => opened.peek() === take && edited.peek() === null;
   if (draft) {
-    if (await apply(take, { steps: draft.steps, undone: draft.undone }, draft.version)) {
-      if (draft.steps.length) say(TEXTS.edit.draft.back(draft.steps.length));
+    if (await apply(take, { done: draft.steps, undone: draft.undone }, draft.version)) {
+      if (draft.steps.length) ui.notify(TEXTS.edit.draft.back(draft.steps.length));
       return;
     }
     // They can be done again when what they need is there again.
-    const later = { steps: [], undone: [...draft.steps, ...draft.undone] };
-    if (still() && (await apply(take, later))) return say(TEXTS.edit.draft.failed, "bad");
+    const later = { done: [], undone: [...draft.steps, ...draft.undone] };
+    if (still() && (await apply(take, later))) return ui.notify(TEXTS.edit.draft.failed, "bad");
   } else if (await apply(take, NOTHING_DONE)) return;
   if (still()) opened.value = null;
 }
 
 // ---- edits that are not saved yet ---------------------------------------------------------------
-
-/** Whether something was done that is not saved. */
-export const unsaved = computed(() => opened.value !== null && isUnsavedHere(opened.value));
 
 effect(() => {
   const take = opened.value;
@@ -249,11 +236,11 @@ effect(() => {
 });
 
 /** Ask, and go back to the take as it was saved. */
-export function askToRevert(): void {
-  const count = history.peek().steps.length;
+function askToRevert(): void {
+  const count = history.peek().done.length;
   const take = opened.peek();
   if (!take || !count) return;
-  question.value = {
+  ui.question.value = {
     title: TEXTS.edit.draft.revertTitle(count),
     message: TEXTS.edit.draft.revertWords,
     confirm: TEXTS.edit.draft.revert,
@@ -264,33 +251,33 @@ export function askToRevert(): void {
 
 addEventListener("beforeunload", (event) => {
   // Where the browser keeps nothing, they would be gone.
-  if (!keeps.peek() && unsaved.peek()) event.preventDefault();
+  if (!keeps.peek() && timeline.unsaved.peek()) event.preventDefault();
 });
 
 // ---- what is done to it -----------------------------------------------------------------------
 
-export function step(made: Step): void {
-  if (opened.peek()) void apply(opened.peek() as string, done(newestHistory(), made));
+function step(made: Step): void {
+  if (opened.peek()) void apply(opened.peek() as string, addEntry(newestHistory(), made));
 }
 
 /** Work out a step that changes the pace, and ask before it is done: what it was, and what it would be. */
-export async function proposeStep(made: Step, title: string): Promise<void> {
+async function proposeStep(made: Step, title: string): Promise<void> {
   const take = opened.peek();
   const before = edited.peek();
   if (!take || !before) return;
   working.value = true;
   const was = history.peek();
   try {
-    const after = await api.editCurves(take, [...was.steps, made], before.version);
+    const after = await api.editCurves(take, [...was.done, made], before.version);
     if (opened.peek() !== take || history.peek() !== was) return;
-    question.value = {
+    ui.question.value = {
       title: TEXTS.edit.pace.title(title),
       message: TEXTS.edit.pace.words(pace(before), pace(after)),
       confirm: TEXTS.edit.pace.confirm,
       then: () => step(made),
     };
   } catch (error) {
-    report(error);
+    ui.report(error);
   } finally {
     working.value = false;
   }
@@ -301,17 +288,13 @@ function pace({ duration_s, peak_rad_s }: EditCurves): { time: string; speed: st
 }
 
 /** Undo the last step, also one that is still being worked out; a proposal that is not accepted yet goes first. */
-export function undoStep(): void {
+function undo(): void {
   if (proposal.peek()) dropProposal();
-  else if (opened.peek()) void apply(opened.peek() as string, undo(newestHistory()));
-}
-
-export function redoStep(): void {
-  if (opened.peek()) void apply(opened.peek() as string, redo(newestHistory()));
+  else timeline.undo();
 }
 
 /** Do the same steps to another version of the take. */
-export function chooseVersion(version: number): void {
+function chooseVersion(version: number): void {
   chosen = true;
   if (opened.peek()) void apply(opened.peek() as string, newestHistory(), version);
 }
@@ -320,46 +303,46 @@ export function chooseVersion(version: number): void {
  * Save what the steps have made; it is what is edited from then on, unless something else was done meanwhile. `over` is
  * the newest version of the take called `name` that the person knows of, 0 for none; null saves over any.
  */
-export async function save(name: string, over: number | null): Promise<void> {
+async function save(name: string, over: number | null): Promise<void> {
   const take = opened.peek();
   const made = edited.peek();
   if (!take || !made) return;
   const was = history.peek();
-  const entry = await api.saveEdit(take, was.steps, name, made.version, over);
-  say(TEXTS.edit.saved(entry.name), "good");
-  void loadTakes();
+  const entry = await api.saveEdit(take, was.done, name, made.version, over);
+  ui.notify(TEXTS.edit.saved(entry.name), "good");
+  void library.load();
   if (opened.peek() !== take) return dropDraft(take);
   if (newestHistory() !== was || !(await apply(entry.name, NOTHING_DONE, entry.version))) return;
   dropDraft(take);
   chosen = false;
-  if (name !== take) go("edit", entry.name);
+  if (name !== take) ui.go("edit", entry.name);
 }
 
 /** The newest version of the take if it is newer than what is edited and the person did not choose that; else null. */
-export function newerVersion(): number | null {
+function newerVersion(): number | null {
   const newest = versions.peek().at(-1) ?? 0;
   return !chosen && newest > (edited.peek()?.version ?? newest) ? newest : null;
 }
 
 /** Whether the take was deleted elsewhere while it is edited here. */
-export const deleted = computed(
-  () => takesKnown.value && edited.value !== null && !takes.value.some(({ name }) => name === opened.value),
+const deleted = computed(
+  () => library.loaded.value && edited.value !== null && !library.takes.value.some(({ name }) => name === opened.value),
 );
 
 /** Other edits of the take that are not saved, made in another tab. */
-export const elsewhere = computed(() => (opened.value ? otherDraft(opened.value, history.value) : null));
+const elsewhere = computed(() => (opened.value ? otherDraft(opened.value, history.value) : null));
 
 /** Go on with the edits of another tab. */
-export function takeElsewhere(): void {
+function takeElsewhere(): void {
   const other = elsewhere.peek();
-  if (!other || history.peek().steps.length) return;
-  void apply(other.take, { steps: other.steps, undone: other.undone }, other.version);
+  if (!other || history.peek().done.length) return;
+  void apply(other.take, { done: other.steps, undone: other.undone }, other.version);
 }
 
-export function askToDropElsewhere(): void {
+function askToDropElsewhere(): void {
   const other = elsewhere.peek();
   if (!other) return;
-  question.value = {
+  ui.question.value = {
     title: TEXTS.edit.draft.revertTitle(other.steps.length),
     message: TEXTS.edit.draft.otherWords,
     confirm: TEXTS.edit.draft.revert,
@@ -373,36 +356,36 @@ export function askToDropElsewhere(): void {
 /** What was sent to the robot from here. */
 const played = signal<Edited | null>(null);
 
-export function play(): void {
+function play(): void {
   const made = edited.peek();
   if (!made || !opened.peek()) return;
   played.value = made;
-  void playTake(opened.peek() as string, history.peek().steps, made.version);
+  void playback.playTake(opened.peek() as string, history.peek().done, made.version);
 }
 
 /** Whether the robot plays what the time line shows. */
-export const following = computed(() => {
+const following = computed(() => {
   const made = edited.value;
-  const untouched = !history.value.steps.length && made?.version === versions.value.at(-1);
+  const untouched = !history.value.done.length && made?.version === versions.value.at(-1);
   return (
     made !== null &&
-    activity.value?.kind === "playing" &&
-    activity.value.name === opened.value &&
+    robot.activity.value?.kind === "playing" &&
+    robot.activity.value.name === opened.value &&
     (untouched || made === played.value)
   );
 });
 
 /** Let the playhead go with the robot, also between the server's words. */
 function follow(): void {
-  const doing = activity.peek();
+  const doing = robot.activity.peek();
   const made = edited.peek();
   if (!doing?.duration_s || !made) return;
-  const since = doing.phase === "playing" ? Math.min(1.5, Math.max(0, now() - statusAt.peek())) : 0;
-  seek(Math.min(1, doing.fraction + since / doing.duration_s) * made.duration_s);
+  const since = doing.phase === "playing" ? Math.min(1.5, Math.max(0, now() - robot.statusAt.peek())) : 0;
+  moveTo(Math.min(1, doing.fraction + since / doing.duration_s) * made.duration_s);
 }
 
 effect(() => {
-  if (!following.value || screen.value !== "edit") return undefined;
+  if (!following.value || ui.screen.value !== "edit") return undefined;
   stopPreview();
   const timer = setInterval(follow, 50);
   return () => clearInterval(timer);
@@ -411,15 +394,15 @@ effect(() => {
 // ---- the ghost ------------------------------------------------------------------------------
 
 /** The whole robot as it would be at a moment of the take; other joints stay as they are. */
-function poseAt(made: EditCurves, time: number, robot: RobotModel, from: readonly number[]): number[] {
+function poseAt(made: EditCurves, time: number, owner: RobotModel, from: readonly number[]): number[] {
   const pose = [...from];
   const row = rowAt(made.times_s, made.joints_rad, time);
   made.names.forEach((name, column) => {
-    const index = robot.joints.find((joint) => joint.name === name)?.index;
+    const index = owner.joints.find((joint) => joint.name === name)?.index;
     if (index !== undefined) pose[index] = row[column] as number;
   });
   for (const [name, angle] of Object.entries(bending.value ?? {})) {
-    const index = robot.joints.find((joint) => joint.name === name)?.index;
+    const index = owner.joints.find((joint) => joint.name === name)?.index;
     if (index !== undefined) pose[index] = angle;
   }
   return pose;
@@ -427,73 +410,46 @@ function poseAt(made: EditCurves, time: number, robot: RobotModel, from: readonl
 
 effect(() => {
   const made = proposal.value?.curves ?? edited.value;
-  const robot = whose.value;
+  const owner = whose.value;
   const time = playhead.value;
-  const live = model.value;
-  const shown = screen.value === "edit" && opened.value && made && robot;
+  const live = robot.model.value;
+  const shown = ui.screen.value === "edit" && opened.value && made && owner;
   // A take of the same kind of robot is a ghost beside it; another robot is shown in its stead.
-  const same = shown && live?.family === robot.family;
-  ghost.value = same && !following.value ? poseAt(made, time, live, poses.at(now()) ?? live.rest_rad) : null;
-  guest.value = shown && !same ? { model: robot, pose: poseAt(made, time, robot, robot.rest_rad) } : null;
-});
-
-let frame = 0;
-
-export function preview(): void {
-  const made = edited.peek();
-  if (!made) return;
-  stopPreview();
-  previewing.value = true;
-  const { from, to } = selection.peek();
-  const begin = now() - (playhead.peek() > from && playhead.peek() < to - 0.1 ? playhead.peek() - from : 0);
-  const run = (): void => {
-    const time = from + (now() - begin);
-    playhead.value = Math.min(time, to);
-    view.value = showing(view.peek(), made.duration_s, playhead.peek());
-    if (time >= to) stopPreview();
-    else frame = requestAnimationFrame(run);
-  };
-  frame = requestAnimationFrame(run);
-}
-
-export function stopPreview(): void {
-  cancelAnimationFrame(frame);
-  previewing.value = false;
-}
-
-effect(() => {
-  if (screen.value !== "edit") stopPreview();
+  const same = shown && live?.family === owner.family;
+  scene.ghost.value =
+    same && !following.value ? poseAt(made, time, live, robot.poses.at(now()) ?? live.rest_rad) : null;
+  scene.guest.value = shown && !same ? { model: owner, pose: poseAt(made, time, owner, owner.rest_rad) } : null;
 });
 
 /** Whether the take has a newer version than the one that is shown, and nothing speaks for this one. */
 function stale(): boolean {
-  return !history.peek().steps.length && newerVersion() !== null;
+  return !history.peek().done.length && newerVersion() !== null;
 }
 
 effect(() => {
-  const wanted = editing.value;
-  if (screen.value === "edit" && wanted && (wanted !== opened.peek() || stale())) void openTake(wanted);
+  const wanted = ui.take.value;
+  if (ui.screen.value === "edit" && wanted && (wanted !== opened.peek() || stale())) void openTake(wanted);
 });
 
 // ---- the time line ------------------------------------------------------------------------------
 
-export function zoom(factor: number, around = playhead.peek()): void {
+function zoom(factor: number, around = playhead.peek()): void {
   const duration = edited.peek()?.duration_s ?? 0;
   const { from, to } = view.peek();
   const middle = around >= from && around <= to ? around : (from + to) / 2;
   view.value = zoomed(view.peek(), duration, factor, middle);
 }
 
-export function pan(by: number): void {
+function pan(by: number): void {
   view.value = panned(view.peek(), edited.peek()?.duration_s ?? 0, by);
 }
 
-export function showAll(): void {
+function showAll(): void {
   if (edited.peek()) view.value = whole(edited.peek() as Edited);
 }
 
 /** Let a moment be seen, for example one that was gone to by a key. */
-export function reveal(time: number): void {
+function reveal(time: number): void {
   view.value = showing(view.peek(), edited.peek()?.duration_s ?? 0, time);
 }
 
@@ -510,10 +466,10 @@ effect(() => {
     const more = (to - from) / 2;
     try {
       const part = { from: Math.max(0, from - more), to: to + more };
-      const closer = await api.editCurves(take, history.peek().steps, made.version, part);
+      const closer = await api.editCurves(take, history.peek().done, made.version, part);
       if (mine === asked) detail.value = closer;
     } catch (error) {
-      report(error);
+      ui.report(error);
     }
   }, 120);
   return () => clearTimeout(timer);
@@ -522,7 +478,7 @@ effect(() => {
 // ---- keyframes and hands ------------------------------------------------------------------------
 
 /** The keyframes of the joint that is looked at. */
-export const ownKeyframes = computed(() => ofJoint(keyframes.value ?? [], keyJoint.value));
+const ownKeyframes = computed(() => ofJoint(keyframes.value ?? [], keyJoint.value));
 
 effect(() => {
   const made = edited.value;
@@ -531,23 +487,23 @@ effect(() => {
   if (!keyframing.value || !made?.names.includes(joint) || !take || keyframes.value !== null) return;
   const mine = asked;
   const still = (): boolean => mine === asked && joint === keyJoint.peek();
-  api.editKeyframes(take, history.peek().steps, made.version, joint).then(
+  api.editKeyframes(take, history.peek().done, made.version, joint).then(
     ({ keyframes: found }) => still() && (keyframes.value = found),
     (error) => {
       if (!still()) return;
-      report(error);
+      ui.report(error);
       keyframing.value = false;
     },
   );
 });
 
 /** The limits of a joint of the take; a joint that is not known has wide ones. */
-export function limitsOf(name: string): { lower_rad: number; upper_rad: number } {
+function limitsOf(name: string): { lower_rad: number; upper_rad: number } {
   return whose.value?.joints.find((joint) => joint.name === name) ?? { lower_rad: -Math.PI, upper_rad: Math.PI };
 }
 
 /** Show the keyframes of a joint; of none where it has no name. */
-export function showKeyframes(joint: string): void {
+function showKeyframes(joint: string): void {
   batch(() => {
     keyframes.value = null;
     keyJoint.value = joint;
@@ -556,7 +512,7 @@ export function showKeyframes(joint: string): void {
 }
 
 /** Where a keyframe of the joint can go. */
-export function dragKeyframe(index: number, time: number, value: number): void {
+function dragKeyframe(index: number, time: number, value: number): void {
   const made = edited.peek();
   const own = ownKeyframes.peek();
   if (!made || !own[index] || working.peek()) return;
@@ -568,12 +524,12 @@ export function dragKeyframe(index: number, time: number, value: number): void {
   batch(() => {
     dragged.value = { joint: keyJoint.peek(), bend: bendOf(own, index, at, made.duration_s), value: angle };
     bending.value = { [keyJoint.peek()]: angle };
-    seek(at);
+    moveTo(at);
   });
 }
 
 /** A keyframe was let go of: that is a step like all others. */
-export function dropKeyframe(): void {
+function dropKeyframe(): void {
   const take = opened.peek();
   const now = dragged.peek();
   if (!take || !now || working.peek()) return;
@@ -584,11 +540,11 @@ export function dropKeyframe(): void {
     return;
   }
   const then = movedTo(keyframes.peek() ?? [], old, bend.at, value);
-  void apply(take, done(history.peek(), stepOf(joint, bend, value)), undefined, then);
+  void apply(take, addEntry(history.peek(), stepOf(joint, bend, value)), undefined, then);
 }
 
 /** Take hold of the joint's curve at the moment shown too. */
-export function addKeyframe(): void {
+function addKeyframe(): void {
   const made = edited.peek();
   const joint = keyJoint.peek();
   const column = made?.names.indexOf(joint) ?? -1;
@@ -602,7 +558,7 @@ export function addKeyframe(): void {
 }
 
 /** Set a pose of some joints at the moment shown. */
-export function setPose(pose: Record<string, number>): void {
+function setPose(pose: Record<string, number>): void {
   const made = edited.peek();
   const time = playhead.peek();
   if (!made || working.peek()) return;
@@ -620,7 +576,7 @@ function throughStep(time: number, pose: Record<string, number>): Step {
 }
 
 /** Lead the whole motion through a pose of some joints at the moment shown. */
-export function leadThrough(pose: Record<string, number>): void {
+function leadThrough(pose: Record<string, number>): void {
   if (edited.peek() && !working.peek()) step(throughStep(playhead.peek(), pose));
 }
 
@@ -651,14 +607,14 @@ async function workOut(): Promise<void> {
   try {
     for (let wanted = proposal.peek(); wanted && wanted.pose !== told; wanted = proposal.peek()) {
       told = wanted.pose;
-      const steps = [...history.peek().steps, throughStep(wanted.time_s, wanted.pose)];
+      const steps = [...history.peek().done, throughStep(wanted.time_s, wanted.pose)];
       const curves = await api.editCurves(opened.peek() as string, steps, edited.peek()?.version);
       const now = proposal.peek();
       if (now) proposal.value = { ...now, curves };
     }
   } catch (error) {
     dropProposal();
-    report(error);
+    ui.report(error);
   } finally {
     asking = false;
   }
@@ -678,13 +634,13 @@ async function checkProposal(): Promise<void> {
   const { time_s, pose } = wanted;
   proposal.value = { ...wanted, held: false };
   const still = (): boolean => proposal.peek()?.pose === pose;
-  const steps = [...history.peek().steps, throughStep(time_s, pose)];
+  const steps = [...history.peek().done, throughStep(time_s, pose)];
   try {
     const check = await api.editCheck(take, steps, edited.peek()?.version);
     const now = proposal.peek();
     if (now && still()) proposal.value = { ...now, check };
   } catch (error) {
-    if (still()) report(error);
+    if (still()) ui.report(error);
   }
 }
 
@@ -696,21 +652,21 @@ effect(() => {
 });
 
 /** Do what is proposed: a step like all others, checked anew. */
-export function acceptProposal(): void {
+function acceptProposal(): void {
   const now = proposal.peek();
   if (now?.curves && !working.peek()) step(throughStep(now.time_s, now.pose));
 }
 
-export function dropProposal(): void {
+function dropProposal(): void {
   batch(() => (proposal.value = bending.value = null));
 }
 
 effect(() => {
   const made = edited.value;
-  const robot = whose.value;
-  const shown = screen.value === "edit" && made && robot && !following.value;
-  const there = shown ? robot.ends.filter((end) => end.joints.some((name) => made.names.includes(name))) : [];
-  ends.value = there.length
+  const owner = whose.value;
+  const shown = ui.screen.value === "edit" && made && owner && !following.value;
+  const there = shown ? owner.ends.filter((end) => end.joints.some((name) => made.names.includes(name))) : [];
+  scene.limbHandles.value = there.length
     ? {
         ends: there.map((end) => ({ ...end, joints: end.joints.filter((name) => made?.names.includes(name)) })),
         onMove: (pose) => {
@@ -724,7 +680,7 @@ effect(() => {
           const pose = bending.peek();
           if (working.peek()) return;
           if (dragMakes.peek() === "keyframe") pose && setPose(pose);
-          else if (atAnEnd()) say(TEXTS.edit.lead.atEnd, "bad");
+          else if (atAnEnd()) ui.notify(TEXTS.edit.lead.atEnd, "bad");
           else void checkProposal();
         },
       }
@@ -733,9 +689,9 @@ effect(() => {
 
 // ---- marks --------------------------------------------------------------------------------------
 
-export function askForMark(): void {
+function askForMark(): void {
   const time_s = Number(playhead.peek().toFixed(4));
-  question.value = {
+  ui.question.value = {
     title: TEXTS.edit.marks.addTitle(hundredths(time_s)),
     message: "",
     confirm: TEXTS.edit.marks.add,
@@ -744,8 +700,8 @@ export function askForMark(): void {
   };
 }
 
-export function askToRename(mark: Mark): void {
-  question.value = {
+function askToRename(mark: Mark): void {
+  ui.question.value = {
     title: TEXTS.edit.marks.renameTitle(mark.label),
     message: "",
     confirm: TEXTS.edit.marks.rename,
@@ -754,19 +710,19 @@ export function askToRename(mark: Mark): void {
   };
 }
 
-export function moveMark(mark: Mark, to: number): void {
+function moveMark(mark: Mark, to: number): void {
   if (Math.abs(to - mark.time_s) < 5e-4) return;
   step({ op: "change_mark", time_s: mark.time_s, to_s: Number(to.toFixed(4)) });
 }
 
-export function removeMark(mark: Mark): void {
+function removeMark(mark: Mark): void {
   step({ op: "remove_mark", time_s: mark.time_s });
 }
 
 // ---- in words -----------------------------------------------------------------------------------
 
 /** A step in words: the edit's title, and what was chosen. */
-export function describe(made: Step): string {
+function describe(made: Step): string {
   const { op, ...given } = made as { op: string } & Record<string, unknown>;
   const edit = edits.value.find(({ name }) => name === op);
   const { step: words } = TEXTS.edit;
@@ -788,6 +744,62 @@ export function describe(made: Step): string {
 }
 
 /** A limb or a joint, as people call it. */
-export function limbName(name: string): string {
+function limbName(name: string): string {
   return (TEXTS.edit.limbs as Record<string, string>)[name] ?? jointName(name);
 }
+
+export const editor = {
+  ...timeline,
+  undo,
+  edited,
+  selection,
+  opened,
+  edits,
+  builds,
+  view,
+  detail,
+  keyframing,
+  keyJoint,
+  keyframes,
+  dragged,
+  bending,
+  dragMakes,
+  proposal,
+  widths,
+  strange,
+  whose,
+  versions,
+  openTake,
+  askToRevert,
+  step,
+  proposeStep,
+  chooseVersion,
+  save,
+  newerVersion,
+  deleted,
+  elsewhere,
+  takeElsewhere,
+  askToDropElsewhere,
+  play,
+  following,
+  zoom,
+  pan,
+  showAll,
+  reveal,
+  ownKeyframes,
+  limitsOf,
+  showKeyframes,
+  dragKeyframe,
+  dropKeyframe,
+  addKeyframe,
+  setPose,
+  leadThrough,
+  acceptProposal,
+  dropProposal,
+  askForMark,
+  askToRename,
+  moveMark,
+  removeMark,
+  describe,
+  limbName,
+};

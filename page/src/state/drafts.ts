@@ -4,10 +4,13 @@
  */
 
 import { signal } from "@preact/signals";
+import type { Step } from "../types";
 import type { History } from "./history";
-import { recall, remember } from "./storage";
+import { recall, remember } from "../storage";
 
-export interface Draft extends History {
+export interface Draft {
+  readonly steps: readonly Step[];
+  readonly undone: readonly Step[];
   readonly take: string;
   /** The tab that keeps it. */
   readonly tab: string;
@@ -82,16 +85,18 @@ function ofTake(take: string): Draft[] {
     .sort((a, b) => b.at - a.at);
 }
 
-const told = ({ steps, undone }: History): string => JSON.stringify([steps, undone]);
+const isSame = ({ steps, undone }: Draft, history: History<Step>): boolean =>
+  JSON.stringify([steps, undone]) === JSON.stringify([history.done, history.undone]);
 
 /** Keep the edits of a take; without any steps there is nothing to keep. */
-export function keepDraft(take: string, { steps, undone }: History, version: number): void {
+export function keepDraft(take: string, history: History<Step>, version: number): void {
+  const { done: steps, undone } = history;
   if (!steps.length && !undone.length) {
     dropDraft(take);
     return;
   }
   const known = drafts.peek()[keyOf(take)];
-  if (known?.version === version && told(known) === told({ steps, undone })) return;
+  if (known?.version === version && isSame(known, history)) return;
   write((all) => ({ ...all, [keyOf(take)]: { steps, undone, version, at: Date.now(), take, tab: TAB } }));
 }
 
@@ -109,8 +114,8 @@ export function adoptDraft(take: string): Draft | null {
 }
 
 /** Return the newest edits of a take by another tab that are not these; null if there are none. */
-export function otherDraft(take: string, mine: History): Draft | null {
-  return ofTake(take).find((each) => each.tab !== TAB && each.steps.length && told(each) !== told(mine)) ?? null;
+export function otherDraft(take: string, mine: History<Step>): Draft | null {
+  return ofTake(take).find((each) => each.tab !== TAB && each.steps.length && !isSame(each, mine)) ?? null;
 }
 
 /** Forget the draft of a tab, of this one by default. */
