@@ -14,6 +14,7 @@ export default defineConfig({
     chunkSizeWarningLimit: 900,
     reportCompressedSize: true,
   },
+  css: { modules: { generateScopedName: "[local]_[hash:base64:4]" } },
   test: { css: true },
   server: { proxy: { "/api": server } },
 });

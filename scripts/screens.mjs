@@ -99,7 +99,7 @@ async function edit(page, name) {
   await page.getByTestId("dock").waitFor();
   await page.getByTestId("handle-to").focus();
   await page.keyboard.press("PageDown");
-  const place = page.locator(".dock .chart-area");
+  const place = page.getByTestId("dock").getByTestId("chart-area");
   await place.scrollIntoViewIfNeeded();
   const { width, height } = await place.boundingBox();
   await place.click({ position: { x: width * 0.42, y: height * 0.4 } });
@@ -162,7 +162,7 @@ for (const [width, height, scheme, suffix] of [[1440, 900, "dark", ""], [360, 74
     await page.getByTestId("go").waitFor();
     if (suffix) return;
     await page.locator("[data-testid=show-dock][data-checked=true]").waitFor();
-    const ruler = page.locator(".ruler .lane-area");
+    const ruler = page.getByTestId("ruler").locator("[data-lane-area]");
     const box = await ruler.boundingBox();
     await ruler.click({ position: { x: box.width * 0.42, y: 10 } });
   });

@@ -29,6 +29,10 @@ import { RobotScreen } from "./screens/robot";
 import { TeachScreen } from "./screens/teach";
 import { TEXTS } from "./texts";
 import * as said from "./wording";
+import { bindStyles } from "./css";
+import styles from "./app.module.css";
+
+const css = bindStyles(styles);
 
 /** The screen for shows: large, and not everybody's, so it comes when it is opened. */
 const showParts = signal<typeof import("./screens/show") | null>(null);
@@ -52,7 +56,7 @@ const CONTENT: Record<Screen, () => preact.JSX.Element> = {
 
 function Nav() {
   return (
-    <nav class="nav" aria-label={TEXTS.nav}>
+    <nav class={css("nav")} aria-label={TEXTS.nav}>
       {SCREENS.map((name) => (
         <a key={name} href={`#/${name}`} aria-current={ui.screen.value === name ? "page" : undefined}>
           <Icon name={name} />
@@ -83,9 +87,9 @@ function Choice<Value extends string>({
   onChoose: (value: Value) => void;
 }) {
   return (
-    <fieldset class="choice">
+    <fieldset class={css("choice")}>
       <legend>{label}</legend>
-      <div class="segments">
+      <div class={css("segments")}>
         {values.map((value) => (
           <button
             type="button"
@@ -130,6 +134,7 @@ function Settings() {
       <button
         type="button"
         class="icon-button"
+        data-testid="settings"
         aria-label={TEXTS.settings}
         title={TEXTS.settings}
         aria-expanded={open}
@@ -174,7 +179,7 @@ function Pill() {
           : TEXTS.link.opening;
   const battery = robot.status.value?.battery_percent;
   return (
-    <a class="pill" href="#/robot" data-testid="pill" data-state={state}>
+    <a class={css("pill")} href="#/robot" data-testid="pill" data-state={state}>
       <span class={`dot ${state}`} aria-hidden="true" />
       <span>{words}</span>
       {battery != null && state === "connected" && <span class="muted wide-only">{Math.round(battery)} %</span>}
@@ -214,14 +219,14 @@ function NotLive() {
   const wasSoft = (robot.status.value?.soft ?? null) !== null || robot.activity.value?.kind === "teaching";
   return (
     <div
-      class="not-live"
+      class={css("not-live")}
       role="alertdialog"
       aria-labelledby="not-live"
       aria-describedby="not-live-why"
       data-testid="not-live"
       data-state={state}
     >
-      <div class="not-live-words">
+      <div class={css("not-live-words")}>
         <h2 id="not-live">{state === "full" ? TEXTS.link.full : TEXTS.link.notLive}</h2>
         <p id="not-live-why">
           {state === "full"
@@ -270,22 +275,22 @@ export function App() {
   const docked = isEditing || lanes;
   return (
     <div class={`app on-${ui.screen.value}${docked ? " docked" : ""}`}>
-      <button type="button" class="skip" onClick={() => document.getElementById("panel")?.focus()}>
+      <button type="button" class={css("skip")} onClick={() => document.getElementById("panel")?.focus()}>
         {TEXTS.skip}
       </button>
-      <header class="top" inert={behind}>
-        <a class="brand" href="#/robot" aria-label={`${TEXTS.brand} ${TEXTS.product}`}>
+      <header class={css("top")} inert={behind}>
+        <a class={css("brand")} href="#/robot" aria-label={`${TEXTS.brand} ${TEXTS.product}`}>
           <img src="./icon.svg" alt="" width={28} height={28} />
           <b>{TEXTS.brand}</b> <span>{TEXTS.product}</span>
         </a>
         <Nav />
-        <div class="top-end">
+        <div class={css("top-end")}>
           <Pill />
           <People />
           <Settings />
         </div>
       </header>
-      <div class="banners" inert={behind}>
+      <div class={css("banners")} inert={behind}>
         <Alerts />
         <StorageProblem />
         <Banner />
@@ -306,7 +311,7 @@ export function App() {
         </Boundary>
       )}
       <main
-        class="panel"
+        class={css("panel")}
         inert={behind}
         id="panel"
         tabIndex={-1}

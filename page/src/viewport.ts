@@ -14,7 +14,7 @@ function place(seen: VisualViewport): void {
   root.style.setProperty("--covered", `${Math.round(covered)}px`);
   root.classList.toggle("typing", covered > KEYBOARD_PX);
   root.classList.toggle("enlarged", zoomed);
-  const stop = document.querySelector<HTMLElement>(".stop");
+  const stop = document.querySelector<HTMLElement>("[data-testid=stop]");
   if (!zoomed || !stop) return;
   const [width, height] = [stop.offsetWidth + MARGIN_PX, stop.offsetHeight + MARGIN_PX];
   root.style.setProperty("--seen-x", `${seen.offsetLeft + seen.width - width / seen.scale}px`);

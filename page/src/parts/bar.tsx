@@ -14,7 +14,10 @@ import { stage } from "../state/stage";
 import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import { Icon } from "./icons";
+import { bindStyles } from "../css";
+import styles from "./bar.module.css";
 
+const css = bindStyles(styles);
 const SPEEDS = [0.25, 0.5, 0.75, 1, 1.25, 1.5, 2];
 const REPORT_S = 7;
 
@@ -60,7 +63,7 @@ function Progress() {
     const draw = (): void => {
       const { share, message: text } = progress();
       fill.current?.style.setProperty("transform", `scaleX(${share ?? 1})`);
-      track.current?.classList.toggle("endless", share === null);
+      track.current?.classList.toggle(css("endless"), share === null);
       track.current?.setAttribute("aria-valuenow", String(Math.round((share ?? 0) * 100)));
       if (words.current && words.current.textContent !== text) words.current.textContent = text;
     };
@@ -68,16 +71,16 @@ function Progress() {
     return () => clearInterval(timer);
   }, []);
   return (
-    <div class="bar-progress">
+    <div class={css("bar-progress")}>
       <div
-        class="track"
+        class={css("track")}
         ref={track}
         role="progressbar"
         aria-label={TEXTS.bar.progress}
         aria-valuemin={0}
         aria-valuemax={100}
       >
-        <div class="done" ref={fill} />
+        <div class={css("done")} ref={fill} />
       </div>
       <span class="numbers" ref={words} />
     </div>
@@ -91,7 +94,7 @@ function Tempo() {
   const why = paced ? TEXTS.bar.takesOnly : TEXTS.bar.noTempo;
   const note = robot.connected.value && !robot.can("tempo") ? why : plays ? TEXTS.bar.nextTime : undefined;
   return (
-    <div class="bar-tempo" title={note}>
+    <div class={css("bar-tempo")} title={note}>
       <label class="inline">
         <span>{TEXTS.bar.speed}</span>
         <select
@@ -119,7 +122,7 @@ function Tempo() {
         <Icon name="loop" />
         <span>{TEXTS.bar.loop}</span>
       </button>
-      {plays && paced && <small class="tempo-note">{TEXTS.bar.nextTime}</small>}
+      {plays && paced && <small class={css("tempo-note")}>{TEXTS.bar.nextTime}</small>}
     </div>
   );
 }
@@ -129,7 +132,7 @@ function Failure({ why, confirmed }: { why: string; confirmed: string }) {
   // While the server keeps sending it, the banner says why.
   const words = confirmed || (robot.status.value?.unconfirmed_stop ? "" : why);
   return (
-    <div class={confirmed ? "said late" : "said failed"} data-testid="stop-failed">
+    <div class={css(confirmed ? "said late" : "said failed")} data-testid="stop-failed">
       <p>
         <strong>{confirmed ? TEXTS.stop.late : TEXTS.stop.failed}</strong>{" "}
         <span>{sentence(words) || TEXTS.stop.again}</span>
@@ -153,10 +156,10 @@ function Report() {
     return () => clearTimeout(timer);
   }, [said]);
   return (
-    <div class="stop-report" role="alert" data-testid="stop-report">
+    <div class={css("stop-report")} role="alert" data-testid="stop-report">
       {failed && <Failure {...failed} />}
       {said && (
-        <p class="said">
+        <p class={css("said")}>
           <strong>{sentence(said.message)}</strong> <span>{TEXTS.stop.noteLong}</span>
         </p>
       )}
@@ -169,18 +172,18 @@ export function Bar() {
   const doing = connection.stale.value ? null : robot.activity.value;
   const pausable = doing?.kind === "playing" && robot.can("pause-play");
   return (
-    <footer class={robot.moving.value || stage.running.value ? "bar moving" : "bar"} aria-label={TEXTS.bar.label}>
+    <footer class={css(robot.moving.value || stage.running.value ? "bar moving" : "bar")} aria-label={TEXTS.bar.label}>
       <Report />
       <div
-        class={alarm ? "bar-what alarm" : "bar-what"}
+        class={css(alarm ? "bar-what alarm" : "bar-what")}
         data-testid="activity"
         data-kind={doing?.kind ?? "idle"}
         data-phase={doing?.phase ?? "none"}
       >
-        <span class={`pulse ${stage.running.value ? "playing" : (doing?.kind ?? "idle")}`} aria-hidden="true" />
+        <span class={css(`pulse ${stage.running.value ? "playing" : (doing?.kind ?? "idle")}`)} aria-hidden="true" />
         <div>
-          <p class="bar-title">{title}</p>
-          <p class="bar-note">{note}</p>
+          <p class={css("bar-title")}>{title}</p>
+          <p class={css("bar-note")}>{note}</p>
         </div>
       </div>
       <Progress />
@@ -196,10 +199,10 @@ export function Bar() {
           <Icon name="pause" />
         </button>
       )}
-      <div class="stop-box">
+      <div class={css("stop-box")}>
         <button
           type="button"
-          class="stop"
+          class={css("stop")}
           data-testid="stop"
           onPointerDown={(event) => {
             // At the press, not the release: a finger may slide off the button.
@@ -210,13 +213,13 @@ export function Bar() {
             if (event.detail === 0) void stop();
           }}
         >
-          <span class="stop-word">{TEXTS.stop.label}</span>
+          <span class={css("stop-word")}>{TEXTS.stop.label}</span>
           <span class="hidden"> {TEXTS.stop.aria}</span>
-          <span class="stop-keys" aria-hidden="true">
+          <span class={css("stop-keys")} aria-hidden="true">
             {TEXTS.stop.keys}
           </span>
         </button>
-        <p class="stop-note">{TEXTS.stop.note}</p>
+        <p class={css("stop-note")}>{TEXTS.stop.note}</p>
       </div>
     </footer>
   );

@@ -10,7 +10,10 @@ import { scene } from "../state/scene";
 import { ui } from "../state/ui";
 import { share, type Span } from "../state/span";
 import type { Curves, Finding } from "../types";
+import { bindStyles } from "../css";
+import styles from "./chart.module.css";
 
+const css = bindStyles(styles);
 const COLOURS = {
   dark: ["#5ecbe8", "#ffb454", "#8ee08a", "#d9a9ff", "#ff9db0", "#9db8ff", "#f0de6a", "#6fe0c8"],
   light: ["#0b7285", "#b35900", "#2b7a2b", "#8438b8", "#c2255c", "#2f55c9", "#7a6a00", "#0b7d68"],
@@ -298,8 +301,8 @@ export function Chart(props: Props) {
   const row = moment === undefined ? null : rowAt(told.times_s, told.joints_rad, moment);
 
   return (
-    <figure class="chart" data-theme={theme ? "dark" : "light"} data-lit={lit ?? ""}>
-      <div class="chart-area" ref={area}>
+    <figure class={css("chart")} data-theme={theme ? "dark" : "light"} data-lit={lit ?? ""}>
+      <div class={css("chart-area")} data-testid="chart-area" ref={area}>
         <canvas
           ref={canvas}
           role="img"
@@ -314,7 +317,7 @@ export function Chart(props: Props) {
         {size.width > 0 && props.children?.({ ...size, view, values })}
       </div>
       {props.below}
-      <figcaption class="legend">
+      <figcaption class={css("legend")}>
         {most.map((column) => {
           const name = curves.names[column] as string;
           const { colour, dashed } = look(name);
@@ -322,7 +325,7 @@ export function Chart(props: Props) {
             <button
               type="button"
               key={name}
-              class={`legend-item c${colour}${dashed ? " dashed" : ""}`}
+              class={css(`legend-item c${colour}${dashed ? " dashed" : ""}`)}
               aria-pressed={!hidden.includes(name)}
               data-joint={name}
               onClick={() => toggle(name)}
@@ -331,7 +334,12 @@ export function Chart(props: Props) {
             >
               <i />
               {shortJoint(name)}
-              {row && <span class="legend-value numbers"> {degrees(row[column] ?? 0)}</span>}
+              {row && (
+                <span class={css("legend-value numbers")} data-testid="legend-value">
+                  {" "}
+                  {degrees(row[column] ?? 0)}
+                </span>
+              )}
             </button>
           );
         })}

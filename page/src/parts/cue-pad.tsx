@@ -21,7 +21,10 @@ import { scene } from "../state/scene";
 import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import { Icon } from "./icons";
+import { bindStyles } from "../css";
+import styles from "./cue-pad.module.css";
 
+const css = bindStyles(styles);
 const T = TEXTS.cues;
 
 /** Let the keys 1 to 9, 0 and those of a presenter play cues, for as long as this part is shown. */
@@ -53,14 +56,15 @@ export function Pad({ cue, place }: { cue: Cue; place: number }) {
   return (
     <button
       type="button"
-      class="pad"
+      class={css("pad")}
       disabled={!robot.ready.value || !there}
       aria-keyshortcuts={String(place + 1)}
       data-testid="pad"
       data-state={state}
       onClick={() => fire(place)}
     >
-      <kbd>{place + 1}</kbd> <span class="pad-name">{cueName(cue)}</span> <span class="pad-note">{note}</span>
+      <kbd>{place + 1}</kbd> <span class={css("pad-name")}>{cueName(cue)}</span>{" "}
+      <span class={css("pad-note")}>{note}</span>
     </button>
   );
 }
@@ -72,7 +76,7 @@ export function NextAndAgain() {
   const last = lastCue.value;
   const waits = playback.upNext.value !== null;
   return (
-    <div class="row fill cue-next">
+    <div class={css("row fill cue-next")}>
       <button
         type="button"
         class="button big-button"
@@ -198,7 +202,7 @@ export function CuePad() {
           <p class="muted" role="status" data-testid="cue-waiting">
             {waiting && robot.activity.value ? T.waiting(cueName(waiting)) : ""}
           </p>
-          <div class="pads">
+          <div class={css("pads")}>
             {cues.value.map((cue, place) => (
               <Pad key={`${cue.kind} ${cue.name}`} cue={cue} place={place} />
             ))}

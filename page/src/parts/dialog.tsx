@@ -6,6 +6,10 @@ import { badName, sentence } from "../format";
 import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import { Icon } from "./icons";
+import { bindStyles } from "../css";
+import styles from "./dialog.module.css";
+
+const css = bindStyles(styles);
 
 /**
  * A question over the page. It is not modal to the browser, which would put STOP out of reach:
@@ -67,8 +71,8 @@ export function Dialog() {
   };
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: a click beside the dialog closes it; Escape does too
-    <div class="scrim" role="presentation" onClick={(event) => event.target === event.currentTarget && close()}>
-      <dialog key={asked.title} open class="dialog" aria-labelledby="dialog-title">
+    <div class={css("scrim")} role="presentation" onClick={(event) => event.target === event.currentTarget && close()}>
+      <dialog key={asked.title} open class={css("dialog")} aria-labelledby="dialog-title">
         <form ref={form} onSubmit={submit} noValidate>
           <h2 id="dialog-title">{asked.title}</h2>
           {asked.message && <p>{asked.message}</p>}
@@ -117,13 +121,13 @@ export function Notices() {
       ? [last]
       : [];
   return (
-    <div class="notices" role="status" aria-live="polite">
+    <div class={css("notices")} data-testid="notices" role="status" aria-live="polite">
       {shown.map(({ id, tone, message, remedy }) => (
-        <div key={id} class={`notice ${tone}`} data-testid="notice">
+        <div key={id} class={css(`notice ${tone}`)} data-testid="notice" data-tone={tone}>
           <Icon name={tone === "bad" ? "warn" : tone === "good" ? "check" : "info"} />
           <div>
-            <p class="notice-words">{message}</p>
-            {remedy && <p class="notice-remedy">{remedy}</p>}
+            <p class={css("notice-words")}>{message}</p>
+            {remedy && <p class={css("notice-remedy")}>{remedy}</p>}
           </div>
           <button type="button" class="icon-button small" aria-label={TEXTS.close} onClick={() => ui.dismiss(id)}>
             <Icon name="close" />

@@ -6,7 +6,10 @@ import type { Lead, Stage } from "../scene/stage";
 import { scene } from "../state/scene";
 import { TEXTS } from "../texts";
 import type { LimbEnd, Vector } from "../types";
+import { bindStyles } from "../css";
+import styles from "./ends.module.css";
 
+const css = bindStyles(styles);
 const T = TEXTS.edit;
 const STEP_M = 0.02;
 /** After the last key, so long until it counts as let go of. */
@@ -96,7 +99,7 @@ export function Ends({ stage }: { stage: RefObject<Stage | null> }) {
       {told.ends.map((end, index) => (
         <div
           key={`${end.link} ${end.limb}`}
-          class="limb-end"
+          class={css("limb-end")}
           role="slider"
           tabIndex={0}
           hidden

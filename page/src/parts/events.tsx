@@ -5,7 +5,10 @@ import { sentence } from "../format";
 import { eventLog } from "../state/event-log";
 import { TEXTS } from "../texts";
 import { worded } from "../wording";
+import { bindStyles } from "../css";
+import styles from "./events.module.css";
 
+const css = bindStyles(styles);
 const T = TEXTS.events;
 const MAX_SHOWN = 8;
 
@@ -22,9 +25,9 @@ export function Events() {
     <section class="card" aria-labelledby="events-title" data-testid="events">
       <h2 id="events-title">{T.title}</h2>
       {shown.length === 0 && <p class="muted">{T.none}</p>}
-      <ul class="events">
+      <ul class={css("events")}>
         {shown.map((event) => (
-          <li key={event.id} class={event.safety ? "event safety" : "event"} data-kind={event.kind}>
+          <li key={event.id} class={css(event.safety ? "event safety" : "event")} data-kind={event.kind}>
             <span class="muted numbers">{clock(event.time_s)}</span>
             <span>
               {sentence(worded(event.text))}{" "}

@@ -16,7 +16,7 @@ export function Findings({ findings, fine, limit = 8 }: { findings: Finding[]; f
   return (
     <ul class="findings">
       {findings.slice(0, limit).map((finding) => (
-        <li key={finding.message} class={`finding ${finding.severity}`}>
+        <li key={finding.message} class={`finding ${finding.severity}`} data-severity={finding.severity}>
           <Icon name={finding.severity === "note" ? "info" : "warn"} />
           <div>
             <p>{sentence(message(finding))}</p>

@@ -25,7 +25,10 @@ import {
 import { TEXTS } from "../texts";
 import { message, remedy } from "../wording";
 import { Icon } from "./icons";
+import { bindStyles } from "../css";
+import styles from "./lanes.module.css";
 
+const css = bindStyles(styles);
 const T = TEXTS.show;
 const HEAD_PX = 148;
 const MAX_ZOOM = 16;
@@ -70,7 +73,7 @@ function dragging(onDrag: (by_s: number, role: string | null) => void, onPress: 
   return (event: PointerEvent): void => {
     if (event.button !== 0) return;
     const target = event.currentTarget as HTMLElement;
-    const area = target.closest(".lane-area");
+    const area = target.closest("[data-lane-area]");
     if (!area) return;
     event.stopPropagation();
     onPress();
@@ -119,14 +122,14 @@ function ClipBox({ clip, index }: { clip: Clip; index: number }) {
     if (event.key === "Delete" || event.key === "Backspace") {
       pick();
       showEditor.removePicked();
-      focusSoon(".lane.chosen .lane-name");
+      focusSoon("[data-chosen] [data-lane-name]");
     } else if (event.key === "Enter") pick();
     else if (by !== undefined) showEditor.moveClip(index, at + by);
     else if (event.key === "Home") showEditor.moveClip(index, 0);
     else if (turn !== undefined) {
       const to = showEditor.roles.peek()[place + turn];
       if (to) showEditor.moveClip(index, at, to);
-      focusSoon(".clip.picked .clip-body");
+      focusSoon("[data-picked] [data-testid=clip]");
     } else return;
     event.preventDefault();
   };
@@ -143,9 +146,13 @@ function ClipBox({ clip, index }: { clip: Clip; index: number }) {
     (clip.loop ?? 1) > 1 ? T.rounds(clip.loop ?? 1) : "",
   ].filter(Boolean);
   return (
-    <div ref={element} class={`clip${is ? " picked" : ""}${clip.action ? " action" : ""}`}>
+    <div
+      ref={element}
+      class={css(`clip${is ? " picked" : ""}${clip.action ? " action" : ""}`)}
+      data-picked={is || undefined}
+    >
       <div
-        class="clip-body"
+        class={css("clip-body")}
         role="slider"
         tabIndex={0}
         aria-label={T.clip(name, clip.role)}
@@ -162,14 +169,14 @@ function ClipBox({ clip, index }: { clip: Clip; index: number }) {
         onFocus={pick}
         onKeyDown={press}
       >
-        <span class="clip-name">{name}</span>
-        {how.length > 0 && <span class="clip-how">{how.join(", ")}</span>}
+        <span class={css("clip-name")}>{name}</span>
+        {how.length > 0 && <span class={css("clip-how")}>{how.join(", ")}</span>}
       </div>
       {trims &&
         (["from", "to"] as const).map((which) => (
           <div
             key={which}
-            class={`clip-edge ${which}`}
+            class={css(`clip-edge ${which}`)}
             role="slider"
             tabIndex={is ? 0 : -1}
             aria-label={which === "from" ? T.trimFrom(name) : T.trimTo(name)}
@@ -235,7 +242,7 @@ function CueBox({ cue, index, row }: { cue: ShowCue; index: number; row: number 
   return (
     <div
       ref={element}
-      class={`cue ${kind}${is ? " picked" : ""}`}
+      class={css(`cue ${kind}${is ? " picked" : ""}`)}
       role="slider"
       tabIndex={0}
       aria-label={T.cue(T.cueKinds[kind], cueWords(cue))}
@@ -252,11 +259,11 @@ function CueBox({ cue, index, row }: { cue: ShowCue; index: number; row: number 
       onKeyDown={press}
     >
       {drawn && (
-        <svg class="wave" viewBox="0 0 100 2" preserveAspectRatio="none" aria-hidden="true" data-testid="wave">
+        <svg class={css("wave")} viewBox="0 0 100 2" preserveAspectRatio="none" aria-hidden="true" data-testid="wave">
           <path d={wavePath(drawn.peaks)} />
         </svg>
       )}
-      <span class="cue-words">{kind === "light" ? "" : cueWords(cue)}</span>
+      <span class={css("cue-words")}>{kind === "light" ? "" : cueWords(cue)}</span>
     </div>
   );
 }
@@ -270,7 +277,7 @@ function Marker({ finding }: { finding: ShowFinding }) {
     <button
       ref={element}
       type="button"
-      class={`lane-find ${finding.severity}`}
+      class={css(`lane-find ${finding.severity}`)}
       aria-label={`${T.severity[finding.severity]}, ${hundredths(at)}: ${words}`}
       title={words}
       data-testid="lane-finding"
@@ -292,9 +299,9 @@ function Lamp({ robot }: { robot: string | undefined }) {
   const words = !robot ? T.nobody : !found?.reachable ? T.lamp.lost : found.ready ? T.lamp.ready : T.lamp.waits;
   const bound = found?.clock_bound_ms;
   return (
-    <span class="lamp">
+    <span class={css("lamp")}>
       <span class={`dot ${robot ? state : ""}`} aria-hidden="true" />
-      <span class="lamp-words">
+      <span class={css("lamp-words")}>
         {robot ?? T.nobody}
         <span class="hidden">: {words}</span>
         {found?.reachable && bound != null && <span class="numbers"> ±{bound.toFixed(1)} ms</span>}
@@ -306,11 +313,17 @@ function Lamp({ robot }: { robot: string | undefined }) {
 function Lane({ role, children }: { role: string; children: ComponentChildren }) {
   const finds = showEditor.marks.value.filter((each) => each.role === role);
   return (
-    <div class={`lane${showEditor.lane.value === role ? " chosen" : ""}`} data-testid="lane" data-name={role}>
-      <div class="lane-head">
+    <div
+      class={css(`lane${showEditor.lane.value === role ? " chosen" : ""}`)}
+      data-testid="lane"
+      data-name={role}
+      data-chosen={showEditor.lane.value === role || undefined}
+    >
+      <div class={css("lane-head")}>
         <button
           type="button"
-          class="lane-name"
+          data-lane-name
+          class={css("lane-name")}
           aria-pressed={showEditor.lane.value === role}
           aria-label={T.chooseLane(role)}
           title={T.chooseLane(role)}
@@ -320,7 +333,7 @@ function Lane({ role, children }: { role: string; children: ComponentChildren })
         </button>
         <Lamp robot={showEditor.cast.value[role]} />
       </div>
-      <div class="lane-area" data-lane={role} onPointerDown={look}>
+      <div class={css("lane-area")} data-lane-area data-lane={role} onPointerDown={look}>
         {children}
         {finds.map((each, index) => (
           <Marker key={index} finding={each} />
@@ -348,11 +361,11 @@ function Cues({ shown }: { shown: Section }) {
   }, [many]);
   const finds = showEditor.marks.value.filter((each) => !each.role);
   return (
-    <div class="lane cue-lane" ref={element}>
-      <div class="lane-head">
-        <span class="lane-name">{T.cuesLane}</span>
+    <div class={css("lane cue-lane")} ref={element}>
+      <div class={css("lane-head")}>
+        <span class={css("lane-name")}>{T.cuesLane}</span>
       </div>
-      <div class="lane-area" onPointerDown={look}>
+      <div class={css("lane-area")} data-lane-area onPointerDown={look}>
         {cues.map((cue, index) => (
           <CueBox key={index} cue={cue} index={index} row={rows[index] ?? 0} />
         ))}
@@ -367,7 +380,7 @@ function Cues({ shown }: { shown: Section }) {
 function Tick({ at }: { at: number }) {
   const element = usePlace<HTMLSpanElement>(at, 0);
   return (
-    <span ref={element} class="tick numbers" aria-hidden="true">
+    <span ref={element} class={css("tick numbers")} aria-hidden="true">
       {at} s
     </span>
   );
@@ -393,7 +406,7 @@ function Playhead() {
   return (
     <div
       ref={element}
-      class="show-head"
+      class={css("show-head")}
       role="slider"
       tabIndex={0}
       aria-label={TEXTS.edit.playhead}
@@ -408,7 +421,7 @@ function Playhead() {
         event.stopPropagation();
       }}
       onPointerMove={(event) => {
-        const area = event.currentTarget.closest(".lane-area");
+        const area = event.currentTarget.closest("[data-lane-area]");
         if (area && event.currentTarget.hasPointerCapture(event.pointerId))
           showEditor.seek(momentIn(area, event.clientX));
       }}
@@ -436,10 +449,16 @@ export function Lanes() {
   if (!shown) return null;
   const over = carried.value;
   return (
-    <div ref={box} class={`lanes${over ? " receiving" : ""}`} role="group" aria-label={T.lanes} data-testid="lanes">
-      <div class="lane ruler">
-        <div class="lane-head" />
-        <div class="lane-area" onPointerDown={look}>
+    <div
+      ref={box}
+      class={css(`lanes${over ? " receiving" : ""}`)}
+      role="group"
+      aria-label={T.lanes}
+      data-testid="lanes"
+    >
+      <div class={css("lane ruler")} data-testid="ruler">
+        <div class={css("lane-head")} />
+        <div class={css("lane-area")} data-lane-area onPointerDown={look}>
           {ticks(0, showEditor.span.value, Math.min(40, 8 * zoom.value)).map((at) => (
             <Tick key={at} at={at} />
           ))}

@@ -9,7 +9,10 @@ import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import type { Links, Person } from "../types";
 import { Icon } from "./icons";
+import { bindStyles } from "../css";
+import styles from "./people.module.css";
 
+const css = bindStyles(styles);
 const TICK_MS = 200;
 
 function called(person: { name: string | null; number: number | null }): string {
@@ -50,7 +53,7 @@ function Countdown() {
   return (
     <>
       <p data-testid="handover" data-left={left}>
-        <strong class="count" aria-hidden="true">
+        <strong class={css("count")} aria-hidden="true">
           {left}
         </strong>
         <span role="status">{mine ? TEXTS.commander.soonYou : TEXTS.commander.soon(called(next))}</span>
@@ -100,7 +103,7 @@ function One({ person }: { person: Person }) {
   const mayGive = (commander?.you || connection.me.value?.role === "teacher") && !commands && person.role !== "watch";
   return (
     <li data-testid="person" data-number={person.number}>
-      <span class={commands ? "person commands" : "person"}>
+      <span class={css(commands ? "person commands" : "person")}>
         {called(person)}
         {mine && <small> {TEXTS.people.you}</small>}
         <small class="muted">
@@ -200,7 +203,7 @@ export function People() {
     <div class="settings" ref={box}>
       <button
         type="button"
-        class="icon-button people-button"
+        class={css("icon-button people-button")}
         data-testid="people"
         aria-label={label}
         title={label}
@@ -211,7 +214,7 @@ export function People() {
         <span aria-hidden="true">{count}</span>
       </button>
       {open && (
-        <div class="popover people">
+        <div class={css("popover people")}>
           <h2>{TEXTS.people.title}</h2>
           <ul>
             {connection.people.value.map((person) => (

@@ -3,11 +3,15 @@
 import { robot } from "../state/robot";
 import { TEXTS } from "../texts";
 import { Icon } from "./icons";
+import { bindStyles } from "../css";
+import styles from "./play-tip.module.css";
+
+const css = bindStyles(styles);
 
 export function PlayTip() {
   if (!robot.connected.value) return null;
   return (
-    <p class="play-tip" data-testid="play-tip">
+    <p class={css("play-tip")} data-testid="play-tip">
       <Icon name="info" />
       <span>{TEXTS.library.playTip[robot.limbs.value]}</span>
     </p>

@@ -4,6 +4,10 @@ import { cueName, cues, toggle } from "../cue-player";
 import { type Cue, hasCue } from "../cues";
 import { TEXTS } from "../texts";
 import { Icon } from "./icons";
+import { bindStyles } from "../css";
+import styles from "./star.module.css";
+
+const css = bindStyles(styles);
 
 export function Star({ cue }: { cue: Cue }) {
   const on = hasCue(cues.value, cue);
@@ -11,7 +15,7 @@ export function Star({ cue }: { cue: Cue }) {
   return (
     <button
       type="button"
-      class="icon-button star"
+      class={css("icon-button star")}
       aria-pressed={on}
       aria-label={`${TEXTS.library.star}: ${cueName(cue)}`}
       title={label}

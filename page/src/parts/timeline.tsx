@@ -10,7 +10,10 @@ import type { Edited, Finding, JointKeyframe, Mark } from "../types";
 import { folded } from "../wording";
 import { Chart, EDGE, type Place, timeAt, valueAt, xOf, yOf } from "./chart";
 import { Icon } from "./icons";
+import { bindStyles } from "../css";
+import styles from "./timeline.module.css";
 
+const css = bindStyles(styles);
 const T = TEXTS.edit;
 const STEP = 1.6;
 const DEGREE = Math.PI / 180;
@@ -27,7 +30,7 @@ function byKey({ key, shiftKey }: KeyboardEvent): number | undefined {
 }
 
 const areaOf = (element: EventTarget | null): HTMLElement =>
-  (element as HTMLElement).closest(".chart-area") as HTMLElement;
+  (element as HTMLElement).closest("[data-testid=chart-area]") as HTMLElement;
 
 /** A thing on the time line that can be dragged, or moved with the arrow keys. */
 function Handle({
@@ -71,7 +74,7 @@ function Handle({
   return (
     <div
       ref={element}
-      class={`handle ${kind}${at < -0.001 || at > 1.001 ? " away" : ""}`}
+      class={css(`handle ${kind}${at < -0.001 || at > 1.001 ? " away" : ""}`)}
       role="slider"
       tabIndex={0}
       aria-label={label}
@@ -171,7 +174,7 @@ function Grip({
   return (
     <div
       ref={element}
-      class={`grip ${kind}${away ? " away" : ""}`}
+      class={css(`grip ${kind}${away ? " away" : ""}`)}
       role="slider"
       tabIndex={0}
       aria-label={label}
@@ -190,7 +193,7 @@ function Grip({
       onBlur={put}
       onFocus={() => editor.reveal(at.time)}
     >
-      {kind === "mark" && <span class="grip-label">{label}</span>}
+      {kind === "mark" && <span class={css("grip-label")}>{label}</span>}
     </div>
   );
 }
@@ -286,10 +289,10 @@ function Overview({ span }: { span: number }) {
     editor.pan(by ?? all ?? 0);
   };
   return (
-    <div class="overview">
+    <div class={css("overview")}>
       <div
         ref={thumb}
-        class={isPart(editor.view.value, span) ? "overview-thumb" : "overview-thumb whole"}
+        class={css(isPart(editor.view.value, span) ? "overview-thumb" : "overview-thumb whole")}
         role="scrollbar"
         tabIndex={0}
         aria-controls="time-line"
@@ -331,7 +334,7 @@ function Bar({ made }: { made: Edited }) {
   const part = isPart(editor.view.value, made.duration_s);
   const count = editor.ownKeyframes.value.length;
   return (
-    <div class="line-tools" role="group" aria-label={T.lineTools}>
+    <div class={css("line-tools")} role="group" aria-label={T.lineTools}>
       <Tool name={T.zoom.in} icon="zoomIn" onPress={() => editor.zoom(STEP)} />
       <Tool name={T.zoom.out} icon="zoomOut" disabled={!part} onPress={() => editor.zoom(1 / STEP)} />
       <Tool name={T.zoom.whole} icon="whole" disabled={!part} onPress={editor.showAll} />
@@ -346,7 +349,7 @@ function Bar({ made }: { made: Edited }) {
         <Icon name="flag" />
         {T.marks.here}
       </button>
-      <label class="inline line-keys">
+      <label class={css("inline line-keys")}>
         <span>{T.keyframes.of}</span>
         <select
           value={editor.keyframing.value ? editor.keyJoint.value : ""}
@@ -361,7 +364,7 @@ function Bar({ made }: { made: Edited }) {
           ))}
         </select>
       </label>
-      <label class="inline line-keys wide">
+      <label class={css("inline line-keys wide")}>
         <span>{T.lead.hand}</span>
         <select
           value={editor.dragMakes.value}
@@ -405,7 +408,7 @@ function ProposalBar() {
       : T.lead.fine;
   return (
     <div
-      class="line-tools proposal"
+      class={css("line-tools proposal")}
       role="group"
       aria-label={T.lead.title(hundredths(now.time_s))}
       data-testid="proposal"
@@ -521,7 +524,7 @@ export function TimeLine({ made, findings }: { made: Edited; findings: Finding[]
   );
   const shown = editor.keyframing.value ? editor.ownKeyframes.value : [];
   return (
-    <div class="time-line" id="time-line">
+    <div class={css("time-line")} id="time-line">
       <Chart
         curves={made}
         closer={editor.detail.value}

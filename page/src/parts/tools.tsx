@@ -7,7 +7,10 @@ import { editor } from "../state/editor";
 import { library } from "../state/library";
 import { TEXTS } from "../texts";
 import type { EditFacts, EditParameter, Step } from "../types";
+import { bindStyles } from "../css";
+import styles from "./tools.module.css";
 
+const css = bindStyles(styles);
 const T = TEXTS.edit;
 /** These have buttons, handles or a tool of their own: on the time line, and in the list of marks. */
 const TRIM = "trim";
@@ -51,8 +54,8 @@ function Number_({
   if (slider) {
     const [from, to, by] = slider;
     return (
-      <label class="tool-number">
-        <span class="tool-label">{title}</span>
+      <label class={css("tool-number")}>
+        <span class={css("tool-label")}>{title}</span>
         <input
           type="range"
           min={from}
@@ -145,7 +148,7 @@ function Tool({ edit, others }: { edit: EditFacts; others: readonly string[] }) 
   const shown = edit.parameters.filter((each) => each.kind !== "number" || each.slider || each.required);
   const rare = edit.parameters.filter((each) => !shown.includes(each));
   return (
-    <div class="edit-tool" data-edit={edit.name}>
+    <div class={css("edit-tool")} data-edit={edit.name}>
       {shown.map((each) => (
         <Input key={each.name} parameter={each} value={values[each.name] ?? null} onChange={set(each.name)} />
       ))}
@@ -211,7 +214,7 @@ function Join() {
   const joined = usable.length ? usable : others.slice(0, 1).map(({ name }) => name);
   const tools = editor.edits.value.filter(({ takes: wanted }) => wanted !== 0);
   return (
-    <div class="join">
+    <div class={css("join")}>
       <label class="field">
         <span>{T.join}</span>
         <select
@@ -259,8 +262,8 @@ function Joints() {
   );
   return (
     // biome-ignore lint/a11y/useSemanticElements: a legend would stand on the line above it
-    <div class="pick-joints" role="group" aria-labelledby="joints-title" data-testid="joints">
-      <span class="tool-label" id="joints-title">
+    <div class={css("pick-joints")} role="group" aria-labelledby="joints-title" data-testid="joints">
+      <span class={css("tool-label")} id="joints-title">
         {T.joints.title}
       </span>
       <p class="muted small">{T.joints.words}</p>
@@ -298,7 +301,7 @@ function Pose({ edit, through }: { edit: EditFacts; through: EditFacts | undefin
     editor.bending.value = { ...editor.bending.peek(), [joint]: value };
   };
   return (
-    <div class="edit-tool" data-edit={edit.name}>
+    <div class={css("edit-tool")} data-edit={edit.name}>
       <p class="muted small">{T.pose.words(hundredths(editor.playhead.value))}</p>
       <label class="inline">
         <span>{T.pose.joint}</span>
@@ -310,8 +313,8 @@ function Pose({ edit, through }: { edit: EditFacts; through: EditFacts | undefin
           ))}
         </select>
       </label>
-      <label class="tool-number">
-        <span class="tool-label">{T.pose.angle}</span>
+      <label class={css("tool-number")}>
+        <span class={css("tool-label")}>{T.pose.angle}</span>
         <input
           type="range"
           min={lower_rad}
@@ -380,7 +383,7 @@ export function Tools() {
   return (
     <section class="card" aria-labelledby="tools-title" data-testid="tools">
       <h2 id="tools-title">{T.tools}</h2>
-      <div class="row wrap tool-buttons">
+      <div class={css("row wrap tool-buttons")}>
         <Trim />
         {plain.map((edit) => (
           <button

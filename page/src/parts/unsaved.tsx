@@ -9,7 +9,10 @@ import { TEXTS } from "../texts";
 import type { UnsavedTake } from "../types";
 import { message, remedy } from "../wording";
 import { Icon } from "./icons";
+import { bindStyles } from "../css";
+import styles from "./unsaved.module.css";
 
+const css = bindStyles(styles);
 const T = TEXTS.unsaved;
 
 function askToSave(take: UnsavedTake, folder: string | null): void {
@@ -77,7 +80,7 @@ export function UnsavedTakes() {
   const all = robot.status.value?.unsaved ?? [];
   if (!all.length) return null;
   return (
-    <section class="card unsaved" aria-labelledby="unsaved-title" data-testid="unsaved-takes">
+    <section class={css("card unsaved")} aria-labelledby="unsaved-title" data-testid="unsaved-takes">
       <h2 id="unsaved-title" class="bad-words">
         <Icon name="warn" />
         {T.title}

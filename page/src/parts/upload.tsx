@@ -6,7 +6,10 @@ import { badName, sentence } from "../format";
 import { library } from "../state/library";
 import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
+import { bindStyles } from "../css";
+import styles from "./upload.module.css";
 
+const css = bindStyles(styles);
 const T = TEXTS.library.add;
 const LARGEST = 32 * 1024 * 1024;
 const GROUP = "upload";
@@ -75,7 +78,12 @@ function Row({ upload, place }: { upload: Upload; place: number }) {
   const done = upload.state === "done";
   const taken = isTaken(upload.name.trim()) && !done;
   return (
-    <fieldset class="upload" data-testid="upload-row" data-state={upload.state} disabled={upload.state !== "waiting"}>
+    <fieldset
+      class={css("upload")}
+      data-testid="upload-row"
+      data-state={upload.state}
+      disabled={upload.state !== "waiting"}
+    >
       <legend class="mono">{upload.file.name}</legend>
       {done ? (
         <p class="good-words">{T.done}</p>
@@ -126,7 +134,7 @@ function Row({ upload, place }: { upload: Upload; place: number }) {
 
 function Rows() {
   return (
-    <div class="uploads">
+    <div class={css("uploads")}>
       {uploads.value.map((upload, place) => (
         <Row key={place} upload={upload} place={place} />
       ))}

@@ -12,6 +12,10 @@ import { TEXTS } from "../texts";
 import { Notices } from "./dialog";
 import { Ends } from "./ends";
 import { Icon } from "./icons";
+import { bindStyles } from "../css";
+import styles from "./view.module.css";
+
+const css = bindStyles(styles);
 
 function mood(): "idle" | "teaching" | "playing" | "lost" {
   if (scene.robotGroup.value) return "idle";
@@ -73,11 +77,11 @@ export function View() {
 
   const turnable = scene.onTurnJoint.value !== null;
   return (
-    <section class="view" aria-label={TEXTS.stageTitle}>
-      <div ref={host} class="host" data-state={state} data-testid="stage" />
-      {state === "loading" && <p class="view-note">{TEXTS.stageLoading}</p>}
-      {state === "missing" && <p class="view-note">{TEXTS.stageMissing}</p>}
-      <div class="view-corner">
+    <section class={css("view")} data-testid="view" aria-label={TEXTS.stageTitle}>
+      <div ref={host} class={css("host")} data-state={state} data-testid="stage" />
+      {state === "loading" && <p class={css("view-note")}>{TEXTS.stageLoading}</p>}
+      {state === "missing" && <p class={css("view-note")}>{TEXTS.stageMissing}</p>}
+      <div class={css("view-corner")}>
         {scene.robotGroup.value && <span class="chip ghost">{TEXTS.show.cast3d}</span>}
         {!robot.connected.value && !visitor && !scene.robotGroup.value && (
           <span class="chip still" data-testid="still">
@@ -97,7 +101,7 @@ export function View() {
       </div>
       <button
         type="button"
-        class="icon-button view-home"
+        class={css("icon-button view-home")}
         aria-label={TEXTS.stageHome}
         title={TEXTS.stageHome}
         onClick={() => stage.current?.home()}
@@ -105,12 +109,12 @@ export function View() {
         <Icon name="home" />
       </button>
       {scene.countdown.value !== null && (
-        <div class="countdown" role="alert" data-testid="countdown">
-          <span class="countdown-number" key={scene.countdown.value}>
+        <div class={css("countdown")} role="alert" data-testid="countdown">
+          <span class={css("countdown-number")} key={scene.countdown.value}>
             {scene.countdown.value}
           </span>
           <span>{scene.countdownText.value || TEXTS.teach.countdown[robot.limbs.value]}</span>
-          <span class="countdown-end">{TEXTS.teach.countdownEnd}</span>
+          <span class={css("countdown-end")}>{TEXTS.teach.countdownEnd}</span>
         </div>
       )}
       {state === "shown" && scene.limbHandles.value && <Ends stage={stage} />}
@@ -122,7 +126,7 @@ export function View() {
 /** Put a new canvas into the box: a used one keeps its context, which cannot change its mind. */
 function newCanvas(box: HTMLElement): HTMLCanvasElement {
   const canvas = document.createElement("canvas");
-  canvas.className = "canvas";
+  canvas.className = css("canvas");
   canvas.setAttribute("role", "img");
   canvas.setAttribute("aria-label", TEXTS.stage);
   box.replaceChildren(canvas);

@@ -453,7 +453,7 @@ export class Stage {
   /** Let a person turn joints in the view, or not. */
   turnable(onTurn: OnTurn | null): void {
     this.onTurn = onTurn;
-    this.canvas.classList.toggle("turnable", onTurn !== null);
+    this.canvas.toggleAttribute("data-turnable", onTurn !== null);
   }
 
   /** Wear real shapes instead of our own, where the server has them and a graphics card draws. */

@@ -15,7 +15,10 @@ import { robot } from "../state/robot";
 import { type Screen, ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import type { Take } from "../types";
+import { bindStyles } from "../css";
+import styles from "./library.module.css";
 
+const css = bindStyles(styles);
 const T = TEXTS.library;
 /** So many takes are shown at first, and more when asked for: a thousand rows would hold up the page. */
 const ROWS = 60;
@@ -114,9 +117,9 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
         {listed && <span class="muted">{known ? T.places(listed.taught.length) : T.lastKnown}</span>}
       </div>
       {listed && known && (
-        <div class="places" aria-hidden="true">
+        <div class={css("places")} aria-hidden="true">
           {Array.from({ length: 15 }, (_, place) => (
-            <i key={place} class={place < listed.taught.length ? "used" : ""} />
+            <i key={place} class={css(place < listed.taught.length ? "used" : "")} />
           ))}
         </div>
       )}
@@ -184,7 +187,7 @@ function Presets({ wanted }: { wanted: (text: string) => boolean }) {
       <h2 id="presets-title">{T.presets}</h2>
       <div class="row wrap">
         {presets.map(({ id, name }) => (
-          <div key={id} class="row preset">
+          <div key={id} class={css("row preset")}>
             <button
               type="button"
               class="button"
@@ -304,7 +307,7 @@ function TakeRow({ take }: { take: Take }) {
         </button>
       </div>
       {open && (
-        <div class="item-more">
+        <div class={css("item-more")}>
           <div class="row wrap">
             <button
               type="button"
@@ -403,8 +406,8 @@ function Takes({ wanted }: { wanted: (text: string) => boolean }) {
           {T.showMore(Math.min(4 * ROWS, found.length - shown.length))}
         </button>
       )}
-      <p class="muted drop-note">
-        <span class="drop-words">{T.drop} · </span>
+      <p class={css("muted drop-note")}>
+        <span class={css("drop-words")}>{T.drop} · </span>
         {T.formats}
       </p>
     </section>
@@ -429,13 +432,13 @@ export function LibraryScreen() {
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: files can be dropped here; a button takes them too
     <div
-      class={over ? "library over" : "library"}
+      class={css(over ? "library over" : "library")}
       onDragOver={drag}
       onDragLeave={() => setOver(false)}
       onDrop={drag}
       data-testid="dropzone"
     >
-      <label class="search">
+      <label class={css("search")}>
         <Icon name="search" />
         <span class="hidden">{T.search}</span>
         <input
@@ -451,7 +454,7 @@ export function LibraryScreen() {
       <Takes wanted={wanted} />
       <Presets wanted={wanted} />
       <Trash />
-      {over && <div class="drop-here">{T.drop}</div>}
+      {over && <div class={css("drop-here")}>{T.drop}</div>}
     </div>
   );
 }

@@ -14,7 +14,10 @@ import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import type { Found, Joint, KnownRobots } from "../types";
 import * as said from "../wording";
+import { bindStyles } from "../css";
+import styles from "./robot.module.css";
 
+const css = bindStyles(styles);
 const T = TEXTS.connection;
 const EMBEDDED = "sim://g1";
 
@@ -113,7 +116,7 @@ function Stages({ failed }: { failed: string }) {
   const at = stages.findIndex(([stage]) => stage === failed);
   if (at < 0) return <p class="muted">{failed}</p>;
   return (
-    <ol class="stages" aria-label={T.stagesLabel} data-testid="stages">
+    <ol class={css("stages")} aria-label={T.stagesLabel} data-testid="stages">
       {stages.map(([stage, words], index) => {
         const [how, said] =
           index < at
@@ -122,7 +125,7 @@ function Stages({ failed }: { failed: string }) {
               ? (["failed", T.stageFailed] as const)
               : (["open", T.stageOpen] as const);
         return (
-          <li key={stage} class={how}>
+          <li key={stage} class={css(how)}>
             <Icon name={how === "done" ? "check" : how === "failed" ? "close" : "more"} />
             <span>{words}</span>
             <span class="hidden">, {said}</span>
@@ -155,7 +158,7 @@ function Connection() {
   return (
     <section class="card" aria-labelledby="connection-title">
       <h2 id="connection-title">{T.title}</h2>
-      <div class="connection" data-testid="connection" data-state={state}>
+      <div class={css("connection")} data-testid="connection" data-state={state}>
         <p class="big" role={lost ? "alert" : undefined} data-testid={lost ? "lost" : undefined}>
           <span class={`dot ${connection.stale.value ? "lost" : state}`} aria-hidden="true" />
           {lost ? `${robot.describeState(there)}, ${T.again}` : robot.describeState(there)}
@@ -328,14 +331,14 @@ function Row({ joint }: { joint: Joint }) {
   useEffect(() => {
     const draw = (): void => {
       const angle = robot.poses.at(now())?.[joint.index];
-      mark.current?.classList.toggle("unknown", angle === undefined);
+      mark.current?.classList.toggle(css("unknown"), angle === undefined);
       if (angle === undefined) {
         if (text.current) text.current.textContent = TEXTS.joints.unknown;
         return;
       }
       const share = (angle - joint.lower_rad) / (joint.upper_rad - joint.lower_rad);
       mark.current?.style.setProperty("--share", String(Math.min(1, Math.max(0, share))));
-      mark.current?.classList.toggle("near", share < 0.04 || share > 0.96);
+      mark.current?.classList.toggle(css("near"), share < 0.04 || share > 0.96);
       const words = degrees(angle);
       if (text.current && text.current.textContent !== words) text.current.textContent = words;
     };
@@ -349,10 +352,10 @@ function Row({ joint }: { joint: Joint }) {
       onPointerLeave={() => (scene.highlighted.value = null)}
     >
       <th scope="row">{jointName(joint.name)}</th>
-      <td class="angle" ref={text} />
-      <td class="limits">
+      <td class={css("angle")} ref={text} />
+      <td class={css("limits")}>
         <span>{degrees(joint.lower_rad)}</span>
-        <i class="gauge" ref={mark} aria-hidden="true" />
+        <i class={css("gauge")} ref={mark} aria-hidden="true" />
         <span>{degrees(joint.upper_rad)}</span>
       </td>
     </tr>
@@ -369,7 +372,7 @@ function Joints() {
       {groups.map((name) => (
         <details key={name} class="more" open={name === "right_arm" || name === "front_right" || groups.length === 1}>
           <summary>{TEXTS.joints.groups[name]}</summary>
-          <table class="joints">
+          <table class={css("joints")}>
             <thead class="hidden">
               <tr>
                 <th scope="col">{TEXTS.joints.name}</th>

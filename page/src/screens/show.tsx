@@ -1,6 +1,6 @@
 /** Screen 6: a show of several robots on lanes, its check and preview, and GO. On a phone GO alone. */
 
-import "../show.css";
+import "./show.css";
 import { useEffect } from "preact/hooks";
 import { carried } from "../parts/lanes";
 import { library } from "../state/library";

@@ -20,7 +20,10 @@ import { TEXTS } from "../texts";
 import { Anew, Levels } from "./robot";
 import type { Curves, Finding, Taught } from "../types";
 import * as said from "../wording";
+import { bindStyles } from "../css";
+import styles from "./teach.module.css";
 
+const css = bindStyles(styles);
 const T = TEXTS.teach;
 const COUNT_S = 3;
 const MAX_S = 180;
@@ -53,7 +56,7 @@ function Tips() {
     robot.tipsRead.value = "yes";
   };
   return (
-    <section class="card tips" aria-labelledby="tips-title" data-testid="tips">
+    <section class={css("card tips")} aria-labelledby="tips-title" data-testid="tips">
       <h2 id="tips-title">{T.tipsTitle}</h2>
       <ol>
         {T.tips[robot.limbs.value].map(([title, words]) => (
@@ -169,7 +172,7 @@ async function finish(save: boolean): Promise<void> {
 function Hand() {
   if (!robot.can("hand")) return null;
   return (
-    <fieldset class="hand">
+    <fieldset class={css("hand")}>
       <legend>{T.hand}</legend>
       <p class="muted">{T.handWords}</p>
       <div class="row wrap">
@@ -261,7 +264,7 @@ function Ready() {
         onClick={() => start(exists && robot.can("overwrite"))}
         data-testid="teach-start"
       >
-        <span class="record" aria-hidden="true" />
+        <span class={css("record")} aria-hidden="true" />
         {T.start}
       </button>
       <p id="start-note" class={against ? "bad-words" : "muted"}>
@@ -347,10 +350,10 @@ function Drag() {
     send(null, 0);
   };
   return (
-    <fieldset class="hand">
+    <fieldset class={css("hand")}>
       <legend class="hidden">{T.dragPick}</legend>
       <p class="muted">{T.dragWords}</p>
-      <div class="row drag">
+      <div class={css("row drag")}>
         <select
           aria-label={T.dragPick}
           value={joint.name}
@@ -428,8 +431,8 @@ function Recording() {
   useEffect(() => title.current?.focus({ preventScroll: true }), []);
   return (
     <section class="card recording" aria-labelledby="recording-title" data-testid="recording">
-      <h2 id="recording-title" class="live" ref={title} tabIndex={-1}>
-        <span class={robot.paused.value ? "record" : "record live"} aria-hidden="true" />
+      <h2 id="recording-title" class={css("live")} ref={title} tabIndex={-1}>
+        <span class={css(robot.paused.value ? "record" : "record live")} aria-hidden="true" />
         {robot.paused.value ? T.paused : T.recording}
       </h2>
       <p class="muted">{robot.paused.value ? T.pausedWords[robot.limbs.value] : T.soft[robot.limbs.value]}</p>

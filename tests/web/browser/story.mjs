@@ -247,7 +247,7 @@ const story = {
   "a broken file is refused in words": async () => {
     await $("upload").setInputFiles({ name: "broken.csv", mimeType: "text/csv", buffer: Buffer.from("this,is\nno,motion\n") });
     await page.getByRole("dialog").getByRole("button", { name: "Add" }).click();
-    const said = page.locator(".notice.bad");
+    const said = page.locator("[data-testid=notice][data-tone=bad]");
     await said.waitFor();
     check((await said.textContent()).length > 20, "the words say what is wrong");
     await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
@@ -266,7 +266,7 @@ const story = {
     await page.setViewportSize({ width: task.height, height: task.width });
     for (const name of ["Robot", "Library"]) {
       await go(name);
-      const [box, view, panel] = await Promise.all(["[data-testid=stop]", ".view", ".panel"].map((each) => page.locator(each).boundingBox()));
+      const [box, view, panel] = await Promise.all(["[data-testid=stop]", "[data-testid=view]", "#panel"].map((each) => page.locator(each).boundingBox()));
       check(box.y + box.height <= task.width && box.height >= 56, `STOP is on ${name} held sideways`);
       check(panel.x >= view.x + view.width - 1 && box.y - panel.y >= 0.5 * task.width, `${name} has room beside the view`);
     }
@@ -329,7 +329,7 @@ try {
   }
 } catch (error) {
   report.failure = String(error.message ?? error);
-  report.said = await page.locator(".notice").allTextContents().catch(() => []);
+  report.said = await $("notice").allTextContents().catch(() => []);
   await page.screenshot({ path: task.picture }).catch(() => undefined);
 } finally {
   robot?.kill("SIGKILL");

@@ -95,7 +95,7 @@ const story = {
     await go("Teach");
     await $("not-here").waitFor();
     await confirmMotors();
-    const said = page.locator(".notice.bad");
+    const said = page.locator("[data-testid=notice][data-tone=bad]");
     await said.getByText("The robot stands, and would sink").waitFor();
     await said.getByText("Press Lie down").waitFor();
     await go("Robot");
@@ -197,7 +197,7 @@ try {
   }
 } catch (error) {
   report.failure = String(error.message ?? error);
-  report.said = await page.locator(".notice, .finding").allTextContents().catch(() => []);
+  report.said = await page.locator("[data-testid=notice], [data-severity]").allTextContents().catch(() => []);
   await page.screenshot({ path: task.picture }).catch(() => undefined);
 } finally {
   await browser?.close();

@@ -79,14 +79,14 @@ async function screens(width, height, scheme, locale) {
 async function everything(width, height, scheme, locale) {
   const context = await open(width, height, scheme, locale);
   await look("the robot");
-  await page.locator("details.more summary").first().click();
+  await page.locator("main details summary").first().click();
   await look("another robot");
   await $("people").click();
   await look("who is here");
   await $("people").click();
-  await page.locator(".settings button:not([data-testid])").first().click();
+  await $("settings").click();
   await look("settings");
-  await page.locator(".settings button:not([data-testid])").first().click();
+  await $("settings").click();
   await to("teach");
   await look("the tips");
   await page.locator("[data-testid=tips] button").click();

@@ -32,9 +32,9 @@ const open = async (take) => {
   await page.locator("[data-testid=chart]").waitFor();
 };
 const shown = async () => ({ from: await number($("chart"), "data-from"), to: await number($("chart"), "data-to") });
-const area = () => page.locator(".dock .chart-area").boundingBox();
+const area = () => $("dock").getByTestId("chart-area").boundingBox();
 const angle = async (joint) =>
-  Number((await page.locator(`.dock [data-joint=${joint}] .legend-value`).textContent()).replace("−", "-").replace("°", ""));
+  Number((await $("dock").locator(`[data-joint=${joint}]`).getByTestId("legend-value").textContent()).replace("−", "-").replace("°", ""));
 const moment = async () => Number((await $("moment").textContent()).split(" ")[0]);
 const photograph = async (name) => task.pictures && page.screenshot({ path: `${task.pictures}/${name}.png` });
 const drawn = () =>
@@ -242,7 +242,7 @@ const story = {
     await drag(middle(await hand.boundingBox()), { x: 5, y: 200 }, 60);
     await steps(3);
     await until(async () => (await $("dock").getAttribute("data-checked")) === "true", "it is checked");
-    check((await $("checks").locator(".finding.error", { hasText: "allowed" }).count()) === 0, "out of reach, the limits are kept all the same");
+    check((await $("checks").locator("[data-severity=error]", { hasText: "allowed" }).count()) === 0, "out of reach, the limits are kept all the same");
     await $("revert").click();
     await page.getByRole("dialog").getByRole("button", { name: "Throw edits away" }).click();
     await steps(0);
@@ -332,10 +332,10 @@ const story = {
               const begin = performance.now();
               location.hash = "#/edit/long";
               const look = () => {
-                const title = document.querySelector(".dock h1")?.textContent;
-                const chart = document.querySelector(".dock [data-testid=chart]");
+                const title = document.querySelector("[data-testid=dock] h1")?.textContent;
+                const chart = document.querySelector("[data-testid=dock] [data-testid=chart]");
                 if (title === "long" && Number(chart?.dataset.to) === 180) {
-                  if (document.querySelector(".dock").dataset.checked === "false") done(performance.now() - begin);
+                  if (document.querySelector("[data-testid=dock]").dataset.checked === "false") done(performance.now() - begin);
                   else stop(new Error("it is shown only when it is checked"));
                 } else requestAnimationFrame(look);
               };
@@ -443,7 +443,7 @@ try {
   }
 } catch (error) {
   report.failure = String(error.stack ?? error);
-  report.said = await page.locator(".notice").allTextContents().catch(() => []);
+  report.said = await $("notice").allTextContents().catch(() => []);
   await page.screenshot({ path: task.picture }).catch(() => undefined);
 } finally {
   await browser.close();

@@ -19,7 +19,7 @@ let page = null;
 const $ = (name) => page.getByTestId(name);
 const button = (name) => page.getByRole("button", { name, exact: true });
 const clip = (name) => page.locator(`[data-testid=clip][data-name="${name}"]`);
-const lane = (name) => page.locator(`[data-testid=lane][data-name="${name}"] .lane-area`);
+const lane = (name) => page.locator(`[data-testid=lane][data-name="${name}"] [data-lane-area]`);
 const take = (name) => page.locator(`[data-testid=carry][data-name="${name}"]`);
 const at = async (name) => Number(await clip(name).first().getAttribute("data-at"));
 const calm = () => until(async () => (await $("show-dock").getAttribute("data-checked")) === "true", "it is checked", 60_000);
@@ -126,7 +126,7 @@ const story = {
     await page.keyboard.press("ArrowRight");
     check((await at("wave")) === 0.55, "keys move it");
     const length = Number(await clip("wave").getAttribute("data-length"));
-    const edge = await page.locator(".clip.picked [data-testid=trim-to]").boundingBox();
+    const edge = await page.locator("[data-picked] [data-testid=trim-to]").boundingBox();
     await page.mouse.move(edge.x + edge.width / 2, edge.y + edge.height / 2);
     await page.mouse.down();
     await page.mouse.move(edge.x - 60, edge.y + 10, { steps: 5 });

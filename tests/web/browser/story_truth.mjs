@@ -264,7 +264,7 @@ try {
   }
 } catch (error) {
   report.failure = String(error.message ?? error);
-  report.said = await page.locator(".notice").allTextContents().catch(() => []);
+  report.said = await $("notice").allTextContents().catch(() => []);
   await page.screenshot({ path: task.picture }).catch(() => undefined);
 } finally {
   thaw();

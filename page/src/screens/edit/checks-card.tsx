@@ -22,6 +22,7 @@ function MarkRow({ mark }: { mark: Finding }) {
   return (
     <li
       class={`finding ${mark.severity}`}
+      data-severity={mark.severity}
       onPointerEnter={() => (scene.highlighted.value = mark.joint)}
       onPointerLeave={() => (scene.highlighted.value = null)}
     >

@@ -11,7 +11,10 @@ import { robot } from "../../state/robot";
 import { ui } from "../../state/ui";
 import { TEXTS } from "../../texts";
 import { saveAs } from "./save";
+import { bindStyles } from "../../css";
+import styles from "./dock.module.css";
 
+const css = bindStyles(styles);
 const T = TEXTS.edit;
 
 /** Ctrl+Z and its friends, and those of the time line, while no text is being typed. */
@@ -91,7 +94,7 @@ export function EditDock({ inert }: { inert: boolean }) {
       aria-busy={editor.working.value}
     >
       <div class="dock-head">
-        <div class="dock-title">
+        <div class={css("dock-title")}>
           <h1>{take}</h1>
           <span class="muted numbers" data-testid="moment">
             {hundredths(editor.playhead.value)} / {hundredths(made.duration_s)}

@@ -4,7 +4,10 @@ import { hundredths } from "../../format";
 import { Icon } from "../../parts/icons";
 import { editor } from "../../state/editor";
 import { TEXTS } from "../../texts";
+import { bindStyles } from "../../css";
+import styles from "./marks-card.module.css";
 
+const css = bindStyles(styles);
 const T = TEXTS.edit;
 
 /** The marks of the take: go to one, rename or remove it. */
@@ -26,13 +29,13 @@ export function Marks() {
         </button>
       </div>
       {made.marks.length === 0 && <p class="muted">{T.marks.none}</p>}
-      <ul class="marks">
+      <ul class={css("marks")}>
         {made.marks.map((mark, index) => (
           <li key={index} class="row" data-testid="mark-row" data-label={mark.label}>
             <button type="button" class="link numbers" onClick={() => show(mark.time_s)}>
               {hundredths(mark.time_s)}
             </button>
-            <span class="mark-label">{mark.label}</span>
+            <span class={css("mark-label")}>{mark.label}</span>
             <button
               type="button"
               class="button quiet"

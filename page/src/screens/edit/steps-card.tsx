@@ -2,7 +2,10 @@
 
 import { editor } from "../../state/editor";
 import { TEXTS } from "../../texts";
+import { bindStyles } from "../../css";
+import styles from "./steps-card.module.css";
 
+const css = bindStyles(styles);
 const T = TEXTS.edit;
 
 /** Edits of another tab, which this one does not have. */
@@ -47,7 +50,7 @@ export function Steps() {
       {steps.length === 0 ? (
         <p class="muted">{T.noSteps}</p>
       ) : (
-        <ol class="steps" data-testid="steps">
+        <ol class={css("steps")} data-testid="steps">
           {steps.map((each, index) => (
             <li key={index}>{editor.describe(each)}</li>
           ))}

@@ -19,7 +19,7 @@ function FindingRow({ finding }: { finding: ShowFinding }) {
   };
   const where = [finding.section, finding.role].filter(Boolean).join(", ");
   return (
-    <li class={`finding ${finding.severity}`} data-testid="show-finding">
+    <li class={`finding ${finding.severity}`} data-testid="show-finding" data-severity={finding.severity}>
       <Icon name={finding.severity === "note" ? "info" : "warn"} />
       <div>
         <p>

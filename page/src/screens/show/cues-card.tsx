@@ -5,7 +5,10 @@ import { CUE_KINDS } from "../../show-document";
 import { robot } from "../../state/robot";
 import { showEditor } from "../../state/show-editor";
 import { TEXTS } from "../../texts";
+import { bindStyles } from "../../css";
+import styles from "./cues-card.module.css";
 
+const css = bindStyles(styles);
 const T = TEXTS.show;
 
 export function CuesCard() {
@@ -31,7 +34,7 @@ export function CuesCard() {
           </button>
         ))}
       </div>
-      <label class="button as-label">
+      <label class={css("button as-label")}>
         <span>{T.addSound}</span>
         <input
           class="hidden"

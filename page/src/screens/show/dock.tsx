@@ -9,7 +9,10 @@ import { showEditor } from "../../state/show-editor";
 import { stage } from "../../state/stage";
 import { ui } from "../../state/ui";
 import { TEXTS } from "../../texts";
+import { bindStyles } from "../../css";
+import styles from "./dock.module.css";
 
+const css = bindStyles(styles);
 const T = TEXTS.show;
 
 /** Ctrl+Z and its friends, while no text is being typed. */
@@ -33,14 +36,14 @@ export function ShowDock({ inert }: { inert: boolean }) {
   useKeys();
   return (
     <section
-      class="dock show-dock"
+      class={css("dock show-dock")}
       inert={inert}
       aria-label={T.lanes}
       data-testid="show-dock"
       data-checked={!showEditor.checking.value}
     >
       <div class="dock-head">
-        <div class="section-tabs" role="group" aria-label={T.sections}>
+        <div class={css("section-tabs")} role="group" aria-label={T.sections}>
           {showEditor.sections.value.map((each, index) => (
             <button
               key={index}

@@ -8,7 +8,10 @@ import { showEditor } from "../../state/show-editor";
 import { stage } from "../../state/stage";
 import { TEXTS } from "../../texts";
 import type { StageRobot } from "../../types";
+import { bindStyles } from "../../css";
+import styles from "./go-card.module.css";
 
+const css = bindStyles(styles);
 const T = TEXTS.show;
 
 const HOWS = ["show", "rehearsal", "lights"] as const;
@@ -24,16 +27,16 @@ function RobotRow({ robot }: { robot: StageRobot }) {
         ? T.lamp.ready
         : T.lamp.waits;
   return (
-    <li class="robot-row" data-testid="stage-robot" data-name={robot.name} data-state={state}>
+    <li class={css("robot-row")} data-testid="stage-robot" data-name={robot.name} data-state={state}>
       <span class={`dot ${state}`} aria-hidden="true" />
-      <span class="robot-name">
+      <span class={css("robot-name")}>
         {robot.name}
         {role && <span class="muted"> · {role}</span>}
       </span>
       <span class="muted">{words}</span>
       <span class="numbers muted">{robot.clock_bound_ms === null ? "" : `±${robot.clock_bound_ms.toFixed(1)} ms`}</span>
       {(robot.fault || robot.faults.length > 0) && (
-        <span class="bad-words robot-fault">{[robot.fault, ...robot.faults].filter(Boolean).join("; ")}</span>
+        <span class={css("bad-words robot-fault")}>{[robot.fault, ...robot.faults].filter(Boolean).join("; ")}</span>
       )}
     </li>
   );
@@ -62,7 +65,7 @@ function RunWords() {
             ? T.run.playing(run.section)
             : T.run.starting(run.section);
   return (
-    <p class="run-words" role="status" data-testid="run" data-state={run.state} data-section={run.section}>
+    <p class={css("run-words")} role="status" data-testid="run" data-state={run.state} data-section={run.section}>
       {words}
     </p>
   );
@@ -141,14 +144,14 @@ export function GoCard() {
       </div>
       {current?.there ? (
         <>
-          <ul class="robots" aria-label={T.robots}>
+          <ul class={css("robots")} aria-label={T.robots}>
             {current.robots.map((robot) => (
               <RobotRow key={robot.name} robot={robot} />
             ))}
           </ul>
           {current.robots.length === 0 && <p class="muted">{T.noRobots}</p>}
           {current.stop && (
-            <div class="stop-holds" role="alert" data-testid="stop-holds">
+            <div class={css("stop-holds")} role="alert" data-testid="stop-holds">
               <p>
                 <strong>{T.stopBy(current.stop.by)}</strong>{" "}
                 {current.stop.unconfirmed.length
@@ -169,7 +172,7 @@ export function GoCard() {
           <RunWords />
           <button
             type="button"
-            class="button primary go"
+            class={css("button primary go")}
             disabled={why !== "" || showEditor.working.value}
             onClick={() => void showEditor.go()}
             data-testid="go"

@@ -7,7 +7,10 @@ import { library } from "../../state/library";
 import { showEditor } from "../../state/show-editor";
 import { TEXTS } from "../../texts";
 import type { Take } from "../../types";
+import { bindStyles } from "../../css";
+import styles from "./library-card.module.css";
 
+const css = bindStyles(styles);
 const T = TEXTS.show;
 
 /** Carry a take to a lane by pointer or finger. */
@@ -41,7 +44,7 @@ export function Carried() {
   const what = carried.value;
   return (
     <div
-      class="carried"
+      class={css("carried")}
       hidden={!what}
       aria-hidden="true"
       ref={(element) => {
@@ -78,7 +81,13 @@ export function LibraryCard() {
       )}
       <ul class="list short">
         {shown.map((take) => (
-          <li key={take.name} class="item carry" onPointerDown={carry(take)} data-testid="carry" data-name={take.name}>
+          <li
+            key={take.name}
+            class={css("item carry")}
+            onPointerDown={carry(take)}
+            data-testid="carry"
+            data-name={take.name}
+          >
             <div class="item-main">
               <img class="thumb" src={picture(take.thumbnail)} alt="" width={88} height={28} draggable={false} />
               <span class="item-words">
