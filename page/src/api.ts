@@ -44,7 +44,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Who we are to the server; told by its first message. */
+/** The identity of this page at the server, from its first message. */
 export const identity = { client: "" };
 
 /** The time of the newest beat, by the server's clock: it refuses to begin a motion for a page that is behind. */
@@ -53,8 +53,8 @@ export const lastBeat = { time_s: "" };
 async function problem(response: Response): Promise<ApiError> {
   try {
     const body = (await response.json()) as Partial<Problem>;
-    const said = { message: body.message ?? response.statusText, remedy: body.remedy ?? "", texts: body.texts ?? null };
-    return new ApiError(body.error ?? String(response.status), message(said), remedy(said));
+    const item = { message: body.message ?? response.statusText, remedy: body.remedy ?? "", texts: body.texts ?? null };
+    return new ApiError(body.error ?? String(response.status), message(item), remedy(item));
   } catch {
     if (response.status === 413) return new ApiError("too-large", TEXTS.errors.tooLarge, TEXTS.errors.tooLargeRemedy);
     return new ApiError(String(response.status), response.statusText || TEXTS.errors.network, "");
@@ -101,7 +101,7 @@ export const api = {
   disconnect: () => tell("disconnect"),
   discover: () => ask<{ robots: Found[] }>("discover?seconds=2"),
   mode: (target: "stand" | "lie") => tell("mode", { target }),
-  /** All joints give way, and a robot that stands sinks: only once a person has said yes. */
+  /** All joints give way, and a robot that stands sinks: only after the operator has confirmed it. */
   damp: () => tell("mode", { target: "damp", yes: true }),
   actions: () => ask<Actions>("actions"),
   teachStart: (name: string, overwrite: boolean) => tell("teach/start", overwrite ? { name, overwrite } : { name }),

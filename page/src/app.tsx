@@ -10,7 +10,7 @@ import { Alerts } from "./parts/alerts";
 import { Bar } from "./parts/bar";
 import { Boundary } from "./parts/boundary";
 import { Dialog } from "./parts/dialog";
-import { Hold } from "./parts/hold";
+import { ReturnBanner } from "./parts/return-banner";
 import { Icon } from "./parts/icons";
 import { CommandBanner, People } from "./parts/people";
 import { Proposal } from "./parts/proposal";
@@ -28,13 +28,13 @@ import { LibraryScreen } from "./screens/library";
 import { RobotScreen } from "./screens/robot";
 import { TeachScreen } from "./screens/teach";
 import { TEXTS } from "./texts";
-import * as said from "./wording";
+import * as wording from "./wording";
 import { bindStyles } from "./css";
 import styles from "./app.module.css";
 
 const css = bindStyles(styles);
 
-/** The screen for shows: large, and not everybody's, so it comes when it is opened. */
+/** The screen for shows: large and not always needed, so it is loaded when it is opened. */
 const showParts = signal<typeof import("./screens/show") | null>(null);
 
 function ShowScreen() {
@@ -188,7 +188,7 @@ function Pill() {
 }
 
 function Banner() {
-  if (connection.stale.value) return null; // that is said across the whole screen
+  if (connection.stale.value) return null; // the overlay NotLive shows that
   const there = robot.connection.value;
   // The Robot screen tells it at length.
   if (there?.state === "lost" && ui.screen.value !== "robot") {
@@ -197,7 +197,7 @@ function Banner() {
       <div class="banner bad" role="alert" data-testid="lost">
         <Icon name="warn" />
         <p>
-          <strong>{sentence(words)}</strong> {sentence(said.message(there))} {sentence(said.remedy(there))}
+          <strong>{sentence(words)}</strong> {sentence(wording.message(there))} {sentence(wording.remedy(there))}
         </p>
       </div>
     );
@@ -205,7 +205,7 @@ function Banner() {
   return <CommandBanner />;
 }
 
-/** What the page shows is old: said across the whole screen, above which only the bar with STOP stays. */
+/** The overlay for a page that is not live; only the bar with STOP is above it. */
 function NotLive() {
   const [, tick] = useState(0);
   const on = connection.stale.value;
@@ -294,7 +294,7 @@ export function App() {
         <Alerts />
         <StorageProblem />
         <Banner />
-        <Hold />
+        <ReturnBanner />
         <Proposal />
       </div>
       <Boundary quiet>

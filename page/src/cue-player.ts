@@ -107,21 +107,21 @@ export function fireAgain(): void {
   if (place >= 0) fire(place);
 }
 
-/** How far what plays was when it was last heard of, and how many stops there had been before the next waited. */
-let heard = { fraction: 0, performing: false };
+/** The last known progress of what plays, and the number of stops before the next cue was queued. */
+let lastKnown = { fraction: 0, performing: false };
 let stopsBefore = 0;
 effect(() => {
   const doing = robot.activity.value;
   if (doing && doing.kind !== "idle") {
-    heard = { fraction: doing.fraction, performing: doing.kind === "performing" };
+    lastKnown = { fraction: doing.fraction, performing: doing.kind === "performing" };
     return;
   }
   const place = playback.upNext.peek();
   const cue = place === null ? undefined : cues.peek()[place];
   playback.upNext.value = null;
   if (!cue) return;
-  // Any browser may have stopped it, which the server counts; or somebody with the remote, so that it came less far.
+  // Any browser may have stopped it, which the server counts; or the remote has, so that it ended earlier.
   const stopped = robot.status.peek()?.stops !== stopsBefore;
-  if (!stopped && (heard.performing || heard.fraction >= TO_ITS_END)) void play(cue);
+  if (!stopped && (lastKnown.performing || lastKnown.fraction >= TO_ITS_END)) void play(cue);
   else ui.notify(T.dropped(cueName(cue)));
 });

@@ -50,8 +50,8 @@ const PARTS = [
 ];
 export const COLOURS = 8;
 
-/** Return how a joint's curve always looks: the same colour left and right, the left one dashed. */
-export function look(name: string): { colour: number; dashed: boolean } {
+/** Return the style of a joint's curve: the same colour left and right, the left one dashed. */
+export function curveStyle(name: string): { colour: number; dashed: boolean } {
   const [, end = "", side = "", part = name] =
     /^(?:(?:([FR])(?=[LR]_))?(left|right|[LR])_)?(.+?)(?:_joint)?$/.exec(name) ?? [];
   const known = PARTS.indexOf(end ? `${end}_${part}` : part);

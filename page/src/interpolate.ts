@@ -49,7 +49,7 @@ export function rowAt(times: readonly number[], rows: readonly number[][], t: nu
 export class PoseStream {
   private samples: Timed[] = [];
   private offset: number | null = null;
-  private heard = 0;
+  private receivedAt = 0;
 
   /** Take a pose that arrived at the page's time `now`, in seconds. */
   push(sample: Timed, now: number): void {
@@ -57,9 +57,9 @@ export class PoseStream {
     // A clock that goes back, or leaps, is another robot's: begin anew.
     if (last && (sample.time_s < last.time_s || sample.time_s - last.time_s > KEEP_S)) this.clear();
     const seen = now - sample.time_s;
-    const grown = this.offset === null ? seen : this.offset + DRIFT * (now - this.heard);
+    const grown = this.offset === null ? seen : this.offset + DRIFT * (now - this.receivedAt);
     this.offset = Math.min(seen, grown);
-    this.heard = now;
+    this.receivedAt = now;
     this.samples.push(sample);
     while (this.samples.length > 2 && sample.time_s - (this.samples[0] as Timed).time_s > KEEP_S) this.samples.shift();
   }
@@ -77,7 +77,7 @@ export class PoseStream {
 
   /** Whether a pose came within the last `seconds`. */
   alive(now: number, seconds = 1): boolean {
-    return this.offset !== null && now - this.heard < seconds;
+    return this.offset !== null && now - this.receivedAt < seconds;
   }
 
   clear(): void {

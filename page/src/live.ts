@@ -25,18 +25,18 @@ const PATIENCE_MS = 400;
 /** A stop that is not answered within this time has failed. */
 const STOP_MS = 1500;
 const STOPPING_MS = 3000;
-const LOOK_MS = 100;
+const CHECK_MS = 100;
 
 let socket: WebSocket | null = null;
 let tries = 0;
 let answered: ((answer: Stopped) => void) | null = null;
-/** What we were told a stop did; everybody is told it as news too, and we know it already. */
+/** The result of our own stop. The server sends it to all pages as a notice too, which this page does not repeat. */
 let known = "";
-/** Whether a stop has failed and must be sent again as soon as the server is heard. */
+/** Whether a stop has failed and must be sent again as soon as the server answers. */
 let stopOwed = false;
 const liveness = new Liveness();
 
-/** What the last stop did; shown beside the button for a while. */
+/** The result of the last stop; shown beside the button for a while. */
 export const stopReport = signal<{ message: string; at: number } | null>(null);
 
 /** A stop that failed: shown until it is dismissed. `confirmed` is the answer that came later, if any. */
@@ -80,7 +80,7 @@ function notLive(state: "closed" | "silent"): void {
   cancelCountdown();
 }
 
-/** The server was heard again after a silence: a stop that failed goes out first. */
+/** The server answers again after a silence: a stop that failed is sent first. */
 function goLive(): void {
   connection.link.value = "open";
   if (!stopOwed) return;
@@ -93,14 +93,14 @@ export function silentSeconds(): number {
 }
 
 setInterval(() => {
-  const state = liveness.look(performance.now());
+  const state = liveness.check(performance.now());
   if (state === "silent" && connection.link.peek() === "open") notLive("silent");
   // One that cannot even be opened, or a network that is gone, says nothing by itself.
   if (state === "dead" && socket) lose(socket, "silent");
-}, LOOK_MS);
+}, CHECK_MS);
 
 function receive(message: Message): void {
-  liveness.hear(performance.now());
+  liveness.noteMessage(performance.now());
   if (connection.link.peek() === "silent" && message.type !== "hello" && message.type !== "full") goLive();
   switch (message.type) {
     case "hello":
@@ -200,15 +200,15 @@ function settleStop(answer: Stopped): void {
 async function requestStop(): Promise<Stopped> {
   const late = AbortSignal.timeout(STOP_MS);
   if (socket?.readyState !== WebSocket.OPEN) return api.stop(late);
-  const heard = new Promise<Stopped>((resolve, reject) => {
+  const answer = new Promise<Stopped>((resolve, reject) => {
     answered = resolve;
     late.onabort = () => reject(late.reason);
   });
   socket.send('{"type":"stop"}');
   const wait = connection.link.peek() === "open" ? PATIENCE_MS : 0;
-  const soon = await Promise.race([heard, new Promise<null>((none) => setTimeout(() => none(null), wait))]);
+  const soon = await Promise.race([answer, new Promise<null>((none) => setTimeout(() => none(null), wait))]);
   // The socket may still answer before the request does.
-  return soon ?? Promise.any([heard, api.stop(late)]);
+  return soon ?? Promise.any([answer, api.stop(late)]);
 }
 
 function cancelCountdown(): void {

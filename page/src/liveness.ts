@@ -6,13 +6,13 @@ export const SILENT_MS = 1000;
 export const DEAD_MS = 5000;
 
 export class Liveness {
-  private heardMs = 0;
+  private receivedMs = 0;
   private since = 0;
   private suspect = false;
 
-  /** A message has come. */
-  hear(nowMs: number): void {
-    this.heardMs = nowMs;
+  /** Record that a message was received. */
+  noteMessage(nowMs: number): void {
+    this.receivedMs = nowMs;
     this.wait(nowMs);
   }
 
@@ -23,10 +23,10 @@ export class Liveness {
   }
 
   /**
-   * Return the state at this moment; call it every 100 ms. Silence counts at the second look: after the page itself
+   * Return the state at this moment; call it every 100 ms. Silence counts at the second check: after the page itself
    * was held up, the messages that wait for it are read between the two.
    */
-  look(nowMs: number): "live" | "silent" | "dead" {
+  check(nowMs: number): "live" | "silent" | "dead" {
     const silentMs = nowMs - this.since;
     const again = this.suspect;
     this.suspect = silentMs > SILENT_MS;
@@ -36,6 +36,6 @@ export class Liveness {
 
   /** Return the seconds since the last message. */
   silentS(nowMs: number): number {
-    return Math.max(0, (nowMs - this.heardMs) / 1000);
+    return Math.max(0, (nowMs - this.receivedMs) / 1000);
   }
 }

@@ -3,11 +3,11 @@ import { render } from "preact";
 import { App } from "./app";
 import { language } from "./languages";
 import { open } from "./live";
-import { watchViewport } from "./viewport";
+import { watchViewport } from "./visual-viewport";
 import { watchScreen } from "./wake";
 
 // The 3D part is large; ask for it at once, while the rest comes up.
-void import("./scene/stage");
+void import("./scene/viewport3d");
 document.documentElement.lang = language;
 watchViewport();
 watchScreen();

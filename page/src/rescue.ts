@@ -5,10 +5,10 @@
 
 import "./rescue.css";
 
-const LOOK_MS = 300;
+const CHECK_MS = 300;
 /** A stop that is not answered within this time has failed. */
 const STOP_MS = 1500;
-/** So long the page may take to come up. */
+/** Time limit for the page to show its STOP. */
 const PATIENCE_MS = 3000;
 const ENGLISH = {
   failed: "This page has failed. The robot can still be stopped here.",
@@ -41,10 +41,10 @@ const WORDS = wanted().startsWith("de") ? GERMAN : ENGLISH;
 
 const opened = performance.now();
 let box: HTMLElement | null = null;
-let said: HTMLElement | null = null;
+let note: HTMLElement | null = null;
 
 async function stop(): Promise<void> {
-  if (said) said.textContent = WORDS.sent;
+  if (note) note.textContent = WORDS.sent;
   let words = WORDS.lost;
   try {
     const headers = { "Content-Type": "application/json" };
@@ -52,9 +52,9 @@ async function stop(): Promise<void> {
     const answer = await fetch("/api/stop", { method: "POST", headers, body: "{}", signal });
     if (answer.ok) words = ((await answer.json()) as { message: string }).message;
   } catch {
-    // The words for it are there already.
+    // `words` is the failure message already.
   }
-  if (said) said.textContent = words;
+  if (note) note.textContent = words;
 }
 
 function made<Tag extends keyof HTMLElementTagNameMap>(tag: Tag, name: string, words: string) {
@@ -67,8 +67,8 @@ function made<Tag extends keyof HTMLElementTagNameMap>(tag: Tag, name: string, w
 function show(): void {
   box = made("section", "rescue", "");
   box.dataset["testid"] = "rescue";
-  said = made("p", "rescue-said", WORDS.failed);
-  said.setAttribute("role", "alert");
+  note = made("p", "rescue-message", WORDS.failed);
+  note.setAttribute("role", "alert");
   const button = made("button", "rescue-stop", WORDS.stop);
   button.dataset["testid"] = "rescue-stop";
   button.addEventListener("pointerdown", () => void stop());
@@ -78,7 +78,7 @@ function show(): void {
   const back = made("a", "rescue-back", WORDS.back);
   back.href = "./#/robot";
   back.addEventListener("click", () => setTimeout(() => location.reload(), 0));
-  box.append(said, button, made("p", "rescue-note", WORDS.note), back);
+  box.append(note, button, made("p", "rescue-note", WORDS.note), back);
   document.body.append(box);
 }
 
@@ -99,6 +99,6 @@ setInterval(() => {
   const there = document.querySelector("[data-testid=stop]") !== null;
   if (there && box) {
     box.remove();
-    box = said = null;
+    box = note = null;
   } else if (!there && !box && (failed || performance.now() - opened > PATIENCE_MS)) show();
-}, LOOK_MS);
+}, CHECK_MS);

@@ -14,7 +14,7 @@ export const CUE_KINDS: readonly CueKind[] = ["sound", "say", "light", "osc"];
 /** What keys and fingers put things on, in seconds. */
 const GRAIN_S = 0.01;
 export const LEAST_S = 0.05;
-/** An action stored on a robot tells nobody here how long it is. */
+/** The length of an action stored on a robot is not known here. */
 const UNKNOWN_S = 3;
 const MOMENT_S = 0.25;
 const BLEND_S = 0.5;

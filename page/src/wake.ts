@@ -1,4 +1,4 @@
-/** The screen stays on while somebody teaches, or the robot moves: STOP must not hide behind a dark one. */
+/** Keep the screen on during a teaching and while the robot moves: STOP must not be behind a dark screen. */
 
 import { effect } from "@preact/signals";
 import { connection } from "./state/connection";

@@ -6,7 +6,7 @@ import { TEXTS } from "./texts";
 const DEGREES = 180 / Math.PI;
 const MAX_NAMES = 4;
 
-export interface Said {
+export interface Worded {
   message: string;
   remedy: string;
   texts?: { message: TextNow; remedy: TextNow } | null;
@@ -20,26 +20,26 @@ export function worded(text: TextNow): string {
   });
 }
 
-/** Return what is said; one that came without its facts stays as it came. */
-export function message(said: Said): string {
-  return said.texts ? worded(said.texts.message) : said.message;
+/** Return the message in the language of the page; one without its facts stays as it was sent. */
+export function message(item: Worded): string {
+  return item.texts ? worded(item.texts.message) : item.message;
 }
 
 /** Return what to do next. */
-export function remedy(said: Said): string {
-  return said.texts ? worded(said.texts.remedy) : said.remedy;
+export function remedy(item: Worded): string {
+  return item.texts ? worded(item.texts.remedy) : item.remedy;
 }
 
-/** Return what is said without a long list of names, and that list; a short one stays where it is. */
-export function folded(said: Said): { message: string; names: string[] } {
-  for (const [name, fact] of Object.entries(said.texts?.message.facts ?? {})) {
+/** Return the message without a long list of names, and that list; a short list stays in the message. */
+export function folded(item: Worded): { message: string; names: string[] } {
+  for (const [name, fact] of Object.entries(item.texts?.message.facts ?? {})) {
     const names = fact.names ?? [];
-    if (said.texts && names.length > MAX_NAMES) {
-      const template = said.texts.message.template.replace(new RegExp(`:? *\\{${name}\\}`), "");
-      return { message: worded({ ...said.texts.message, template }), names };
+    if (item.texts && names.length > MAX_NAMES) {
+      const template = item.texts.message.template.replace(new RegExp(`:? *\\{${name}\\}`), "");
+      return { message: worded({ ...item.texts.message, template }), names };
     }
   }
-  return { message: message(said), names: [] };
+  return { message: message(item), names: [] };
 }
 
 function shown(fact: FactNow): string {

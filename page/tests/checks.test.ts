@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { worstLast } from "../src/checks";
-import { COLOURS, look } from "../src/curves";
+import { COLOURS, curveStyle } from "../src/curves";
 
 describe("what a check says", () => {
   it("is painted with errors on top", () => {
@@ -11,21 +11,21 @@ describe("what a check says", () => {
 
 describe("a joint's curve", () => {
   const arm = ["shoulder_pitch", "shoulder_roll", "shoulder_yaw", "elbow", "wrist_roll", "wrist_pitch", "wrist_yaw"];
-  const looks = (names: string[]): Set<string> => new Set(names.map((name) => JSON.stringify(look(name))));
+  const styles = (names: string[]): Set<string> => new Set(names.map((name) => JSON.stringify(curveStyle(name))));
   it("looks like no other of both arms and the waist's turn", () => {
     const names = ["left", "right"].flatMap((side) => arm.map((part) => `${side}_${part}_joint`));
-    expect(looks([...names, "waist_yaw_joint"]).size).toBe(15);
+    expect(styles([...names, "waist_yaw_joint"]).size).toBe(15);
   });
   it("looks like no other of a dog's legs", () => {
     const names = ["FR", "FL", "RR", "RL"].flatMap((leg) =>
       ["hip", "thigh", "calf"].map((part) => `${leg}_${part}_joint`),
     );
-    expect(looks(names).size).toBe(12);
+    expect(styles(names).size).toBe(12);
   });
   it("has one of the colours there are, also where nobody knows the joint", () => {
     for (const name of ["thumb_joint", "Left", "x", ""]) {
-      expect(look(name).colour).toBeGreaterThanOrEqual(0);
-      expect(look(name).colour).toBeLessThan(COLOURS);
+      expect(curveStyle(name).colour).toBeGreaterThanOrEqual(0);
+      expect(curveStyle(name).colour).toBeLessThan(COLOURS);
     }
   });
 });

@@ -17,7 +17,7 @@ import {
 import { addEntry, type History, NOTHING_DONE, redoEntry, replaceEntry, undoEntry } from "../src/state/history";
 import type { Step } from "../src/types";
 import { focusOf, stops } from "../src/keys";
-import { Pace } from "../src/scene/pace";
+import { FrameTimes } from "../src/scene/frame-times";
 import { TEXTS } from "../src/texts";
 
 const REST = { typing: false, onControl: false, moving: false };
@@ -53,8 +53,8 @@ describe("stopping by key", () => {
 
 describe("the pace of drawing", () => {
   const after = (frames: number[]): number => {
-    const pace = new Pace();
-    return frames.findIndex((took) => pace.tooSlow(took));
+    const times = new FrameTimes();
+    return frames.findIndex((took) => times.tooSlow(took));
   };
   it("is too slow after a few frames of a second, and not after one", () => {
     expect(after([900, 900, 900])).toBe(2);
@@ -192,7 +192,7 @@ describe("a take of another robot", () => {
     expect(foreign(null, "g1")).toBe(false);
     expect(foreign("a1", null)).toBe(false);
   });
-  it("is not said to be checked for collisions where a note says that nobody looked", () => {
+  it("is not said to be checked for collisions if a note says that they were not checked", () => {
     expect(partly([{ severity: "note", kind: "self-collision" }])).toBe(true);
     expect(
       partly([

@@ -4,7 +4,7 @@ import { Figure } from "../src/scene/figure";
 import type { Materials } from "../src/scene/parts";
 import { block, limb, rounded, shell } from "../src/scene/shapes";
 import { lengths, size } from "../src/scene/tree";
-import { Wardrobe } from "../src/scene/wardrobe";
+import { LinkGeometry } from "../src/scene/link-geometry";
 import { MeshBasicMaterial } from "three";
 import type { Joint, RobotModel } from "../src/types";
 
@@ -98,14 +98,14 @@ describe("a figure", () => {
   const place = (figure: Figure, link: string) => figure.links.get(link)?.getWorldPosition(new Vector3()) as Vector3;
 
   it("stands with its lower sole on the ground", () => {
-    const figure = new Figure(model, new Wardrobe(model), worn);
+    const figure = new Figure(model, new LinkGeometry(model), worn);
     figure.pose([0.5, 0, 0]);
     figure.root.updateMatrixWorld(true);
     expect(place(figure, "right_ankle_roll_link").z).toBeCloseTo(0.035, 6);
     expect(place(figure, "left_ankle_roll_link").z).toBeGreaterThan(0.05);
   });
   it("turns about a joint's axis by the right hand", () => {
-    const figure = new Figure(model, new Wardrobe(model), worn);
+    const figure = new Figure(model, new LinkGeometry(model), worn);
     figure.pose([Math.PI / 2, 0, 0]);
     figure.root.updateMatrixWorld(true);
     // A leg that hangs down and turns by a quarter about y points backward.
@@ -113,8 +113,8 @@ describe("a figure", () => {
     expect(figure.hinge("left_hip_pitch_link")?.axis.y).toBeCloseTo(1, 6);
   });
   it("shows as a ghost only what is elsewhere", () => {
-    const wardrobe = new Wardrobe(model);
-    const [robot, ghost] = [new Figure(model, wardrobe, worn), new Figure(model, wardrobe, worn)];
+    const geometry = new LinkGeometry(model);
+    const [robot, ghost] = [new Figure(model, geometry, worn), new Figure(model, geometry, worn)];
     robot.pose([0, 0, 0]);
     ghost.pose([0.4, 0, 0]);
     for (const figure of [robot, ghost]) figure.root.updateMatrixWorld(true);
@@ -130,7 +130,7 @@ describe("a figure", () => {
     const [hip, ...others] = model.joints;
     const { parent, link, origin, rpy } = hip as Joint;
     const stiff = { ...model, joints: others, fixed: [{ parent, link, origin, rpy }] };
-    const figure = new Figure(stiff, new Wardrobe(stiff), worn);
+    const figure = new Figure(stiff, new LinkGeometry(stiff), worn);
     figure.pose([0, 0.3, 0.3]);
     expect(place(figure, "left_ankle_roll_link").z).toBeCloseTo(0.035, 2);
   });
@@ -192,13 +192,13 @@ describe("a robot that nobody has drawn", () => {
     expect(lengths(model)).toEqual([0.3, 0.3, 0.3, 0.3]);
   });
   it("wears a trunk, motors, legs and feet", () => {
-    const wardrobe = new Wardrobe(model);
-    expect(wardrobe.parts("top").map(({ stuff }) => stuff)).toEqual(["shell", "core", "visor", "light"]);
-    expect(wardrobe.parts("leg0").map(({ stuff }) => stuff)).toEqual(["core", "core"]);
-    expect(wardrobe.spans).toHaveLength(4);
+    const geometry = new LinkGeometry(model);
+    expect(geometry.parts("top").map(({ stuff }) => stuff)).toEqual(["shell", "core", "visor", "light"]);
+    expect(geometry.parts("leg0").map(({ stuff }) => stuff)).toEqual(["core", "core"]);
+    expect(geometry.spans).toHaveLength(4);
   });
   it("stands on its feet, and a stick follows both of its ends", () => {
-    const figure = new Figure(model, new Wardrobe(model), worn);
+    const figure = new Figure(model, new LinkGeometry(model), worn);
     figure.pose([0, 0, 0, Math.PI / 2]);
     expect(figure.where(foot(0))?.z).toBeGreaterThan(0);
     expect(figure.where(foot(0))?.z).toBeLessThan(0.03);

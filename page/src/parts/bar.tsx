@@ -132,7 +132,7 @@ function Failure({ why, confirmed }: { why: string; confirmed: string }) {
   // While the server keeps sending it, the banner says why.
   const words = confirmed || (robot.status.value?.unconfirmed_stop ? "" : why);
   return (
-    <div class={css(confirmed ? "said late" : "said failed")} data-testid="stop-failed">
+    <div class={css(confirmed ? "report late" : "report failed")} data-testid="stop-failed">
       <p>
         <strong>{confirmed ? TEXTS.stop.late : TEXTS.stop.failed}</strong>{" "}
         <span>{sentence(words) || TEXTS.stop.again}</span>
@@ -146,21 +146,21 @@ function Failure({ why, confirmed }: { why: string; confirmed: string }) {
 
 /** What the last stop did: for a while if it succeeded. */
 function Report() {
-  const said = stopReport.value;
+  const shown = stopReport.value;
   const failed = stopFailure.value;
   useEffect(() => {
-    if (!said) return undefined;
+    if (!shown) return undefined;
     const timer = setTimeout(() => {
-      if (stopReport.peek() === said) stopReport.value = null;
+      if (stopReport.peek() === shown) stopReport.value = null;
     }, REPORT_S * 1000);
     return () => clearTimeout(timer);
-  }, [said]);
+  }, [shown]);
   return (
     <div class={css("stop-report")} role="alert" data-testid="stop-report">
       {failed && <Failure {...failed} />}
-      {said && (
-        <p class={css("said")}>
-          <strong>{sentence(said.message)}</strong> <span>{TEXTS.stop.noteLong}</span>
+      {shown && (
+        <p class={css("report")}>
+          <strong>{sentence(shown.message)}</strong> <span>{TEXTS.stop.noteLong}</span>
         </p>
       )}
     </div>

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { worstLast } from "../checks";
-import { type Extent, extent, look, movers, ranges, thinned, ticks } from "../curves";
+import { type Extent, extent, curveStyle, movers, ranges, thinned, ticks } from "../curves";
 import { degrees, shortJoint } from "../format";
 import { before, rowAt } from "../interpolate";
 import { scene } from "../state/scene";
@@ -48,7 +48,7 @@ interface Props {
   only?: readonly string[];
   /** Joints that are drawn in any case. */
   also?: readonly string[];
-  /** The moment whose angles are told. */
+  /** The moment whose angles are shown. */
   moment?: number;
   selection?: Span;
   findings?: Finding[];
@@ -140,7 +140,7 @@ function drawCurves(
   // The one that moves most is drawn last, over the others.
   for (const column of shown.toReversed()) {
     const name = curves.names[column] as string;
-    const { colour, dashed } = look(name);
+    const { colour, dashed } = curveStyle(name);
     const other = instead?.joint === name ? instead.values : null;
     const next = proposed && differs(curves, proposed, name) ? proposed : null;
     draw.strokeStyle = paint[colour] as string;
@@ -297,8 +297,8 @@ export function Chart(props: Props) {
 
   const toggle = (name: string): void =>
     setHidden(hidden.includes(name) ? hidden.filter((each) => each !== name) : [...hidden, name]);
-  const told = props.proposed ?? curves;
-  const row = moment === undefined ? null : rowAt(told.times_s, told.joints_rad, moment);
+  const drawn = props.proposed ?? curves;
+  const row = moment === undefined ? null : rowAt(drawn.times_s, drawn.joints_rad, moment);
 
   return (
     <figure class={css("chart")} data-theme={theme ? "dark" : "light"} data-lit={lit ?? ""}>
@@ -320,7 +320,7 @@ export function Chart(props: Props) {
       <figcaption class={css("legend")}>
         {most.map((column) => {
           const name = curves.names[column] as string;
-          const { colour, dashed } = look(name);
+          const { colour, dashed } = curveStyle(name);
           return (
             <button
               type="button"

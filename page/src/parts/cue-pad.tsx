@@ -31,13 +31,13 @@ const T = TEXTS.cues;
 export function useCueKeys(): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
-      const meant = cueOfKey(event.key);
-      if (meant === null || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
+      const command = cueOfKey(event.key);
+      if (command === null || event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
       if (ui.question.peek() || focusOf(document.activeElement, false).typing) return;
       event.preventDefault();
-      if (meant === "next") fireNext();
-      else if (meant === "again") fireAgain();
-      else fire(meant);
+      if (command === "next") fireNext();
+      else if (command === "again") fireAgain();
+      else fire(command);
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);

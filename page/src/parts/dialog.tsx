@@ -110,7 +110,7 @@ export function Dialog() {
 }
 
 /**
- * What was said last, with all else of its group; then again what went wrong before it. Over the 3D view,
+ * The newest notice with its group; after it the error before it. Over the 3D view,
  * and nothing one works with.
  */
 export function Notices() {

@@ -333,7 +333,7 @@ function Lane({ role, children }: { role: string; children: ComponentChildren })
         </button>
         <Lamp robot={showEditor.cast.value[role]} />
       </div>
-      <div class={css("lane-area")} data-lane-area data-lane={role} onPointerDown={look}>
+      <div class={css("lane-area")} data-lane-area data-lane={role} onPointerDown={seekToPointer}>
         {children}
         {finds.map((each, index) => (
           <Marker key={index} finding={each} />
@@ -344,7 +344,7 @@ function Lane({ role, children }: { role: string; children: ComponentChildren })
 }
 
 /** Look at the moment under the pointer. */
-function look(event: PointerEvent): void {
+function seekToPointer(event: PointerEvent): void {
   if (event.button !== 0 || event.target !== event.currentTarget) return;
   showEditor.seek(momentIn(event.currentTarget as Element, event.clientX));
 }
@@ -365,7 +365,7 @@ function Cues({ shown }: { shown: Section }) {
       <div class={css("lane-head")}>
         <span class={css("lane-name")}>{T.cuesLane}</span>
       </div>
-      <div class={css("lane-area")} data-lane-area onPointerDown={look}>
+      <div class={css("lane-area")} data-lane-area onPointerDown={seekToPointer}>
         {cues.map((cue, index) => (
           <CueBox key={index} cue={cue} index={index} row={rows[index] ?? 0} />
         ))}
@@ -458,7 +458,7 @@ export function Lanes() {
     >
       <div class={css("lane ruler")} data-testid="ruler">
         <div class={css("lane-head")} />
-        <div class={css("lane-area")} data-lane-area onPointerDown={look}>
+        <div class={css("lane-area")} data-lane-area onPointerDown={seekToPointer}>
           {ticks(0, showEditor.span.value, Math.min(40, 8 * zoom.value)).map((at) => (
             <Tick key={at} at={at} />
           ))}

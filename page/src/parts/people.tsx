@@ -40,7 +40,7 @@ function takeOver(): void {
   };
 }
 
-/** The countdown before command passes over; everybody sees it. */
+/** The countdown before the command passes on; all pages show it. */
 function Countdown() {
   const left = useSecondsLeft();
   const commander = robot.status.value?.commander;

@@ -95,7 +95,7 @@ function Handle({
 function Grip({
   kind,
   label,
-  told,
+  value,
   place,
   at,
   onMove,
@@ -105,7 +105,7 @@ function Grip({
 }: {
   kind: "mark" | "keyframe";
   label: string;
-  told: { now: number; low: number; high: number; words: string };
+  value: { now: number; low: number; high: number; words: string };
   place: Place;
   at: { time: number; value: number | null };
   onMove: (time: number, value: number) => void;
@@ -178,11 +178,11 @@ function Grip({
       role="slider"
       tabIndex={0}
       aria-label={label}
-      aria-valuemin={told.low}
-      aria-valuemax={told.high}
-      aria-valuenow={told.now}
-      aria-valuetext={told.words}
-      title={`${label}: ${told.words}`}
+      aria-valuemin={value.low}
+      aria-valuemax={value.high}
+      aria-valuenow={value.now}
+      aria-valuetext={value.words}
+      title={`${label}: ${value.words}`}
       data-testid={testid}
       data-time={at.time.toFixed(2)}
       onPointerDown={drag}
@@ -216,7 +216,7 @@ function MarkGrip({ mark, place, span }: { mark: Mark; place: Place; span: numbe
     <Grip
       kind="mark"
       label={mark.label}
-      told={{ now: Number(time.toFixed(2)), low: 0, high: Number(span.toFixed(2)), words: hundredths(time) }}
+      value={{ now: Number(time.toFixed(2)), low: 0, high: Number(span.toFixed(2)), words: hundredths(time) }}
       place={place}
       at={{ time, value: null }}
       onMove={move}
@@ -241,7 +241,7 @@ function KeyGrip({ each, index, place }: { each: JointKeyframe; index: number; p
     <Grip
       kind="keyframe"
       label={T.keyframes.one(jointName(each.joint))}
-      told={{
+      value={{
         now: Math.round(value / DEGREE),
         low: Math.round(lower_rad / DEGREE),
         high: Math.round(upper_rad / DEGREE),
@@ -440,21 +440,21 @@ function gestures(area: HTMLElement): () => void {
     const [a = 0, b = 0] = [...down.values()].map(({ x }) => x);
     return { middle: (a + b) / 2, width: Math.max(Math.abs(a - b), 20) };
   };
-  const look = (event: PointerEvent): void => {
+  const seekToPointer = (event: PointerEvent): void => {
     editor.stopPreview();
     editor.seek(clamp(timeAt(area, editor.view.peek(), event.clientX), editor.view.peek().from, editor.view.peek().to));
   };
   const press = (event: PointerEvent): void => {
     if (event.button !== 0 || (event.target as HTMLElement).closest("[role=slider]")) return;
     down.set(event.pointerId, { x: event.clientX, y: event.clientY });
-    if (down.size === 1) look(event);
+    if (down.size === 1) seekToPointer(event);
   };
   const move = (event: PointerEvent): void => {
     const known = down.get(event.pointerId);
     if (!known) return;
     if (down.size === 1) {
       down.set(event.pointerId, { x: event.clientX, y: event.clientY });
-      look(event);
+      seekToPointer(event);
       return;
     }
     const before = spread();
@@ -508,7 +508,7 @@ export function TimeLine({ made, findings }: { made: Edited; findings: Finding[]
       values: bent(made.times_s, made.joints_rad, column, now.bend, now.value, limits),
     };
   }, [now, made]);
-  const look = (time: number): void => {
+  const seekTo = (time: number): void => {
     editor.stopPreview();
     editor.seek(time);
   };
@@ -555,7 +555,7 @@ export function TimeLine({ made, findings }: { made: Edited; findings: Finding[]
               span={span}
               low={0}
               high={span}
-              onMove={look}
+              onMove={seekTo}
             />
             <Handle
               kind="from"

@@ -17,7 +17,7 @@ const TRIM = "trim";
 const KEYFRAME = "keyframe";
 const THROUGH = "through";
 const OWN = [TRIM, KEYFRAME, THROUGH, "mark", "change_mark", "remove_mark"];
-/** This one changes how fast it is, by limits: what comes of it is told before it is done. */
+/** This edit changes the speed by limits: its result is shown before it is applied. */
 const RETIME = "retime";
 
 type Value = number | boolean | string | string[] | null;

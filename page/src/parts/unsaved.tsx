@@ -99,12 +99,12 @@ export function UnsavedTakes() {
 export function StorageProblem() {
   const texts = robot.status.value?.storage_problem;
   if (!texts) return null;
-  const said = { message: "", remedy: "", texts };
+  const problem = { message: "", remedy: "", texts };
   return (
     <div class="banner bad" role="alert" data-testid="storage-problem">
       <Icon name="warn" />
       <p>
-        <strong>{message(said)}</strong> {remedy(said)} {T.goesOn}
+        <strong>{message(problem)}</strong> {remedy(problem)} {T.goesOn}
       </p>
     </div>
   );

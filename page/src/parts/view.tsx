@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { effect } from "@preact/signals";
-import type { Stage } from "../scene/stage";
+import type { Viewport3D } from "../scene/viewport3d";
 import { api } from "../api";
 import { now } from "../state/clock";
 import { robot } from "../state/robot";
@@ -10,7 +10,7 @@ import { scene } from "../state/scene";
 import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import { Notices } from "./dialog";
-import { Ends } from "./ends";
+import { LimbHandles } from "./limb-handles";
 import { Icon } from "./icons";
 import { bindStyles } from "../css";
 import styles from "./view.module.css";
@@ -27,34 +27,34 @@ function mood(): "idle" | "teaching" | "playing" | "lost" {
 
 export function View() {
   const host = useRef<HTMLDivElement>(null);
-  const stage = useRef<Stage | null>(null);
+  const viewport = useRef<Viewport3D | null>(null);
   const [tooSlow, setTooSlow] = useState(false);
   const [state, setState] = useState<"loading" | "shown" | "missing">("loading");
-  const visitor = scene.guest.value;
-  const known = visitor?.model ?? robot.model.value;
-  const wanted = ui.quality.value;
+  const guest = scene.guest.value;
+  const known = guest?.model ?? robot.model.value;
+  const requested = ui.quality.value;
 
   useEffect(() => {
     if (!known || !host.current) return;
     const box = host.current;
     let over = false;
     let cleanups: (() => void)[] = [];
-    void import("../scene/stage").then(({ Stage: Made, easel }) => {
+    void import("../scene/viewport3d").then(({ Viewport3D, chooseRenderer }) => {
       if (over) return;
       try {
-        const made = easel(() => newCanvas(box), wanted === "auto" ? (tooSlow ? "low" : null) : wanted);
-        ui.softwareRendering.value = made.bare;
-        if (wanted === "high" && made.bare) {
+        const made = chooseRenderer(() => newCanvas(box), requested === "auto" ? (tooSlow ? "low" : null) : requested);
+        ui.softwareRendering.value = made.software;
+        if (requested === "high" && made.software) {
           ui.quality.value = "auto"; // and so it is not remembered
           ui.notify(TEXTS.qualityRefused);
         }
-        const shown = new Made(made, known, () => {
+        const shown = new Viewport3D(made, known, () => {
           setTooSlow(true);
-          if (wanted !== "high") return;
+          if (requested !== "high") return;
           ui.quality.value = "low";
           ui.notify(TEXTS.qualityDropped);
         });
-        stage.current = shown;
+        viewport.current = shown;
         made.canvas.dataset["quality"] = made.quality;
         made.canvas.dataset["robot"] = known.build;
         cleanups = [...follow(shown, made.canvas, () => setState("shown")), () => shown.dispose()];
@@ -70,41 +70,41 @@ export function View() {
     });
     return () => {
       over = true;
-      stage.current = null;
+      viewport.current = null;
       for (const cleanUp of cleanups) cleanUp();
     };
-  }, [known, wanted, tooSlow]);
+  }, [known, requested, tooSlow]);
 
   const turnable = scene.onTurnJoint.value !== null;
   return (
-    <section class={css("view")} data-testid="view" aria-label={TEXTS.stageTitle}>
+    <section class={css("view")} data-testid="view" aria-label={TEXTS.viewportTitle}>
       <div ref={host} class={css("host")} data-state={state} data-testid="stage" />
-      {state === "loading" && <p class={css("view-note")}>{TEXTS.stageLoading}</p>}
-      {state === "missing" && <p class={css("view-note")}>{TEXTS.stageMissing}</p>}
+      {state === "loading" && <p class={css("view-note")}>{TEXTS.viewportLoading}</p>}
+      {state === "missing" && <p class={css("view-note")}>{TEXTS.viewportMissing}</p>}
       <div class={css("view-corner")}>
         {scene.robotGroup.value && <span class="chip ghost">{TEXTS.show.cast3d}</span>}
-        {!robot.connected.value && !visitor && !scene.robotGroup.value && (
+        {!robot.connected.value && !guest && !scene.robotGroup.value && (
           <span class="chip still" data-testid="still">
-            {TEXTS.stageStill}
+            {TEXTS.viewportStill}
           </span>
         )}
-        {visitor && (
+        {guest && (
           <span class="chip ghost" data-testid="guest">
-            {TEXTS.stageGuest(visitor.model.title)}
+            {TEXTS.viewportGuest(guest.model.title)}
           </span>
         )}
-        {robot.connection.value?.simulated && !visitor && !scene.robotGroup.value && (
+        {robot.connection.value?.simulated && !guest && !scene.robotGroup.value && (
           <span class="chip">{TEXTS.connection.simulated}</span>
         )}
         {scene.ghost.value && <span class="chip ghost">{TEXTS.ghostLabel}</span>}
-        {turnable && <span class="chip turn">{TEXTS.stageTurn[robot.limbs.value]}</span>}
+        {turnable && <span class="chip turn">{TEXTS.viewportTurn[robot.limbs.value]}</span>}
       </div>
       <button
         type="button"
         class={css("icon-button view-home")}
-        aria-label={TEXTS.stageHome}
-        title={TEXTS.stageHome}
-        onClick={() => stage.current?.home()}
+        aria-label={TEXTS.viewportHome}
+        title={TEXTS.viewportHome}
+        onClick={() => viewport.current?.home()}
       >
         <Icon name="home" />
       </button>
@@ -117,7 +117,7 @@ export function View() {
           <span class={css("countdown-end")}>{TEXTS.teach.countdownEnd}</span>
         </div>
       )}
-      {state === "shown" && scene.limbHandles.value && <Ends stage={stage} />}
+      {state === "shown" && scene.limbHandles.value && <LimbHandles viewport={viewport} />}
       <Notices />
     </section>
   );
@@ -128,13 +128,13 @@ function newCanvas(box: HTMLElement): HTMLCanvasElement {
   const canvas = document.createElement("canvas");
   canvas.className = css("canvas");
   canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", TEXTS.stage);
+  canvas.setAttribute("aria-label", TEXTS.viewport);
   box.replaceChildren(canvas);
   return canvas;
 }
 
-/** Let the stage follow the page; returns what ends that. */
-function follow(made: Stage, element: HTMLCanvasElement, shown: () => void): (() => void)[] {
+/** Let the view follow the stores; return the functions that end it. */
+function follow(made: Viewport3D, element: HTMLCanvasElement, shown: () => void): (() => void)[] {
   let frame = 0;
   const draw = (at: number): void => {
     const pose = scene.guest.peek()?.pose ?? robot.poses.at(now());

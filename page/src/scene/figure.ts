@@ -3,7 +3,7 @@
 import { Euler, Group, type Material, Mesh, Object3D, Vector3 } from "three";
 import type { Joint, Mount, Place, RobotModel } from "../types";
 import type { Materials, Part, RealPart, Span, Stuff } from "./parts";
-import type { Wardrobe } from "./wardrobe";
+import type { LinkGeometry } from "./link-geometry";
 
 const UP = new Vector3(0, 0, 1);
 
@@ -16,18 +16,18 @@ export class Figure {
   private readonly sole: number;
   private worn: { mesh: Mesh; stuff: Stuff; link: string }[] = [];
 
-  constructor(model: RobotModel, wardrobe: Wardrobe, materials: Materials) {
+  constructor(model: RobotModel, geometry: LinkGeometry, materials: Materials) {
     this.floor = model.floor;
-    this.sole = wardrobe.sole;
-    this.links.set(model.base, this.dress(model.base, wardrobe.parts(model.base), materials));
+    this.sole = geometry.sole;
+    this.links.set(model.base, this.dress(model.base, geometry.parts(model.base), materials));
     this.root.add(this.links.get(model.base) as Group);
     // A link may hang on one that comes later in the lists: they are gone through until all hang.
     let left: (Joint | Mount)[] = [...model.joints, ...model.fixed];
     for (let before = Infinity; left.length < before; ) {
       before = left.length;
-      left = left.filter((mount) => !this.hang(mount, wardrobe, materials));
+      left = left.filter((mount) => !this.hang(mount, geometry, materials));
     }
-    for (const span of wardrobe.spans) {
+    for (const span of geometry.spans) {
       const mesh = new Mesh(span.geometry, materials[span.stuff]);
       this.put(mesh, span.stuff, span.link, this.root);
       this.spans.push({ mesh, span });
@@ -35,14 +35,14 @@ export class Figure {
   }
 
   /** Hang a link on the one that carries it; returns whether that is there already. */
-  private hang(mount: Joint | Mount, wardrobe: Wardrobe, materials: Materials): boolean {
+  private hang(mount: Joint | Mount, geometry: LinkGeometry, materials: Materials): boolean {
     const parent = this.links.get(mount.parent);
     if (!parent) return false;
     const place = new Object3D();
     place.position.fromArray(mount.origin);
     // Roll, pitch and yaw are about fixed axes: the same as turning by yaw first, about one's own.
     place.setRotationFromEuler(new Euler(...mount.rpy, "ZYX"));
-    const turn = this.dress(mount.link, wardrobe.parts(mount.link), materials);
+    const turn = this.dress(mount.link, geometry.parts(mount.link), materials);
     place.add(turn);
     parent.add(place);
     this.links.set(mount.link, turn);

@@ -13,12 +13,12 @@ export interface Part {
   geometry: BufferGeometry;
 }
 
-/** A part of a link as somebody else drew it, in its own units. */
+/** A part of a link from a model file, in its own units. */
 export interface RealPart extends Part {
   scale: number;
 }
 
-/** A part between two places that may move against each other: it grows from 0 along z, so long as told. */
+/** A part between two places that may move against each other: it extends from 0 along z by the given length. */
 export interface Span extends Part {
   link: string;
   start: Place;

@@ -16,7 +16,7 @@ export type Along = "x" | "y" | "z";
 
 const DOME = [0.26, 0.6, 0.88];
 
-// Rings are made across z; these turn z into the axis meant, and keep the hand of the triangles.
+// Rings are made across z; these turn z into the given axis and keep the orientation of the triangles.
 const TURNS: Record<Along, Matrix4> = {
   z: new Matrix4(),
   x: new Matrix4().makeBasis(new Vector3(0, 1, 0), new Vector3(0, 0, 1), new Vector3(1, 0, 0)),

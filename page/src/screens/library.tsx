@@ -5,7 +5,7 @@ import { api } from "../api";
 import { fineDegrees, freeName, motion, picture, seconds, sentence } from "../format";
 import { Icon } from "../parts/icons";
 import { PlayTip } from "../parts/play-tip";
-import { Star } from "../parts/star";
+import { CueToggle } from "../parts/cue-toggle";
 import { UnsavedTakes } from "../parts/unsaved";
 import { Trash } from "../parts/trash";
 import { askToAdd } from "../parts/upload";
@@ -147,7 +147,7 @@ function Taught({ wanted }: { wanted: (text: string) => boolean }) {
                 <Icon name="play" />
                 <span class="wide-only">{T.play}</span>
               </button>
-              <Star cue={{ kind: "action", name }} />
+              <CueToggle cue={{ kind: "action", name }} />
               {robot.can("rename") && (
                 <button
                   type="button"
@@ -198,7 +198,7 @@ function Presets({ wanted }: { wanted: (text: string) => boolean }) {
               <Icon name="play" />
               <span>{motion(name)}</span>
             </button>
-            <Star cue={{ kind: "preset", name }} />
+            <CueToggle cue={{ kind: "preset", name }} />
           </div>
         ))}
       </div>
@@ -283,7 +283,7 @@ function TakeRow({ take }: { take: Take }) {
             <span class="wide-only">{T.play}</span>
           </button>
         )}
-        {!take.problem && robot.can("stream") && <Star cue={{ kind: "take", name: take.name }} />}
+        {!take.problem && robot.can("stream") && <CueToggle cue={{ kind: "take", name: take.name }} />}
         {!take.problem && (
           <button
             type="button"

@@ -13,7 +13,7 @@ import { scene } from "../state/scene";
 import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import type { Found, Joint, KnownRobots } from "../types";
-import * as said from "../wording";
+import * as wording from "../wording";
 import { bindStyles } from "../css";
 import styles from "./robot.module.css";
 
@@ -21,7 +21,7 @@ const css = bindStyles(styles);
 const T = TEXTS.connection;
 const EMBEDDED = "sim://g1";
 
-/** Ask whether the robot lies or hangs, and connect to its motors; the server looks too, where it can. */
+/** Ask whether the robot lies or hangs, and connect to its motors; the server checks it too, if it can. */
 export function askForMotors(): void {
   const url = robot.connection.peek()?.url;
   const { toMotorsQuestion, toMotorsDanger, toMotorsConfirm } = TEXTS.levels;
@@ -83,7 +83,7 @@ export function Levels() {
   );
 }
 
-/** The robots that the server can simulate itself; asked for when somebody looks. */
+/** The robots that the server can simulate itself; requested when the list is opened. */
 function Simulated({ onChoose, free }: { onChoose: (url: string) => void; free: boolean }) {
   const [known, setKnown] = useState<KnownRobots | null>(null);
   useEffect(() => {
@@ -118,7 +118,7 @@ function Stages({ failed }: { failed: string }) {
   return (
     <ol class={css("stages")} aria-label={T.stagesLabel} data-testid="stages">
       {stages.map(([stage, words], index) => {
-        const [how, said] =
+        const [how, result] =
           index < at
             ? (["done", T.stageDone] as const)
             : index === at
@@ -128,7 +128,7 @@ function Stages({ failed }: { failed: string }) {
           <li key={stage} class={css(how)}>
             <Icon name={how === "done" ? "check" : how === "failed" ? "close" : "more"} />
             <span>{words}</span>
-            <span class="hidden">, {said}</span>
+            <span class="hidden">, {result}</span>
           </li>
         );
       })}
@@ -141,17 +141,17 @@ function Connection() {
   const [url, setUrl] = useState("");
   const [key, setKey] = useState("");
   const [found, setFound] = useState<Found[] | null>(null);
-  const [looking, setLooking] = useState(false);
+  const [discovering, setDiscovering] = useState(false);
   const free = robot.mayCommand.value;
   const connect = (to: string, secret = ""): void => void ui.attempt(() => api.connect(to, secret));
-  const look = async (): Promise<void> => {
-    setLooking(true);
+  const discover = async (): Promise<void> => {
+    setDiscovering(true);
     try {
       setFound((await api.discover()).robots);
     } catch (error) {
       ui.report(error);
     }
-    setLooking(false);
+    setDiscovering(false);
   };
   const state = there?.state ?? "off";
   const lost = state === "lost";
@@ -170,9 +170,9 @@ function Connection() {
             {sentence(robot.status.value.title)}
           </p>
         )}
-        {there?.message && state !== "connected" && <p>{sentence(said.message(there))}</p>}
+        {there?.message && state !== "connected" && <p>{sentence(wording.message(there))}</p>}
         {there?.stage && state !== "connected" && <Stages failed={there.stage} />}
-        {there?.remedy && <p class="remedy">{sentence(said.remedy(there))}</p>}
+        {there?.remedy && <p class="remedy">{sentence(wording.remedy(there))}</p>}
         <Levels />
       </div>
       <details class="more">
@@ -188,8 +188,8 @@ function Connection() {
             <button type="button" class="button" disabled={!free} onClick={() => connect(EMBEDDED)}>
               {T.useSimulated}
             </button>
-            <button type="button" class="button" disabled={looking} onClick={look}>
-              {looking ? T.discovering : T.discover}
+            <button type="button" class="button" disabled={discovering} onClick={discover}>
+              {discovering ? T.discovering : T.discover}
             </button>
           </div>
           <Simulated onChoose={connect} free={free} />
@@ -241,9 +241,9 @@ function Connection() {
 }
 
 function Health() {
-  const told = robot.status.value;
+  const status = robot.status.value;
   const words = TEXTS.health;
-  const heats = told?.temperatures_c ?? [];
+  const heats = status?.temperatures_c ?? [];
   const heat = heats.length ? Math.max(...heats) : null;
   const warmest = robot.model.value?.joints.find((joint) => heat !== null && joint.index === heats.indexOf(heat));
   const damp = (): void => {
@@ -262,11 +262,11 @@ function Health() {
         <div>
           <dt>{words.mode}</dt>
           <dd data-testid="mode">
-            {told?.mode ? (
+            {status?.mode ? (
               <>
-                {told.mode.name}{" "}
-                <span class={told.mode.balanced ? "chip good" : "chip warn"}>
-                  {told.mode.balanced ? words.balanced : words.notBalanced}
+                {status.mode.name}{" "}
+                <span class={status.mode.balanced ? "chip good" : "chip warn"}>
+                  {status.mode.balanced ? words.balanced : words.notBalanced}
                 </span>
               </>
             ) : (
@@ -276,7 +276,7 @@ function Health() {
         </div>
         <div>
           <dt>{words.battery}</dt>
-          <dd>{told?.battery_percent == null ? words.unknown : `${Math.round(told.battery_percent)} %`}</dd>
+          <dd>{status?.battery_percent == null ? words.unknown : `${Math.round(status.battery_percent)} %`}</dd>
         </div>
         <div>
           <dt>{words.heat}</dt>
@@ -292,7 +292,9 @@ function Health() {
         </div>
         <div>
           <dt>{words.faults}</dt>
-          <dd>{told?.faults.length ? told.faults.join("; ") : robot.connected.value ? words.none : words.unknown}</dd>
+          <dd>
+            {status?.faults.length ? status.faults.join("; ") : robot.connected.value ? words.none : words.unknown}
+          </dd>
         </div>
       </dl>
       {(robot.can("mode") || !robot.connected.value) && (
@@ -394,7 +396,7 @@ function Joints() {
   );
 }
 
-/** A robot whose protection has tripped does nothing more until somebody has looked at it. */
+/** A robot whose protection has tripped does nothing more until the operator has inspected it. */
 export function Anew() {
   const there = robot.status.value;
   const url = there?.connection.url;

@@ -19,7 +19,7 @@ import { ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import { Anew, Levels } from "./robot";
 import type { Curves, Finding, Taught } from "../types";
-import * as said from "../wording";
+import * as wording from "../wording";
 import { bindStyles } from "../css";
 import styles from "./teach.module.css";
 
@@ -32,7 +32,7 @@ const DRAG_MS = 60;
 const HANDS = ["wave", "bow", "clap", "drum"] as const;
 const NO_CURVES: Curves = { names: [], times_s: [], joints_rad: [] };
 
-// Kept while a person looks at another screen.
+// Kept while another screen is open.
 const name = signal("");
 const hand = signal<string>("");
 const handSeconds = signal(6);
@@ -109,7 +109,7 @@ function obstacle(wanted: string): string {
 }
 
 /** Ask what speaks against the take that was just kept. */
-async function look(take: string | null): Promise<void> {
+async function loadCheck(take: string | null): Promise<void> {
   checked.value = undefined;
   try {
     checked.value = take ? (await api.editCheck(take, [], undefined)).findings : null;
@@ -156,7 +156,7 @@ async function finish(save: boolean): Promise<void> {
     const taught = await api.teachFinish(save, wanted);
     if (save) {
       result.value = { taught, name: taught.take ?? wanted };
-      checking = look(taught.take);
+      checking = loadCheck(taught.take);
       name.value = "";
       hand.value = "";
     } else ui.notify(T.discarded);
@@ -506,7 +506,7 @@ function Checked() {
   );
 }
 
-/** Play the result, once the person has heard what the check says against it. */
+/** Play the result, once the operator has seen the findings of the check. */
 async function playResult(play: () => Promise<unknown>): Promise<void> {
   await checking;
   const against = (checked.peek() ?? []).filter(({ severity }) => severity !== "note");
@@ -515,7 +515,7 @@ async function playResult(play: () => Promise<unknown>): Promise<void> {
   const { title, confirm, unsafe, more } = TEXTS.warned;
   const words = [
     first.severity === "error" ? unsafe : "",
-    sentence(said.message(first)),
+    sentence(wording.message(first)),
     against.length > 1 ? more(against.length - 1) : "",
   ];
   ui.question.value = { title, message: words.filter(Boolean).join(" "), confirm, danger: true, then: play };

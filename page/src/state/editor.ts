@@ -1,4 +1,4 @@
-/** The take being edited: what was done to it, what came of it, and the moment shown. */
+/** The take being edited: its steps, their result, and the moment shown. */
 
 import { batch, computed, effect, signal } from "@preact/signals";
 import { api } from "../api";
@@ -54,7 +54,7 @@ const { history, picked, playhead, working, moveTo, stopPreview } = timeline;
 
 /** The part of the take that is shown. */
 const view = signal<Span>({ from: 0, to: 0 });
-/** A part with more of its samples than the whole is told with. */
+/** A part of the take, with more samples than the whole was sent with. */
 const detail = signal<EditCurves | null>(null);
 
 /** Whether keyframes are shown, and of which joint. */
@@ -64,11 +64,11 @@ const keyJoint = signal("");
 const keyframes = signal<JointKeyframe[] | null>(null);
 /** A keyframe that is being dragged: how the curve bends, and what the joint's angle becomes. */
 const dragged = signal<{ joint: string; bend: Bend; value: number } | null>(null);
-/** Angles that the ghost has in place of those of the take, while somebody drags it. */
+/** Angles of the ghost that replace those of the take during a drag. */
 const bending = signal<Record<string, number> | null>(null);
 /** What a hand that is dragged makes: a keyframe, or a pose that the whole motion is led through. */
 const dragMakes = signal<"keyframe" | "through">("keyframe");
-/** A pose that the whole motion would be led through, until somebody accepts or drops that. */
+/** A pose that the whole motion would be led through; pending until it is accepted or dropped. */
 export interface Proposal {
   time_s: number;
   pose: Record<string, number>;
@@ -85,8 +85,8 @@ const widths = signal({ before: 0.5, after: 0.5 });
 
 effect(() => {
   if (ui.screen.value !== "edit" || edits.peek().length) return;
-  api.edits().then((told) => (edits.value = told.edits), ui.report);
-  api.robots().then((told) => (builds.value = told.simulated), ui.report);
+  api.edits().then((answer) => (edits.value = answer.edits), ui.report);
+  api.robots().then((answer) => (builds.value = answer.simulated), ui.report);
 });
 /** Why the robot that is connected cannot play the take: it is of another kind. Empty where it can. */
 const strange = computed(() => (edited.value ? robot.explainForeign(edited.value) : ""));
@@ -107,9 +107,9 @@ effect(() => {
 
 /** The versions of the take that can be edited, the oldest first. */
 const versions = computed(() => library.takes.value.find(({ name }) => name === opened.value)?.versions ?? []);
-/** A part that is told with fewer samples a second than this is asked for once more, closer. */
+/** A part with fewer samples per second than this is requested again, with more. */
 const LEAST_HZ = 25;
-/** Whether somebody chose the version; without that it is the newest. */
+/** Whether the operator chose the version; otherwise it is the newest. */
 let chosen = false;
 let asked = 0;
 /** What is being worked out: the next step, undo or redo goes on from there, not from what is still shown. */
@@ -272,7 +272,7 @@ async function proposeStep(made: Step, title: string): Promise<void> {
     if (opened.peek() !== take || history.peek() !== was) return;
     ui.question.value = {
       title: TEXTS.edit.pace.title(title),
-      message: TEXTS.edit.pace.words(pace(before), pace(after)),
+      message: TEXTS.edit.pace.words(describePace(before), describePace(after)),
       confirm: TEXTS.edit.pace.confirm,
       then: () => step(made),
     };
@@ -283,7 +283,7 @@ async function proposeStep(made: Step, title: string): Promise<void> {
   }
 }
 
-function pace({ duration_s, peak_rad_s }: EditCurves): { time: string; speed: string } {
+function describePace({ duration_s, peak_rad_s }: EditCurves): { time: string; speed: string } {
   return { time: seconds(duration_s), speed: `${degrees(peak_rad_s)}/s` };
 }
 
@@ -375,7 +375,7 @@ const following = computed(() => {
   );
 });
 
-/** Let the playhead go with the robot, also between the server's words. */
+/** Move the playhead with the robot, also between the messages of the server. */
 function follow(): void {
   const doing = robot.activity.peek();
   const made = edited.peek();
@@ -477,7 +477,7 @@ effect(() => {
 
 // ---- keyframes and hands ------------------------------------------------------------------------
 
-/** The keyframes of the joint that is looked at. */
+/** The keyframes of the joint that is shown. */
 const ownKeyframes = computed(() => ofJoint(keyframes.value ?? [], keyJoint.value));
 
 effect(() => {
@@ -603,10 +603,10 @@ function propose(pose: Record<string, number>): void {
 async function workOut(): Promise<void> {
   if (asking) return;
   asking = true;
-  let told: Record<string, number> | null = null;
+  let requested: Record<string, number> | null = null;
   try {
-    for (let wanted = proposal.peek(); wanted && wanted.pose !== told; wanted = proposal.peek()) {
-      told = wanted.pose;
+    for (let wanted = proposal.peek(); wanted && wanted.pose !== requested; wanted = proposal.peek()) {
+      requested = wanted.pose;
       const steps = [...history.peek().done, throughStep(wanted.time_s, wanted.pose)];
       const curves = await api.editCurves(opened.peek() as string, steps, edited.peek()?.version);
       const now = proposal.peek();
@@ -732,7 +732,7 @@ function describe(made: Step): string {
     const joints = Object.entries(made.pose).map(([name, angle]) => `${jointName(name)} ${degrees(angle)}`);
     return words.keyframe(hundredths(made.to_s ?? made.time_s), joints.slice(0, 2).join(", "), joints.length - 2);
   }
-  const said = Object.entries(given).map(([name, value]) => {
+  const details = Object.entries(given).map(([name, value]) => {
     const parameter = edit?.parameters.find((each) => each.name === name);
     if (value === true) return parameter?.title.toLowerCase() ?? name;
     if (typeof value === "number" && parameter?.unit === "s") return hundredths(value);
@@ -740,7 +740,7 @@ function describe(made: Step): string {
     if (parameter?.kind === "joints") return (value as string[]).map(limbName).join(", ");
     return `“${Array.isArray(value) ? value.join(", ") : String(value)}”`;
   });
-  return [edit?.title ?? op, ...said].join(" · ");
+  return [edit?.title ?? op, ...details].join(" · ");
 }
 
 /** A limb or a joint, as people call it. */

@@ -160,10 +160,10 @@ function open(name: string): Promise<boolean> {
   const mine = sitting;
   const was = draft.peek();
   return ui.attempt(async () => {
-    const told = await api.show(name);
+    const answer = await api.show(name);
     // Another one was opened since, or this one was edited: that must not be lost.
     if (mine !== sitting || draft.peek() !== was) return;
-    begin(told.show, { name, tag: told.tag, path: told.path }, told.show);
+    begin(answer.show, { name, tag: answer.tag, path: answer.path }, answer.show);
   });
 }
 
@@ -202,16 +202,16 @@ function saveTo(name: string, replace = false): Promise<void> {
 async function saveNow(mine: number, name: string, show: Show, known: string | null, replace: boolean): Promise<void> {
   const roles = cast.peek();
   try {
-    const told = await api.saveShow(name, show, known, replace);
+    const answer = await api.saveShow(name, show, known, replace);
     // Another show may have been opened meanwhile: this file is not its file.
     if (mine === sitting) {
-      file.value = { name, tag: told.tag, path: told.path };
+      file.value = { name, tag: answer.tag, path: answer.path };
       kept.value = show;
       remember("localStorage", LAST_KEY, name);
     }
     if (Object.keys(roles).length) await api.saveCast(name, roles);
     await loadShelf();
-    ui.notify(T.saved(told.path), "good");
+    ui.notify(T.saved(answer.path), "good");
   } catch (error) {
     if (!(error instanceof ApiError) || !["show-exists", "changed-show", "show-deleted"].includes(error.kind))
       throw error;
@@ -487,7 +487,7 @@ function takeCast(wanted: Record<string, string>): void {
   if (name && robot.mayCommand.peek()) void ui.attempt(() => api.saveCast(name, cast.peek()));
 }
 
-/** Robots that come while nobody is cast get the roles in their order. */
+/** While no robot is cast, the robots of the stage get the roles in their order. */
 effect(() => {
   const robots = stage.current.value?.robots.length ?? 0;
   const show = draft.value;
@@ -504,16 +504,16 @@ const curves = signal<SectionCurves | null>(null);
 
 let running: AbortController | null = null;
 
-async function look(show: Show, name: string | undefined, players: Record<string, string>): Promise<void> {
+async function runCheck(show: Show, name: string | undefined, players: Record<string, string>): Promise<void> {
   running?.abort();
   const mine = (running = new AbortController());
   const whole = filled(show);
   const over = (): boolean => running !== mine;
   try {
     const there = sectionsOf(whole).some((each) => each.name === name);
-    const told = there && name ? await api.showCurves(whole, name, mine.signal) : null;
+    const answer = there && name ? await api.showCurves(whole, name, mine.signal) : null;
     if (over()) return;
-    curves.value = told;
+    curves.value = answer;
     const found = await api.checkShow(whole, Object.keys(players).length ? players : null, mine.signal);
     if (over()) return;
     checked.value = found;
@@ -533,7 +533,7 @@ effect(() => {
   void shelf.value?.sounds;
   if (ui.screen.value !== "show" || !show) return undefined;
   checking.value = true;
-  const timer = setTimeout(() => void look(show, name, players), CHECK_MS);
+  const timer = setTimeout(() => void runCheck(show, name, players), CHECK_MS);
   return () => clearTimeout(timer);
 });
 
@@ -551,7 +551,7 @@ function loadPeaks(sound: string): void {
   if (asked.has(sound) || !soundLengths.peek().has(sound)) return;
   asked.add(sound);
   api.peaks(sound).then(
-    (told) => (peaks.value = new Map([...peaks.peek(), [sound, told]])),
+    (answer) => (peaks.value = new Map([...peaks.peek(), [sound, answer]])),
     () => undefined, // the check says what is wrong with it
   );
 }

@@ -7,7 +7,7 @@ export interface Span {
 
 /** No closer than this, in seconds: a few samples. */
 export const CLOSEST_S = 0.1;
-/** Of a take that is told with fewer samples than it has, a part so many times shorter is asked for. */
+/** If a take was sent with fewer samples than it has, a part this many times shorter is requested with more. */
 export const LOOKS_CLOSER = 2;
 const WHEEL = 1.0018;
 

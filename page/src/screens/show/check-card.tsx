@@ -38,15 +38,15 @@ function FindingRow({ finding }: { finding: ShowFinding }) {
 }
 
 export function CheckCard() {
-  const told = showEditor.checked.value;
-  const found = told?.findings.filter(({ severity }) => severity !== "note") ?? [];
-  const notes = told?.findings.filter(({ severity }) => severity === "note") ?? [];
-  const state = showEditor.checking.value ? "checking" : showEditor.problem.value || !told?.ok ? "bad" : "ok";
+  const result = showEditor.checked.value;
+  const found = result?.findings.filter(({ severity }) => severity !== "note") ?? [];
+  const notes = result?.findings.filter(({ severity }) => severity === "note") ?? [];
+  const state = showEditor.checking.value ? "checking" : showEditor.problem.value || !result?.ok ? "bad" : "ok";
   return (
     <section class="card" aria-labelledby="show-check-title" data-testid="show-check" data-state={state}>
       <div class="row spread">
         <h2 id="show-check-title">{TEXTS.edit.findings}</h2>
-        {told && !told.ok && <span class="chip bad">{T.cannot}</span>}
+        {result && !result.ok && <span class="chip bad">{T.cannot}</span>}
       </div>
       {showEditor.checking.value && (
         <p class="muted" role="status">
@@ -54,7 +54,7 @@ export function CheckCard() {
         </p>
       )}
       {showEditor.problem.value && <p class="bad-words">{showEditor.problem.value}</p>}
-      {told && !showEditor.checking.value && found.length === 0 && (
+      {result && !showEditor.checking.value && found.length === 0 && (
         <p class="fine">
           <Icon name="check" />
           <span>{T.fine}</span>

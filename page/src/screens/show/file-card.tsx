@@ -8,9 +8,9 @@ import { phone } from "./layout";
 const T = TEXTS.show;
 
 export function FileCard() {
-  const told = showEditor.shelf.value;
+  const shelf = showEditor.shelf.value;
   const name = showEditor.file.value.name;
-  const casts = Object.keys(told?.casts ?? {});
+  const casts = Object.keys(shelf?.casts ?? {});
   const choose = (select: HTMLSelectElement): void => {
     const wanted = select.value;
     select.value = name ?? "";
@@ -26,9 +26,9 @@ export function FileCard() {
           </span>
         )}
       </div>
-      {told && told.shows.length === 0 && !showEditor.draft.value && <p class="muted">{T.none}</p>}
+      {shelf && shelf.shows.length === 0 && !showEditor.draft.value && <p class="muted">{T.none}</p>}
       <div class="row wrap">
-        {told && told.shows.length > 0 && (
+        {shelf && shelf.shows.length > 0 && (
           <select
             value={name ?? ""}
             aria-label={T.choose}
@@ -36,7 +36,7 @@ export function FileCard() {
             onChange={(event) => choose(event.currentTarget)}
           >
             {!name && <option value="">{showEditor.draft.value ? T.unnamed : T.choose}</option>}
-            {told.shows.map((each) => (
+            {shelf.shows.map((each) => (
               <option key={each.name} value={each.name} disabled={each.problem !== ""}>
                 {each.problem ? T.broken(each.name) : each.name}
               </option>
@@ -121,7 +121,7 @@ export function FileCard() {
             value=""
             data-testid="choose-cast"
             onChange={(event) => {
-              const chosen = told?.casts[event.currentTarget.value];
+              const chosen = shelf?.casts[event.currentTarget.value];
               event.currentTarget.value = "";
               if (chosen) showEditor.takeCast(chosen);
             }}

@@ -2,10 +2,10 @@
 
 const SLOW_FRAME_MS = 55;
 const MAX_SLOW_MS = 1600;
-/** One long frame is no pace: the first one makes its shaders, and a hidden page draws none for long. */
+/** A single long frame does not count: the first compiles its shaders, and a hidden page draws none for long. */
 const FEWEST = 3;
 
-export class Pace {
+export class FrameTimes {
   private frames = 0;
   private sum = 0;
 

@@ -32,17 +32,17 @@ import {
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { RoomEnvironment } from "three/examples/jsm/environments/RoomEnvironment.js";
 import type { LimbEnd, Place, RobotModel, Vector } from "../types";
-import type { Easel, Quality } from "./easel";
-import { Company, type Member } from "./company";
+import type { Renderer, Quality } from "./renderer";
+import { RobotGroup, type Member } from "./robot-group";
 import { Figure } from "./figure";
 import { face } from "./g1";
-import { Pace } from "./pace";
+import { FrameTimes } from "./frame-times";
 import type { Materials, RealPart } from "./parts";
 import { endOf, reached } from "./reach";
 import { extents } from "./tree";
-import { Wardrobe } from "./wardrobe";
+import { LinkGeometry } from "./link-geometry";
 
-export { easel } from "./easel";
+export { chooseRenderer } from "./renderer";
 
 Object3D.DEFAULT_UP.set(0, 0, 1);
 
@@ -66,7 +66,7 @@ const MOODS: Record<Mood, number> = { idle: 0x5ecbe8, teaching: 0xffb454, playin
 /** What a robot fades to that is not there: where it stands is only where it was. */
 const ABSENT = new Color(0x8b939d);
 /** Where one looks at a robot from: what stands upright from the front, what is long from its side. */
-interface Gaze {
+interface Framing {
   at: Vector3;
   from: Vector3;
   /** What is to be seen of it, with an arm or a leg raised. */
@@ -76,7 +76,7 @@ interface Gaze {
   size_m: number;
 }
 
-function gaze(model: RobotModel): Gaze {
+function framingOf(model: RobotModel): Framing {
   const { low, high } = extents(model);
   const [long, wide, tall] = high.clone().sub(low).toArray();
   const size_m = Math.max(long, wide, tall, 0.1);
@@ -243,15 +243,15 @@ function feetOf(robot: Figure, model: RobotModel): Place[] {
   });
 }
 
-export class Stage {
+export class Viewport3D {
   private readonly renderer: WebGLRenderer;
   private readonly scene = new Scene();
   private readonly camera = new PerspectiveCamera(30, 1, 0.1, 120);
   private readonly controls: OrbitControls;
-  private readonly wardrobe: Wardrobe;
-  private gaze: Gaze;
-  private readonly ownGaze: Gaze;
-  private company: Company | null = null;
+  private readonly geometry: LinkGeometry;
+  private gaze: Framing;
+  private readonly ownGaze: Framing;
+  private group: RobotGroup | null = null;
   private readonly worn: Materials;
   private readonly robot: Figure;
   private readonly ghost: Figure;
@@ -269,7 +269,7 @@ export class Stage {
   /** When the next frame may be drawn, in low quality. */
   private due = 0;
   private slow = 0;
-  private readonly pace = new Pace();
+  private readonly frameTimes = new FrameTimes();
   private changed = 0;
   private coarse = COARSE;
   private resting = true;
@@ -280,14 +280,14 @@ export class Stage {
   private drawn = false;
   private fine = false;
   private onTurn: OnTurn | null = null;
-  /** Frames drawn so far; the tests look at it. */
+  /** Frames drawn so far; the tests read it. */
   frames = 0;
 
   private readonly canvas: HTMLCanvasElement;
   private readonly quality: Quality;
 
   constructor(
-    { canvas, gl, quality }: Easel,
+    { canvas, gl, quality }: Renderer,
     private readonly model: RobotModel,
     private readonly onSlow: () => void,
   ) {
@@ -310,10 +310,10 @@ export class Stage {
     this.lights(high);
     this.worn = materials(quality);
     this.glow = new MeshLambertMaterial({ color: 0x5ecbe8, emissive: 0x2a90ad, vertexColors: true });
-    this.wardrobe = new Wardrobe(model);
-    this.gaze = this.ownGaze = gaze(model);
-    this.robot = new Figure(model, this.wardrobe, this.worn);
-    this.ghost = new Figure(model, this.wardrobe, this.spirit);
+    this.geometry = new LinkGeometry(model);
+    this.gaze = this.ownGaze = framingOf(model);
+    this.robot = new Figure(model, this.geometry, this.worn);
+    this.ghost = new Figure(model, this.geometry, this.spirit);
     this.ghost.root.visible = false;
     this.ghost.root.traverse(unshaded);
     this.floor = new Mesh(
@@ -419,18 +419,18 @@ export class Stage {
 
   /** Show a whole cast side by side instead of the robot; null shows the robot again. */
   gather(members: readonly Member[] | null): void {
-    this.company?.root.removeFromParent();
-    this.company?.dispose();
-    this.company = members?.length ? new Company(members, this.worn) : null;
-    this.robot.root.visible = this.company === null;
-    for (const spot of this.spots) spot.visible = this.company === null;
+    this.group?.root.removeFromParent();
+    this.group?.dispose();
+    this.group = members?.length ? new RobotGroup(members, this.worn) : null;
+    this.robot.root.visible = this.group === null;
+    for (const spot of this.spots) spot.visible = this.group === null;
     this.gaze = this.ownGaze;
-    if (this.company) {
-      const { wide_m, tall_m } = this.company;
+    if (this.group) {
+      const { wide_m, tall_m } = this.group;
       const at = new Vector3(0, 0, 0.43 * tall_m);
       const from = new Vector3(2.4, 0.25, 0.55).normalize();
       this.gaze = { at, from, tall_m, wide_m, size_m: Math.max(wide_m, tall_m) };
-      this.scene.add(this.company.root);
+      this.scene.add(this.group.root);
     }
     this.floor.scale.setScalar(Math.max(1, this.gaze.size_m / 2.5));
     this.controls.maxDistance = 6 * this.gaze.size_m;
@@ -439,7 +439,7 @@ export class Stage {
 
   /** Show the cast in these poses from the next frame on. */
   perform(poses: readonly (readonly number[])[]): void {
-    this.company?.pose(poses);
+    this.group?.pose(poses);
     this.dirty = true;
   }
 
@@ -522,7 +522,7 @@ export class Stage {
         const spot = this.spots[index];
         if (!at || !spot) return;
         spot.position.set(at.x, at.y, 0.002);
-        spot.visible = at.z < LIFTED_M && this.company === null;
+        spot.visible = at.z < LIFTED_M && this.group === null;
       });
     }
     this.draw();
@@ -565,7 +565,7 @@ export class Stage {
   /** Draw less where frames take long: fewer pixels, or in low quality altogether. */
   private judge(took: number): void {
     if (this.quality === "high") {
-      if (this.pace.tooSlow(took)) this.onSlow();
+      if (this.frameTimes.tooSlow(took)) this.onSlow();
       return;
     }
     this.slow = took > HEAVY_FRAME_MS ? this.slow + 1 : 0;
@@ -703,8 +703,8 @@ export class Stage {
     this.watch.disconnect();
     this.canvas.removeEventListener("pointerdown", this.grab, { capture: true });
     this.controls.dispose();
-    this.company?.dispose();
-    this.wardrobe.dispose();
+    this.group?.dispose();
+    this.geometry.dispose();
     this.renderer.dispose();
     this.renderer.forceContextLoss();
   }

@@ -19,7 +19,7 @@ function nearest(vector: Vector): Along {
 }
 
 /** The geometry of every link, made once and worn by the robot and its ghost. */
-export class Wardrobe {
+export class LinkGeometry {
   /** Between two links. */
   readonly spans: Span[] = [];
   /** How far the soles are below what stands on the floor. */

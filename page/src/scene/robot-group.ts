@@ -5,7 +5,7 @@ import type { RobotModel } from "../types";
 import { Figure } from "./figure";
 import type { Materials } from "./parts";
 import { extents } from "./tree";
-import { Wardrobe } from "./wardrobe";
+import { LinkGeometry } from "./link-geometry";
 
 /** Who is shown: what each is called, and which robot it is. */
 export interface Member {
@@ -40,21 +40,21 @@ function plate(name: string): Sprite {
   return made;
 }
 
-export class Company {
+export class RobotGroup {
   readonly root = new Group();
   /** How wide and how tall all of them are together, in metres. */
   readonly wide_m: number;
   readonly tall_m: number;
   private readonly figures: Figure[] = [];
-  private readonly wardrobes = new Map<RobotModel, Wardrobe>();
+  private readonly geometries = new Map<RobotModel, LinkGeometry>();
   private readonly plates: Sprite[] = [];
 
   constructor(members: readonly Member[], materials: Materials) {
     let tall = 0.1;
     members.forEach(({ name, model }, index) => {
-      const wardrobe = this.wardrobes.get(model) ?? new Wardrobe(model);
-      this.wardrobes.set(model, wardrobe);
-      const figure = new Figure(model, wardrobe, materials);
+      const geometry = this.geometries.get(model) ?? new LinkGeometry(model);
+      this.geometries.set(model, geometry);
+      const figure = new Figure(model, geometry, materials);
       const { low, high } = extents(model);
       const height = high.z - low.z;
       tall = Math.max(tall, height);
@@ -79,7 +79,7 @@ export class Company {
   }
 
   dispose(): void {
-    for (const wardrobe of this.wardrobes.values()) wardrobe.dispose();
+    for (const geometry of this.geometries.values()) geometry.dispose();
     for (const { material } of this.plates) {
       material.map?.dispose();
       material.dispose();

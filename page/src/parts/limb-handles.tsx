@@ -1,19 +1,19 @@
-/** Hands and feet of the ghost, to take hold of: by mouse, finger or key. What comes of it is a keyframe, or a proposal. */
+/** Handles on the hands and feet of the ghost, for mouse, finger and keys. Dragging one makes a keyframe or a proposal. */
 
 import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { Lead, Stage } from "../scene/stage";
+import type { Lead, Viewport3D } from "../scene/viewport3d";
 import { scene } from "../state/scene";
 import { TEXTS } from "../texts";
 import type { LimbEnd, Vector } from "../types";
 import { bindStyles } from "../css";
-import styles from "./ends.module.css";
+import styles from "./limb-handles.module.css";
 
 const css = bindStyles(styles);
 const T = TEXTS.edit;
 const STEP_M = 0.02;
-/** After the last key, so long until it counts as let go of. */
-const LET_GO_MS = 800;
+/** Time after the last key until the handle counts as released. */
+const RELEASE_MS = 800;
 const STEPS: Record<string, Vector> = {
   ArrowLeft: [-STEP_M, 0, 0],
   ArrowRight: [STEP_M, 0, 0],
@@ -29,8 +29,8 @@ const shownPose = (): readonly number[] | null => scene.guest.peek()?.pose ?? sc
 const nameOf = (end: LimbEnd, index: number): string =>
   (T.ends as Record<string, string>)[end.limb] ?? T.end(index + 1);
 
-export function Ends({ stage }: { stage: RefObject<Stage | null> }) {
-  const told = scene.limbHandles.value;
+export function LimbHandles({ viewport }: { viewport: RefObject<Viewport3D | null> }) {
+  const handles = scene.limbHandles.value;
   const box = useRef<HTMLDivElement>(null);
   const lead = useRef<Lead | null>(null);
   const timer = useRef(0);
@@ -41,7 +41,7 @@ export function Ends({ stage }: { stage: RefObject<Stage | null> }) {
     const put = (): void => {
       frame = requestAnimationFrame(put);
       const pose = shownPose();
-      const places = pose && told ? stage.current?.endPlaces(told.ends, pose) : [];
+      const places = pose && handles ? viewport.current?.endPlaces(handles.ends, pose) : [];
       [...(box.current?.children ?? [])].forEach((element, index) => {
         const place = places?.[index];
         const grip = element as HTMLElement;
@@ -58,19 +58,19 @@ export function Ends({ stage }: { stage: RefObject<Stage | null> }) {
     };
     frame = requestAnimationFrame(put);
     return () => cancelAnimationFrame(frame);
-  }, [told]);
+  }, [handles]);
   useEffect(() => () => clearTimeout(timer.current), []);
-  if (!told) return null;
+  if (!handles) return null;
 
-  const tell = (end: LimbEnd, pose: readonly number[]): void => {
+  const move = (end: LimbEnd, pose: readonly number[]): void => {
     moved.current = true;
-    const joints = stage.current?.columns(end.joints) ?? {};
-    told.onMove(Object.fromEntries(Object.entries(joints).map(([name, column]) => [name, pose[column] ?? 0])));
+    const joints = viewport.current?.columns(end.joints) ?? {};
+    handles.onMove(Object.fromEntries(Object.entries(joints).map(([name, column]) => [name, pose[column] ?? 0])));
   };
-  const letGo = (): void => {
+  const release = (): void => {
     clearTimeout(timer.current);
     lead.current = null;
-    if (moved.current) told.onDone();
+    if (moved.current) handles.onDone();
     moved.current = false;
   };
   const drag = (end: LimbEnd) => (event: PointerEvent) => {
@@ -79,24 +79,24 @@ export function Ends({ stage }: { stage: RefObject<Stage | null> }) {
       const pose = shownPose();
       if (event.button !== 0 || !pose) return;
       target.setPointerCapture(event.pointerId);
-      lead.current = stage.current?.take(end, pose, event) ?? null;
+      lead.current = viewport.current?.take(end, pose, event) ?? null;
     } else if (event.type === "pointermove") {
-      if (lead.current && target.hasPointerCapture(event.pointerId)) tell(end, lead.current(event));
-    } else letGo();
+      if (lead.current && target.hasPointerCapture(event.pointerId)) move(end, lead.current(event));
+    } else release();
   };
   const press = (end: LimbEnd) => (event: KeyboardEvent) => {
     const by = STEPS[event.key];
     const pose = shownPose();
-    if (event.key === "Enter") return letGo();
-    if (!by || !pose || !stage.current) return;
+    if (event.key === "Enter") return release();
+    if (!by || !pose || !viewport.current) return;
     event.preventDefault();
-    tell(end, stage.current.nudge(end, pose, by.map((each) => each / (event.shiftKey ? 4 : 1)) as Vector));
+    move(end, viewport.current.nudge(end, pose, by.map((each) => each / (event.shiftKey ? 4 : 1)) as Vector));
     clearTimeout(timer.current);
-    timer.current = window.setTimeout(letGo, LET_GO_MS);
+    timer.current = window.setTimeout(release, RELEASE_MS);
   };
   return (
     <div class="ends" ref={box}>
-      {told.ends.map((end, index) => (
+      {handles.ends.map((end, index) => (
         <div
           key={`${end.link} ${end.limb}`}
           class={css("limb-end")}
@@ -115,7 +115,7 @@ export function Ends({ stage }: { stage: RefObject<Stage | null> }) {
           onPointerUp={drag(end)}
           onPointerCancel={drag(end)}
           onKeyDown={press(end)}
-          onBlur={letGo}
+          onBlur={release}
         />
       ))}
     </div>

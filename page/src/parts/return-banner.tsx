@@ -1,4 +1,4 @@
-/** What limbs do that were soft until now: how long they hold, and that they return by themselves then. */
+/** The banner after a teaching: how long the limbs hold before they return by themselves. */
 
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api";
@@ -11,10 +11,10 @@ import { Icon } from "./icons";
 const T = TEXTS.hold;
 /** The factory action that returns arms to rest. */
 const RELEASE = 99;
-/** Less than this nobody can wait for. */
+/** Shorter waits are not counted down. */
 const MOMENT_S = 1.5;
 
-export function Hold() {
+export function ReturnBanner() {
   const [, tick] = useState(0);
   const left = robot.returnIn_s.value;
   const counts = left !== null;
