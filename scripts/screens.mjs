@@ -174,12 +174,12 @@ if (!process.env.ROTE_ONLY) await picture("a1", { width: 1440, height: 900, sche
   await page.getByLabel("Address").fill(a1);
   await page.getByRole("button", { name: "Connect", exact: true }).click();
   await page.waitForSelector("canvas[data-robot=a1]");
-  await page.getByText("Now its walking controller is connected").waitFor();
+  await page.getByText("The walking controller is connected").waitFor();
   await page.getByText("Another robot").click();
   // Drawing so well by software keeps the computer from hearing the robot in time.
   for (let tries = 0; tries < TRIES; tries += 1) {
     await page.waitForTimeout(3000);
     if (await page.getByTestId("anew").isVisible()) await page.getByTestId("anew").click();
   }
-  await page.getByText("Nothing speaks against moving it").waitFor();
+  await page.getByText("No problem found for moving it").waitFor();
 });

@@ -14,7 +14,7 @@ const ENGLISH = {
   failed: "This page has failed. The robot can still be stopped here.",
   stop: "STOP",
   note: "Software stop, not an emergency stop",
-  back: "Open the page anew",
+  back: "Reload the page",
   sent: "Stopping…",
   lost: "STOP did not get through. Use the remote.",
 };
@@ -23,7 +23,7 @@ const GERMAN: typeof ENGLISH = {
   failed: "Diese Seite ist gescheitert. Der Roboter lässt sich hier noch stoppen.",
   stop: "STOP",
   note: "Software-Stopp, kein Not-Halt",
-  back: "Neu öffnen",
+  back: "Seite neu laden",
   sent: "Wird gestoppt…",
   lost: "STOP kam nicht an. Die Fernbedienung benutzen.",
 };

@@ -215,7 +215,7 @@ const story = {
     await page.getByText("Nothing was moving").waitFor();
     const { y, height } = await $("rescue-stop").boundingBox();
     check(y >= 0 && y + height <= 568, "STOP is seen");
-    await page.getByRole("link", { name: "Open the page anew" }).waitFor();
+    await page.getByRole("link", { name: "Reload the page" }).waitFor();
     if (task.pictures) await page.screenshot({ path: `${task.pictures}/Rescue-320.png` });
     report.console = report.console.filter((each) => !each.includes("on purpose"));
   },

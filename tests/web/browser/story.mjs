@@ -63,7 +63,7 @@ const story = {
     await button("Use the simulated robot").click();
     await state("connected");
     check((await $("connection").textContent()).includes("sim://g1"), "the address is shown");
-    await page.getByText("Ready: nothing speaks against").waitFor();
+    await page.getByText("Ready: no problem found").waitFor();
   },
   "the tips come before teaching": async () => {
     await go("Teach");
@@ -214,7 +214,7 @@ const story = {
     await named("action", "hello wave").getByRole("button", { name: "Rename hello wave" }).click();
     await page.getByLabel("New name").fill("  ");
     await page.getByLabel("New name").press("Enter");
-    await page.getByRole("dialog").getByText("Type a name.").waitFor();
+    await page.getByRole("dialog").getByText("Enter a name.").waitFor();
     await page.getByLabel("New name").fill("greeting");
     await page.getByRole("dialog").getByRole("button", { name: "Rename" }).click();
     await named("action", "greeting").waitFor();

@@ -52,8 +52,8 @@ async function connect(url) {
 
 async function confirmMotors() {
   await $("to-motors").click({ timeout: 5000 });
-  await page.getByRole("dialog").getByText("one that stands would sink").waitFor();
-  await page.getByRole("dialog").getByRole("button", { name: "It lies or hangs" }).click();
+  await page.getByRole("dialog").getByText("a standing robot would sink").waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "It is lying or hanging" }).click();
 }
 
 /** Do something with the motors; on a busy computer a protection may trip, and is looked at. */
@@ -67,7 +67,7 @@ async function withMotors(act) {
         await until(async () => !(await $("anew").isVisible()), "it is connected anew");
       }
       if (await $("to-motors").isVisible()) await confirmMotors();
-      await page.getByText("Its motors are connected").waitFor();
+      await page.getByText("The motors are connected").waitFor();
       return await act();
     } catch (error) {
       if (tries === TRIES) throw error;
@@ -107,9 +107,9 @@ const story = {
     await until(async () => (await $("mode").textContent()).startsWith("lie down"), "it lies");
     await open(PLAIN);
     await state("connected");
-    await page.getByText("This browser shows no 3D").waitFor();
+    await page.getByText("This browser cannot show 3D").waitFor();
     await confirmMotors();
-    await page.getByText("Its motors are connected").waitFor();
+    await page.getByText("The motors are connected").waitFor();
     check((await button("Stand").count()) === 0, "what its motors cannot do is not offered");
   },
   "its legs are taught": async () => {
@@ -172,7 +172,7 @@ const story = {
     await drawn("g1-29");
     await state("connected");
     await go("Library");
-    await take("paw").getByText("it can be edited, not played here").waitFor();
+    await take("paw").getByText("You can edit it, but not play it here").waitFor();
     check(await button("Play paw").isDisabled(), "a G1 does not play it");
     await button("Edit paw").click();
     await $("dock").waitFor();

@@ -20,7 +20,7 @@ const person = async (url, width, height) => {
   page.on("pageerror", (error) => report.console.push(String(error.stack ?? error)));
   await page.goto(url);
   await page.getByTestId("people").waitFor();
-  await page.getByText("Ready: nothing speaks against").waitFor();
+  await page.getByText("Ready: no problem found").waitFor();
   return page;
 };
 /** Open or close the list of who is here. */
@@ -83,7 +83,7 @@ const story = {
     await takes(teacher);
     await pupil.getByText("Ms Ada takes over").waitFor();
     check((await pupil.getByRole("button", { name: "Keep it" }).count()) === 0, "a pupil does not keep it from a teacher");
-    await teacher.getByRole("button", { name: "Call it off" }).click();
+    await teacher.getByRole("button", { name: "Cancel" }).click();
     await until(async () => (await pupil.getByTestId("handover").count()) === 0, "it is called off");
     await teacher.getByText("Bo commands").waitFor();
   },
@@ -101,7 +101,7 @@ const story = {
   },
   "a reload is the same person, and still commands": async () => {
     await pupil.reload();
-    await pupil.getByText("Ready: nothing speaks against").waitFor();
+    await pupil.getByText("Ready: no problem found").waitFor();
     await list(pupil);
     await pupil.getByTestId("person").filter({ hasText: "Bo" }).getByText("commands").waitFor();
   },

@@ -75,8 +75,8 @@ const story = {
     await until(async () => (await shown()).from > near.from + 0.1, "sideways it is moved");
     await button("The whole take (0)").click();
     await until(async () => (await shown()).to === 6, "all of it is shown");
-    check(await button("Wider (−)").isDisabled(), "it cannot be wider than the take");
-    await button("Closer (+)").click();
+    check(await button("Zoom out (−)").isDisabled(), "it cannot be wider than the take");
+    await button("Zoom in (+)").click();
     await until(async () => (await shown()).to - (await shown()).from < 4, "a button comes closer");
     await page.keyboard.press("0");
     await until(async () => (await shown()).to === 6, "the key 0 shows all");
@@ -178,7 +178,7 @@ const story = {
     await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
     await steps(7);
     await $("revert").click();
-    await page.getByRole("dialog").getByRole("button", { name: "Throw edits away" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Discard edits" }).click();
     await steps(0);
     check((await $("unsaved").count()) === 0, "nothing is unsaved");
     await page.reload();
@@ -244,7 +244,7 @@ const story = {
     await until(async () => (await $("dock").getAttribute("data-checked")) === "true", "it is checked");
     check((await $("checks").locator("[data-severity=error]", { hasText: "allowed" }).count()) === 0, "out of reach, the limits are kept all the same");
     await $("revert").click();
-    await page.getByRole("dialog").getByRole("button", { name: "Throw edits away" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Discard edits" }).click();
     await steps(0);
   },
   "a hand leads the whole motion: proposed, dropped, accepted, and its ends stay": async () => {

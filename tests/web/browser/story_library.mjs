@@ -90,7 +90,7 @@ const story = {
   "a name that exists is asked about": async () => {
     await $("upload").setInputFiles([file("odd.csv")]);
     const row = $("upload-row");
-    await row.getByText("There is a take of this name.").waitFor();
+    await row.getByText("A take with this name exists.").waitFor();
     await button("Add").click();
     check((await row.getAttribute("data-state")) === "waiting", "it is not sent before a yes");
     await row.getByRole("checkbox").check();
@@ -140,8 +140,8 @@ const story = {
     await take("odd").getByRole("button", { name: "More: odd" }).click();
     await button("Delete odd").click();
     await page.locator("dialog").getByRole("button", { name: "Delete" }).click();
-    await button("Delete for good: odd").click();
-    await page.locator("dialog").getByRole("button", { name: "Delete for good" }).click();
+    await button("Delete permanently: odd").click();
+    await page.locator("dialog").getByRole("button", { name: "Delete permanently" }).click();
     await $("trash").getByText("The trash is empty.").waitFor();
   },
   "cues play by pad and by key, one after the other, and not after a stop": async () => {

@@ -229,7 +229,7 @@ const story = {
     if (task.pictures) await page.screenshot({ path: `${task.pictures}/show-running.png` });
     await $("stop").click();
     await $("stop-holds").waitFor();
-    await until(async () => /has confirmed it/.test(await $("stop-holds").innerText()), "all have confirmed it", 15_000);
+    await until(async () => /have confirmed it/.test(await $("stop-holds").innerText()), "all have confirmed it", 15_000);
     check((await $("run").count()) === 0, "no show is under way");
     check(await $("go").isDisabled(), "GO waits for a person to release the STOP");
     await look("stopped");

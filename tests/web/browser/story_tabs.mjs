@@ -145,7 +145,7 @@ const story = {
     const release = await hold(page, "**/api/shows/save", ({ name }) => name === "two");
     await page.getByTestId("save-show").click();
     await page.getByTestId("choose-show").selectOption("one");
-    await page.getByRole("dialog").getByRole("button", { name: "Leave it" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Leave" }).click();
     await isOpen("one");
     const saved = page.waitForResponse("**/api/shows/save");
     await release();
