@@ -2,11 +2,11 @@
 
 import { createRequire } from "node:module";
 
-/** How long a picture that moves waits for its next frame. */
+/** Time between two frames of an animation, in milliseconds. */
 const FRAME_MS = 200;
 
-/** Make the display a slow one: what draws again and again does so five times a second, and what asks for one frame
- * has it at once. Here the processor draws, and at sixty frames a second it would do little else. */
+/** Make the display a slow one: an animation draws five times a second, and a single frame is drawn at once. Here the
+ * processor draws, and at sixty frames a second it would do little else. */
 const slowDisplay = (frameMs) => {
   const soon = window.requestAnimationFrame.bind(window);
   const forget = window.cancelAnimationFrame.bind(window);
@@ -22,18 +22,34 @@ const slowDisplay = (frameMs) => {
   window.cancelAnimationFrame = (id) => (id < 0 ? clearTimeout(-id) : forget(id));
 };
 
-/** Start Chromium: it draws by software unless `args` say otherwise, and has no sandbox where the tests run as root. */
-export async function launch(task, args = ["--enable-unsafe-swiftshader"]) {
+/** Offer no WebGL, as a browser without 3D does. */
+const withoutWebgl = () => {
+  const getContext = HTMLCanvasElement.prototype.getContext;
+  HTMLCanvasElement.prototype.getContext = function (kind, ...options) {
+    return kind.startsWith("webgl") ? null : getContext.call(this, kind, ...options);
+  };
+};
+
+/** Return Playwright's Chromium and how to start it: it draws by software, and has no sandbox where the tests run as root. */
+export function chromiumOf(task) {
   const { chromium } = createRequire(`${task.page}/package.json`)("playwright-core");
-  const browser = await chromium.launch({
-    executablePath: task.chromium,
-    args: [...args, ...(process.getuid() === 0 ? ["--no-sandbox"] : [])],
-  });
+  const args = ["--enable-unsafe-swiftshader", ...(process.getuid() === 0 ? ["--no-sandbox"] : [])];
+  return { chromium, options: { executablePath: task.chromium, args } };
+}
+
+/** Connect to the shared browser at `task.browser`, or start one. Closing it closes only its own contexts if it is shared.
+ *
+ * A context draws the robot in 3D only with `draws`: drawing by software takes the processor from the page's messages,
+ * and the server takes the command from a page that is silent for too long. */
+export async function launch(task) {
+  const { chromium, options } = chromiumOf(task);
+  const browser = await (task.browser ? chromium.connect(task.browser) : chromium.launch(options));
   const newContext = browser.newContext.bind(browser);
-  browser.newContext = async (options) => {
-    // What breathes and fades would be drawn sixty times a second, too.
-    const context = await newContext({ reducedMotion: "reduce", ...options });
+  browser.newContext = async ({ draws = false, ...more } = {}) => {
+    // Transitions would be drawn sixty times a second, too.
+    const context = await newContext({ reducedMotion: "reduce", ...more });
     await context.addInitScript(slowDisplay, FRAME_MS);
+    if (!draws) await context.addInitScript(withoutWebgl);
     return context;
   };
   return browser;

@@ -16,6 +16,7 @@ const context = await browser.newContext({
   hasTouch: task.width < 800,
   isMobile: task.width < 800,
   colorScheme: task.scheme,
+  draws: true,
 });
 context.setDefaultTimeout(30_000);
 const page = await context.newPage();

@@ -8,23 +8,21 @@ import { check, until } from "./waiting.mjs";
 const task = JSON.parse(readFileSync(0, "utf-8"));
 
 const report = { steps: [], console: [], failure: null };
-// Drawing by the processor takes it from the robot's motors, which want a word every few
-// milliseconds: what they do is done in a browser that draws nothing.
-const PLAIN = ["--disable-3d-apis"];
-const DRAWING = ["--enable-unsafe-swiftshader"];
 const TRIES = 12;
-let browser = null;
+const browser = await launch(task);
+let context = null;
 let page = null;
 
-async function open(args) {
-  await browser?.close();
-  browser = await launch(task, args);
-  const context = await browser.newContext({ viewport: { width: task.width, height: task.height } });
+/** Open the page in a new context. The robot's motors want a message every few milliseconds: they are used in a
+ * context that does not take the processor from them to draw. */
+async function open({ draws }) {
+  await context?.close();
+  context = await browser.newContext({ viewport: { width: task.width, height: task.height }, draws });
   context.setDefaultTimeout(30_000);
   page = await context.newPage();
-  // What is refused on purpose, and WebGL that is not there, the browser reports itself.
+  // The browser itself reports refused requests; these are refused on purpose.
   page.on("console", (message) => {
-    const expected = /^Failed to load resource.*(400|409)|WebGL|graphics/i.test(message.text());
+    const expected = /^Failed to load resource.*(400|409)/i.test(message.text());
     if (message.type() === "error" && !expected) report.console.push(message.text());
   });
   page.on("pageerror", (error) => report.console.push(String(error.stack ?? error)));
@@ -78,7 +76,7 @@ async function withMotors(act) {
 
 const story = {
   "an A1 is connected and drawn": async () => {
-    await open(DRAWING);
+    await open({ draws: true });
     await state("connected");
     await connect(task.simUrl);
     await drawn("a1");
@@ -105,7 +103,7 @@ const story = {
   "it is laid down, and its motors are connected": async () => {
     await button("Lie down").click();
     await until(async () => (await $("mode").textContent()).startsWith("lie down"), "it lies");
-    await open(PLAIN);
+    await open({ draws: false });
     await state("connected");
     await page.getByText("This browser cannot show 3D").waitFor();
     await confirmMotors();
@@ -167,7 +165,7 @@ const story = {
     });
   },
   "beside another robot its take is drawn, edited, and not played": async () => {
-    await open(DRAWING);
+    await open({ draws: true });
     await connect("sim://g1");
     await drawn("g1-29");
     await state("connected");
@@ -200,6 +198,6 @@ try {
   report.said = await page.locator("[data-testid=notice], [data-severity]").allTextContents().catch(() => []);
   await page.screenshot({ path: task.picture }).catch(() => undefined);
 } finally {
-  await browser?.close();
+  await browser.close();
 }
 process.stdout.write(JSON.stringify(report));

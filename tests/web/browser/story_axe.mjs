@@ -51,7 +51,7 @@ async function open(width, height, scheme, locale) {
     isMobile: width < 900,
     colorScheme: scheme,
     locale,
-    reducedMotion: "reduce",
+    draws: width > 1024, // one story is enough to see the view drawn
   });
   context.setDefaultTimeout(30_000);
   page = await context.newPage();

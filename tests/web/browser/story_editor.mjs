@@ -12,9 +12,9 @@ const report = { steps: [], console: [], failure: null, opened_ms: null };
 const browser = await launch(task);
 let page = null;
 let context = null;
-async function fresh(width, height, { touch = false, script = null } = {}) {
+async function fresh(width, height, { touch = false, script = null, draws = false } = {}) {
   await context?.close();
-  context = await browser.newContext({ viewport: { width, height }, hasTouch: touch, isMobile: touch });
+  context = await browser.newContext({ viewport: { width, height }, hasTouch: touch, isMobile: touch, draws });
   context.setDefaultTimeout(20_000);
   page = await context.newPage();
   page.on("console", (message) => message.type() === "error" && report.console.push(message.text()));
@@ -62,7 +62,7 @@ async function stopIsSeen(where) {
 
 const story = {
   "the time line comes closer by wheel, buttons and keys, and is moved": async () => {
-    await fresh(1440, 900);
+    await fresh(1440, 900, { draws: true });
     await open("wave");
     check((await $("moment").textContent()).match(/^0\.00 s \/ 6\.00 s$/), "times are in hundredths");
     const { x, y, width, height } = await area();
@@ -357,6 +357,7 @@ const story = {
     await photograph("long-1440");
   },
   "a quadruped's take is drawn with its legs, and its feet can be led": async () => {
+    await fresh(1440, 900, { draws: true });
     await open("trot");
     await until(async () => (await page.locator("canvas[data-robot=a1]").count()) === 1, "an A1 is drawn", 30_000);
     await until(async () => (await number($("chart"), "data-curves")) === 12, "all twelve joints have a curve");
@@ -437,7 +438,7 @@ try {
     if (task.only && !task.only.some((part) => name.includes(part))) continue;
     const begin = performance.now();
     report.steps.push({ name, ms: null });
-    if (!page) await fresh(1440, 900);
+    if (!page) await fresh(1440, 900, { draws: true });
     await act();
     report.steps.at(-1).ms = Math.round(performance.now() - begin);
   }

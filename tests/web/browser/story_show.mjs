@@ -31,7 +31,6 @@ async function open(width, height, more = {}) {
     isMobile: width < 900,
     colorScheme: "dark",
     locale: "en-US",
-    reducedMotion: "reduce",
     ...more,
   });
   context.setDefaultTimeout(30_000);
@@ -204,6 +203,8 @@ const story = {
     check((await at("wave")) === 0.55, "it is there after a reload");
   },
   "the whole cast is previewed side by side": async () => {
+    const author = page;
+    const context = await open(1180, 760, { draws: true });
     await until(async () => (await page.locator("[data-testid=stage][data-state=shown]").count()) === 1, "it is drawn", 60_000);
     await page.getByText("Preview of the whole cast").waitFor();
     await calm();
@@ -211,6 +212,8 @@ const story = {
     await until(async () => Number.parseFloat(await $("show-moment").innerText()) > 0.6, "the moment goes on");
     await $("show-preview").click();
     await look("1440");
+    await context.close();
+    page = author;
   },
   "it fits every width": async () => {
     for (const [width, height] of [[1024, 768], [768, 1024]]) {

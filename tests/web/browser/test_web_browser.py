@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import wave
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ STORY_SHOW = Path(__file__).with_name("story_show.mjs")
 STORY_A1 = Path(__file__).with_name("story_a1.mjs")
 STORY_TABS = Path(__file__).with_name("story_tabs.mjs")
 STORY_TRUTH = Path(__file__).with_name("story_truth.mjs")
+BROWSER_SERVER = Path(__file__).with_name("browser_server.mjs")
 HELD_A1 = Path(__file__).with_name("held_a1.py")
 PATIENCE_S = 400
 
@@ -84,6 +85,48 @@ def _serving(home: Path, *more: str) -> Iterator[dict[str, Any]]:
                 raise
 
 
+RunStory = Callable[..., dict[str, Any]]
+CHROMIUM = {"page": str(PAGE), "chromium": shutil.which("chromium")}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[str]:
+    """The address of one Chromium for all stories; each has contexts of its own in it."""
+    # It gives way to the servers: a simulated robot's motors want a message every few milliseconds.
+    nice = ["nice"] if shutil.which("nice") else []
+    serve = [*nice, "node", str(BROWSER_SERVER), json.dumps(CHROMIUM)]
+    with subprocess.Popen(
+        serve, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        address = server.stdout.readline().strip()
+        assert address, "Chromium did not start"
+        yield address
+        server.stdin.close()
+        server.wait(60)
+
+
+@pytest.fixture
+def run_story(browser: str) -> RunStory:
+    """Run a story in the browser; return its report."""
+
+    def run_in_browser(task: dict[str, Any], story: Path = STORY) -> dict[str, Any]:
+        done = subprocess.run(
+            ["node", str(story)],
+            input=json.dumps({**CHROMIUM, "browser": browser, **task}),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        report: dict[str, Any] = json.loads(done.stdout)
+        return report
+
+    return run_in_browser
+
+
 @pytest.fixture
 def pendant(tmp_path: Path) -> Iterator[str]:
     """The address of a pendant with an empty library."""
@@ -97,23 +140,6 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _told(
-    task: dict[str, Any], story: Path = STORY, before: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    """Let the browser live the story, and return its report."""
-    done = subprocess.run(
-        [*before, "node", str(story)],
-        input=json.dumps(task),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    report: dict[str, Any] = json.loads(done.stdout)
-    return report
-
-
 @pytest.mark.parametrize(
     ("width", "height", "scheme"),
     [
@@ -123,7 +149,7 @@ def _told(
     ],
 )
 def test_a_person_teaches_edits_plays_and_stops_with_no_error_on_the_console(
-    pendant: str, tmp_path: Path, width: int, height: int, scheme: str
+    run_story: RunStory, pendant: str, tmp_path: Path, width: int, height: int, scheme: str
 ) -> None:
     port = _free_port()
     picture = tmp_path / "failed.png"
@@ -132,27 +158,23 @@ def test_a_person_teaches_edits_plays_and_stops_with_no_error_on_the_console(
         "width": width,
         "height": height,
         "scheme": scheme,
-        "page": str(PAGE),
-        "chromium": shutil.which("chromium"),
         "picture": str(picture),
         "sim": [sys.executable, "-m", "rote", "sim", "--udp", f"127.0.0.1:{port}", "--serial", ""],
         "simUrl": f"udp://127.0.0.1:{port}",
     }
-    _judge(_told(task), picture, 17)
+    _judge(run_story(task), picture, 17)
 
 
 def test_stop_is_always_seen_and_the_page_tells_what_the_arms_will_do(
-    pendant: str, tmp_path: Path
+    run_story: RunStory, pendant: str, tmp_path: Path
 ) -> None:
     picture = tmp_path / "failed.png"
     task = {
         "url": pendant,
-        "page": str(PAGE),
-        "chromium": shutil.which("chromium"),
         "picture": str(picture),
         "pictures": os.environ.get("ROTE_PICTURES"),
     }
-    _judge(_told(task, SCREENS), picture, 8)
+    _judge(run_story(task, SCREENS), picture, 8)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +188,7 @@ def test_stop_is_always_seen_and_the_page_tells_what_the_arms_will_do(
     ],
 )
 def test_what_the_page_shows_is_true_while_a_part_fails(
-    tmp_path: Path, story: str, steps: int
+    run_story: RunStory, tmp_path: Path, story: str, steps: int
 ) -> None:
     picture, port = tmp_path / "failed.png", _free_port()
     with _serving(tmp_path) as ready:
@@ -174,8 +196,6 @@ def test_what_the_page_shows_is_true_while_a_part_fails(
             "url": ready["url"],
             "pid": ready["pid"],
             "story": story,
-            "page": str(PAGE),
-            "chromium": shutil.which("chromium"),
             "picture": str(picture),
             "pictures": os.environ.get("ROTE_PICTURES"),
             "sim": [sys.executable, "-m", "rote", "sim", "--udp", f"127.0.0.1:{port}",
@@ -183,7 +203,7 @@ def test_what_the_page_shows_is_true_while_a_part_fails(
             "simUrl": f"udp://127.0.0.1:{port}",
             "rote": [sys.executable, "-m", "rote"],
         }  # fmt: skip
-        _judge(_told(task, STORY_TRUTH), picture, steps)
+        _judge(run_story(task, STORY_TRUTH), picture, steps)
 
 
 def _sway() -> Track:
@@ -235,7 +255,7 @@ def _english() -> list[str]:
 
 
 def test_the_library_the_cues_and_the_language_do_what_a_person_expects(
-    pendant: str, tmp_path: Path
+    run_story: RunStory, pendant: str, tmp_path: Path
 ) -> None:
     picture, csv = tmp_path / "failed.png", tmp_path / "sway.csv"
     files.save(_sway(), csv)
@@ -246,29 +266,25 @@ def test_the_library_the_cues_and_the_language_do_what_a_person_expects(
     }  # fmt: skip
     task = {
         "url": pendant,
-        "page": str(PAGE),
-        "chromium": shutil.which("chromium"),
         "picture": str(picture),
         "csv": csv.read_text(encoding="utf-8"),
         "entry": entry,
         "english": _english(),
         "pictures": os.environ.get("ROTE_PICTURES"),
     }
-    _judge(_told(task, STORY_LIBRARY), picture, 10)
+    _judge(run_story(task, STORY_LIBRARY), picture, 10)
 
 
 @pytest.mark.skipif(
     not (PAGE / "node_modules" / "axe-core").is_dir(), reason="axe-core is not there: scripts/page"
 )
-def test_axe_finds_nothing_on_any_screen(pendant: str, tmp_path: Path) -> None:
+def test_axe_finds_nothing_on_any_screen(run_story: RunStory, pendant: str, tmp_path: Path) -> None:
     picture = tmp_path / "failed.png"
     task = {
         "url": pendant,
-        "page": str(PAGE),
-        "chromium": shutil.which("chromium"),
         "picture": str(picture),
     }
-    _judge(_told(task, STORY_AXE), picture, 3)
+    _judge(run_story(task, STORY_AXE), picture, 3)
 
 
 def _judge(report: dict[str, Any], picture: Path, steps: int) -> None:
@@ -282,18 +298,16 @@ def _judge(report: dict[str, Any], picture: Path, steps: int) -> None:
     assert len([step for step in report["steps"] if not step.get("again")]) == steps
 
 
-def test_a_class_sees_who_is_here_and_who_commands(tmp_path: Path) -> None:
+def test_a_class_sees_who_is_here_and_who_commands(run_story: RunStory, tmp_path: Path) -> None:
     """A teacher, a pupil and a watcher: names, roles, the countdown and the lock; over HTTPS."""
     with _serving(tmp_path, "--tls", "--token", "a-token-for-a-class") as ready:
         task = {
             "url": ready["url"],
             "commandUrl": ready["command_url"],
             "watchUrl": ready["watch_url"],
-            "page": str(PAGE),
-            "chromium": shutil.which("chromium"),
             "pictures": str(tmp_path),
         }
-        _judge(_told(task, STORY_CLASS), tmp_path, 8)
+        _judge(run_story(task, STORY_CLASS), tmp_path, 8)
 
 
 @pytest.fixture
@@ -308,20 +322,19 @@ def a1() -> Iterator[str]:
         robot.terminate()
 
 
-def test_a_person_teaches_plays_and_stops_an_a1(pendant: str, a1: str, tmp_path: Path) -> None:
+@pytest.mark.quiet  # its legs want a command every 2 ms, and brake without one for 16 ms
+def test_a_person_teaches_plays_and_stops_an_a1(
+    run_story: RunStory, pendant: str, a1: str, tmp_path: Path
+) -> None:
     picture = tmp_path / "failed.png"
     task = {
         "url": pendant,
         "simUrl": a1,
         "width": 1000,
         "height": 700,
-        "page": str(PAGE),
-        "chromium": shutil.which("chromium"),
         "picture": str(picture),
     }
-    # Motors come before pictures, also where the computer has too much to do.
-    nice = ("nice",) if shutil.which("nice") else ()
-    _judge(_told(task, STORY_A1, nice), picture, 8)
+    _judge(run_story(task, STORY_A1), picture, 8)
 
 
 def _motion(names: tuple[str, ...], variant: str, seconds: float) -> Track:
@@ -346,7 +359,9 @@ ARMS = tuple(
 )
 
 
-def test_a_person_edits_by_time_line_keyframes_hands_and_marks(tmp_path: Path) -> None:
+def test_a_person_edits_by_time_line_keyframes_hands_and_marks(
+    run_story: RunStory, tmp_path: Path
+) -> None:
     """The editor's own things, and that a long take opens quickly and a quadruped's is drawn."""
     library = Library(tmp_path / "takes")
     for name, seconds in (("wave", 6.0), ("other", 2.0)):
@@ -357,20 +372,18 @@ def test_a_person_edits_by_time_line_keyframes_hands_and_marks(tmp_path: Path) -
     with _serving(tmp_path) as ready:
         task = {
             "url": ready["url"],
-            "page": str(PAGE),
-            "chromium": shutil.which("chromium"),
             "picture": str(picture),
             "pictures": os.environ.get("ROTE_PICTURES"),
             "only": os.environ.get("ROTE_ONLY", "").split("|")
             if "ROTE_ONLY" in os.environ
             else None,
         }
-        report = _told(task, STORY_EDITOR)
+        report = run_story(task, STORY_EDITOR)
     print(f"a take of 180 s opened in {report['opened_ms']} ms")
     _judge(report, picture, 12)
 
 
-def test_two_tabs_lose_no_edits_of_each_other(tmp_path: Path) -> None:
+def test_two_tabs_lose_no_edits_of_each_other(run_story: RunStory, tmp_path: Path) -> None:
     """Two tabs at one take; slow edits and saves, deleted takes and shows, names over 31 bytes."""
     library = Library(tmp_path / "takes")
     for name in ("wave", "other", "short"):
@@ -383,13 +396,11 @@ def test_two_tabs_lose_no_edits_of_each_other(tmp_path: Path) -> None:
     with _serving(tmp_path) as ready:
         task = {
             "url": ready["url"],
-            "page": str(PAGE),
-            "chromium": shutil.which("chromium"),
             "picture": str(picture),
             "long": long,
             "longer": longer,
         }
-        _judge(_told(task, STORY_TABS), picture, 7)
+        _judge(run_story(task, STORY_TABS), picture, 7)
 
 
 def _bell(path: Path) -> Path:
@@ -404,7 +415,9 @@ def _bell(path: Path) -> Path:
     return path
 
 
-def test_a_person_makes_a_show_checks_it_and_presses_go_and_stop(tmp_path: Path) -> None:
+def test_a_person_makes_a_show_checks_it_and_presses_go_and_stop(
+    run_story: RunStory, tmp_path: Path
+) -> None:
     """Two roles from two takes, the very file of the command line, and a stage of two robots."""
     pytest.importorskip("zenoh", reason="eclipse-zenoh is not installed")
     library = Library(tmp_path / "takes")
@@ -414,8 +427,6 @@ def test_a_person_makes_a_show_checks_it_and_presses_go_and_stop(tmp_path: Path)
     with _serving(tmp_path, "--stage-robots", "2") as ready:
         task = {
             "url": ready["url"],
-            "page": str(PAGE),
-            "chromium": shutil.which("chromium"),
             "picture": str(picture),
             "pictures": os.environ.get("ROTE_PICTURES"),
             "sound": str(_bell(tmp_path / "bell.wav")),
@@ -423,4 +434,4 @@ def test_a_person_makes_a_show_checks_it_and_presses_go_and_stop(tmp_path: Path)
             "home": str(tmp_path),
             "file": str(tmp_path / "shows" / "greeting.json"),
         }
-        _judge(_told(task, STORY_SHOW), picture, 9)
+        _judge(run_story(task, STORY_SHOW), picture, 9)
