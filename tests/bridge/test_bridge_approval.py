@@ -88,10 +88,16 @@ async def _both(home: Path, url: str, watching: str, secret: str) -> tuple[Any, 
         browser = await asyncio.create_subprocess_exec(
             "node", str(STORY), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
         )
-        person = asyncio.create_task(browser.communicate(json.dumps(task).encode()))
-        await asyncio.sleep(3.0)
+        assert browser.stdin is not None
+        assert browser.stdout is not None
+        browser.stdin.write(json.dumps(task).encode())
+        browser.stdin.close()
+        connected = (await browser.stdout.readline()).decode()
+        assert connected == "connected\n", connected
         told = answered(await agent.call_tool("propose", {"take": "nod"}))
-        return told, json.loads((await person)[0])
+        report = json.loads(await browser.stdout.read())
+        await browser.wait()
+        return told, report
 
 
 def test_agents_are_refused_where_the_secret_would_not_go_to_a_person(
