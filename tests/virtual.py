@@ -13,6 +13,9 @@ from rote.platform import clock
 
 T = TypeVar("T")
 
+PATIENCE_S = 90.0
+"""Timeout for work in other threads, in real time: a busy computer may delay it for long."""
+
 
 class _JumpingSelector(selectors.DefaultSelector):
     """Where the loop would wait, the clock is put forward instead."""
@@ -27,10 +30,9 @@ class _JumpingSelector(selectors.DefaultSelector):
         ready = super().select(0)
         if ready or timeout == 0:
             return ready
-        if self.at_work and (ready := super().select(30.0)):
-            return ready
-        if timeout is None:  # nothing is scheduled: only another thread can go on
-            ready = super().select(5.0)
+        # While threads work, and if nothing is scheduled, only another thread can go on.
+        if self.at_work or timeout is None:
+            ready = super().select(PATIENCE_S)
             assert ready, "the test waits for something that will never happen"
             return ready
         self.now += max(timeout, 0.0)
@@ -77,23 +79,26 @@ def hang(seconds: float) -> None:
 
 
 class _Suspension:
-    """Time that only clocks which count suspend have seen; it only grows, as on a computer."""
+    """Time that only clocks which count suspend have seen; it only grows, as on a computer.
+
+    In virtual time it grows by `suspend` alone: two real clocks, read one after the other, differ
+    by up to a millisecond from call to call, and the order of events would depend on that.
+    """
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._real = clock.suspended_s
+        self._at_start_s = clock.suspended_s()
         clock.suspended_s = self.read
 
     def read(self) -> float:
-        return self._real() + self.seconds
+        is_virtual = isinstance(asyncio._get_running_loop(), VirtualLoop)
+        return (self._at_start_s if is_virtual else self._real()) + self.seconds
 
 
-_suspension: _Suspension | None = None
+_suspension = _Suspension()
 
 
 def suspend(seconds: float) -> None:
     """Suspend this computer, as its programs see it: the loop's own clock stands still."""
-    global _suspension  # noqa: PLW0603 - the clock of the process is one, too
-    if _suspension is None:
-        _suspension = _Suspension()
     _suspension.seconds += seconds
