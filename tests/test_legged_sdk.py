@@ -22,12 +22,22 @@ from rote.wire.a1.values import Dialect
 PATIENCE_S = 20.0
 
 
+class FastestWorld(LoggedWorld):
+    """Remembers its highest speed: a test that polls may miss it on a busy computer."""
+
+    fastest_m_s = 0.0
+
+    def advance(self, seconds: float) -> None:
+        super().advance(seconds)
+        self.fastest_m_s = max(self.fastest_m_s, self.body.ahead_m_s)
+
+
 @contextmanager
 def robot(
     start: str = "stand", dialect: Dialect = Dialect.A1_3_3_4
-) -> Iterator[tuple[LoggedWorld, A1Simulator]]:
+) -> Iterator[tuple[FastestWorld, A1Simulator]]:
     """A simulated robot in a thread of its own, as a program of another computer would meet it."""
-    world = LoggedWorld(dialect=dialect, start=start)
+    world = FastestWorld(dialect=dialect, start=start)
     loop = asyncio.new_event_loop()
     simulator = A1Simulator(world)
     thread = threading.Thread(target=loop.run_forever, daemon=True)
@@ -53,7 +63,10 @@ def until(true: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("dialect", [Dialect.A1_3_2, Dialect.A1_3_3_4, Dialect.GO1])
-def test_a_program_with_three_loops_walks_the_robot(dialect: Dialect) -> None:
+def test_a_program_with_three_loops_walks_the_robot(
+    dialect: Dialect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sdk, "HIGH_HOLD_S", 10.0)  # a busy computer is no subject here
     with robot(dialect=dialect) as (world, simulator):
         with sdk.UDP(sdk.HIGHLEVEL, 0, "127.0.0.1", simulator.ports.high) as udp:
             cmd, state = sdk.HighCmd(), sdk.HighState()
@@ -76,10 +89,14 @@ def test_a_program_with_three_loops_walks_the_robot(dialect: Dialect) -> None:
             ]
             for loop in loops:
                 loop.start()
-            until(lambda: state.forwardPosition > 0.2)
+            until(
+                lambda: (
+                    state.forwardPosition > 0.2
+                    and state.forwardSpeed == pytest.approx(0.3, abs=0.05)
+                )
+            )
             for loop in loops:
                 loop.shutdown()
-            assert state.forwardSpeed == pytest.approx(0.3, abs=0.05)
             assert state.velocity[0] == state.forwardSpeed
             assert state.footForce != [0, 0, 0, 0]
             told = world.newest
@@ -96,7 +113,7 @@ def test_a_command_that_is_not_sent_again_runs_out_and_the_robot_stands() -> Non
             udp.SetSend(cmd)
             until(lambda: udp.Recv() == 0)
             udp.Send()
-            until(lambda: world.high_state().velocity_m_s[0] > 0.3)
+            until(lambda: world.fastest_m_s > 0.3)
             until(lambda: abs(world.high_state().velocity_m_s[0]) < 0.02)
             until(lambda: udp.robot.trouble is not None)
             with pytest.raises(ProtectionError, match="no new command"):

@@ -32,6 +32,7 @@ def built(folder: Path) -> None:
     any(importlib.util.find_spec(name) is None for name in NEEDED),
     reason="the packages of the dependency group `docs` are not installed",
 )
+@pytest.mark.timeout(600)  # it computes for long, beside other tests
 def test_the_site_is_built_without_a_warning_and_has_the_public_api(tmp_path: Path) -> None:
     built(tmp_path)
     reference = (tmp_path / "reference" / "rote.html").read_text(encoding="utf-8")

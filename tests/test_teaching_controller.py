@@ -39,8 +39,10 @@ class Sim:
     def notices(self) -> list[str]:
         """End it, and return what a person watching it could read."""
         self.process.send_signal(signal.SIGTERM)
-        out, _ = self.process.communicate(timeout=10)
-        events = [json.loads(line) for line in out.splitlines()]
+        # Not by `communicate`, which leaves out what was read along with the first line.
+        assert self.process.stdout is not None
+        events = [json.loads(line) for line in self.process.stdout]
+        self.process.wait()
         return [event["message"] for event in events if event["event"] == "notice"]
 
 
@@ -49,7 +51,9 @@ def sim(tmp_path: Path) -> Iterator[Sim]:
     running = Sim("--udp", "127.0.0.1:0", store=tmp_path / "sim.sqlite")
     yield running
     running.process.kill()
-    running.process.communicate()
+    running.process.wait()
+    assert running.process.stdout is not None
+    running.process.stdout.close()
 
 
 def test_the_documents_steps_run_as_they_are_printed(sim: Sim) -> None:
