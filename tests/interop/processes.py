@@ -178,9 +178,9 @@ class Speaker:
         ending = "it ended" if self._ended else f"not within {within_s} s"
         raise AssertionError(f"{ending}; it said {self.lines} and printed:\n{self.printed}")
 
-    def hear(self, event: str) -> Line:
+    def hear(self, event: str, within_s: float = PATIENCE_S) -> Line:
         """Return the first line about this event."""
-        return self.wait_for(lambda line: line["event"] == event)
+        return self.wait_for(lambda line: line["event"] == event, within_s)
 
     def end(self) -> Line:
         """Return its last word."""

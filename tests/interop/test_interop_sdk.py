@@ -51,6 +51,9 @@ def check_loco(seen: Line) -> None:
     assert seen["start"] == 0
 
 
+PATIENCE_S = 120.0
+"""Timeout for one example: the library gives up a call after 10 s, and is asked three times."""
+
 CHECKS = {
     "arm_action": check_arm_action,
     "arm7": check_arm7,
@@ -66,6 +69,7 @@ CHECKS = {
         pytest.param(("--polite",), id="polite", marks=pytest.mark.soak),
     ],
 )
+@pytest.mark.timeout(600)
 def test_the_examples_of_the_vendor_run_to_their_ends(options: tuple[str, ...]) -> None:
     domain = str(free_domain(f"sdk {options}"))
     where = ("--dds", "lo", "--domain", domain, "--store", ":memory:", "--json")
@@ -75,5 +79,5 @@ def test_the_examples_of_the_vendor_run_to_their_ends(options: tuple[str, ...]) 
         robot.hear("ready")
         with Speaker(Network(), script, "lo", domain, environment={"PYTHONPATH": path}) as client:
             for event, check in CHECKS.items():
-                check(client.hear(event))
+                check(client.hear(event, within_s=PATIENCE_S))
             client.hear("done")
