@@ -1,19 +1,7 @@
 """The documented UDP teaching frames: header, CRC and every payload.
 
-    offset  size  field
-    0       1     message type: 17 command, 80 heartbeat, 81 state
-    1       3     magic FE FD 00
-    4       2     flags 01 00
-    6       2     sequence
-    8       2     reserved 00 00
-    10      2     type indicator 00 01
-    12      1     command
-    13      2     payload length n
-    15      n     payload
-    15+n    4     CRC-32 (IEEE 802.3) of everything before it
-
-All integers and floats are big-endian. `decode` and the payload decoders raise `DecodeError` and
-nothing else, for any bytes at all. docs/protocol/frames.md grades the evidence for every field.
+`teaching_fields` describes every field; the structs here are compiled from it. `decode` and the
+payload decoders raise `DecodeError` and nothing else, for any bytes at all.
 
 This is not what a factory robot speaks: 17 FE FD is also how every DTLS 1.2 record begins, and
 the captures this protocol was read from are DTLS. The magic proves nothing; a matching CRC does.
@@ -23,70 +11,56 @@ import math
 import struct
 import zlib
 from collections.abc import Callable
-from enum import IntEnum
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 from rote import messages as m
 from rote.errors import BadRequestError, ChecksumError, DecodeError, PayloadError, TruncatedError
-from rote.wire.teaching.state import FULL_STATE, decode_state, encode_state, finite
+from rote.wire.teaching.fields import (
+    BY_KEY,
+    CRC,
+    ENTRY,
+    FULL_STATE,
+    HEADER,
+    KEYFRAME,
+    NAME_BYTES,
+    PLAY,
+    SAVE,
+    SHORT,
+    SUBSCRIBE_MAX,
+    CommandId,
+    MessageType,
+    bit_masks,
+    compile_fields,
+)
+from rote.wire.teaching.state import decode_state, encode_state, finite
 
-HEADER_SIZE = 15
-OVERHEAD = HEADER_SIZE + 4
+__all__ = [
+    "COMMANDS", "HEADER_SIZE", "MAX_PAYLOAD", "NAME_BYTES", "OVERHEAD", "PLAY", "SAVE", "SHORT",
+    "CommandId", "Frame", "MessageType", "crc_of", "decode", "decode_command", "decode_reply",
+    "encode", "encode_command", "encode_pose", "encode_reply", "is_pose",
+]  # fmt: skip
+
+_HEADER, _CRC = compile_fields(HEADER), compile_fields((CRC,))
+_FIXED, _ZERO_AND_INDICATOR = (HEADER[at].default + HEADER[at + 1].default for at in (1, 4))
+HEADER_SIZE = _HEADER.size
+OVERHEAD = HEADER_SIZE + _CRC.size
 MAX_PAYLOAD = 65_507 - OVERHEAD
 """What fits into one UDP datagram over IPv4."""
 
-SHORT, PLAY, SAVE = 44, 184, 220
-"""The usual payload lengths."""
-SUBSCRIBE_MAX = 112
-NAME_BYTES = 32
-
-_FIXED = bytes.fromhex("fefd00 0100")
-_ZERO_AND_INDICATOR = bytes.fromhex("0000 0001")
-_HEADER = struct.Struct(">B5sH4sBH")
-_CRC = struct.Struct(">I")
-_U32 = struct.Struct(">I")
-_CONTROL = struct.Struct(">II")
-_HAND = struct.Struct(">4sI32s")
-_SAVE = struct.Struct(">32sIIII")
-_PLAY = struct.Struct(">IIII")
-_KEYFRAME = struct.Struct(">HHf")
-_ENTRY = struct.Struct(">32sI")
-_COMPENSATION = struct.Struct(">11f")
-_KEYFRAME_BYTES = m.MAX_KEYFRAMES * _KEYFRAME.size
-_POSE = struct.Struct(">4sIH15h")
-_POSE_HEAD = struct.Struct(">4sIHB")
-_HAND_TAG, _STREAM_TAG, _POSE_TAG = _TAGS = (b"HAND", b"STRM", b"POSE")
+_STRUCTS = {key: compile_fields(layout.fields) for key, layout in BY_KEY.items()}
+"""One for each payload; without the fields whose number of values varies."""
+_KEYFRAME, _ENTRY = compile_fields(KEYFRAME), compile_fields(ENTRY)
+_SAVE_BITS = bit_masks(BY_KEY["save"], "save_flags")
+_LOOP_BIT = bit_masks(BY_KEY["play"], "interpolation")["loop"]
+_HAND_TAG, _STREAM_TAG, _POSE_TAG = _TAGS = tuple(
+    BY_KEY[key].tag for key in ("hand", "stream", "pose")
+)
 """Tags at the start of a parameter sync that mark rote's own extensions."""
 _WHOLE_WEIGHT = 0xFFFF
 _PER_RAD = 10_000
-_LOOP_BIT = 1 << 8
 _TAKE_BY_ZEROS, _TAKE, _CHANGE, _RELEASE = range(4)
 """The modes of 0x09. The documents' own controller sends zeros to take control."""
-
-
-class MessageType(IntEnum):
-    """The first byte."""
-
-    COMMAND = 0x17
-    HEARTBEAT = 0x80
-    STATE = 0x81
-
-
-class CommandId(IntEnum):
-    """The byte at offset 12."""
-
-    NONE = 0x00
-    CONTROL_MODE = 0x09
-    PARAMETER_SYNC = 0x0A
-    STATUS_SUBSCRIBE = 0x0B
-    READY_SIGNAL = 0x0C
-    TEACHING = 0x0D
-    EXIT_TEACHING = 0x0E
-    RECORD = 0x0F
-    LIST_ACTIONS = 0x1A
-    SAVE_ACTION = 0x2B
-    PLAY_ACTION = 0x41
 
 
 class Frame(NamedTuple):
@@ -168,40 +142,32 @@ def encode_command(message: m.Command) -> tuple[CommandId, bytes]:
     """Return the command byte and the payload that say `message`."""
     if type(message) not in _ENCODERS:
         raise BadRequestError(f"teaching frames cannot say {type(message).__name__}")
-    command, build = _ENCODERS[type(message)]
+    key, values_of = _ENCODERS[type(message)]
     try:
-        return command, build(message)
+        values = values_of(message)
+        payload = values if isinstance(values, bytes) else _STRUCTS[key].pack(*values)
     except (struct.error, OverflowError) as error:
         raise BadRequestError(f"{message} cannot be written: {error}") from None
+    return BY_KEY[key].command, payload
 
 
 def decode_command(command: int, payload: bytes) -> m.Command:
-    """Return the message of a command frame; raises `PayloadError` if its payload is not
-    allowed.
-    """
+    """Return the message of a command frame; raises `PayloadError` for a payload not allowed."""
     read = _DECODERS.get(command)
     if read is None:
         raise DecodeError(f"there is no command 0x{command:02x}")
     return read(payload)
 
 
-def _short(start: bytes = b"") -> bytes:
-    return start.ljust(SHORT, b"\0")
-
-
-def _sized(payload: bytes, size: int, what: str) -> bytes:
-    if len(payload) != size:
-        raise PayloadError(f"the payload of {what} is {size} bytes long, not {len(payload)}")
-    return payload
-
-
-def _first_word(payload: bytes, what: str) -> int:
-    word: int = _U32.unpack_from(_sized(payload, SHORT, what))[0]
-    return word
+def _unpack(key: str, payload: bytes) -> tuple[Any, ...]:
+    layout = _STRUCTS[key]
+    if len(payload) != layout.size:
+        raise PayloadError(f"the payload of {key} is {layout.size} bytes long, not {len(payload)}")
+    return layout.unpack(payload)
 
 
 def _decode_control(payload: bytes) -> m.Command:
-    mode, target = _CONTROL.unpack_from(_sized(payload, SHORT, "control mode set"))
+    mode, target = _unpack("control-mode", payload)
     if mode in (_TAKE, _TAKE_BY_ZEROS):
         return m.TakeControl()
     if mode == _CHANGE:
@@ -211,25 +177,26 @@ def _decode_control(payload: bytes) -> m.Command:
     raise PayloadError(f"there is no control mode {mode}")
 
 
-def _encode_hand(message: m.MoveByHand) -> bytes:
-    return _short(_HAND.pack(_HAND_TAG, message.duration_ms, _pack_name(message.script)))
-
-
 _SHORT_POSE = 15
 """A pose of so many joints is as long as other commands. One of n others has its number of joints
 before them, and 11 + 2n bytes: that is odd, so the length alone tells the two apart."""
 
 
-def _pose_payload(message: m.StreamPose) -> bytes:
+@cache
+def _pose_struct(count: int) -> struct.Struct:
+    return compile_fields(BY_KEY["pose-n"].fields, count)
+
+
+def _encode_pose(message: m.StreamPose) -> bytes:
     try:
         if not message.joints_rad:
             raise BadRequestError("a streamed pose has no joints")
         weight = round(message.weight * _WHOLE_WEIGHT)
         joints = [round(position * _PER_RAD) for position in message.joints_rad]
-        if len(joints) == _SHORT_POSE:
-            return _short(_POSE.pack(_POSE_TAG, message.number, weight, *joints))
-        head = _POSE_HEAD.pack(_POSE_TAG, message.number, weight, len(joints))
-        return head + struct.pack(f">{len(joints)}h", *joints)
+        count = len(joints)
+        if count == _SHORT_POSE:
+            return _STRUCTS["pose"].pack(_POSE_TAG, message.number, weight, *joints)
+        return _pose_struct(count).pack(_POSE_TAG, message.number, weight, count, *joints)
     except ValueError:
         raise BadRequestError("a streamed pose holds a value that is not a number") from None
 
@@ -248,16 +215,16 @@ def is_pose(frame: Frame) -> bool:
 
 def _decode_pose(payload: bytes) -> m.StreamPose:
     if len(payload) == SHORT:
-        _, number, weight, *joints = _POSE.unpack_from(payload)
+        _, number, weight, *joints = _STRUCTS["pose"].unpack(payload)
     else:
-        count, odd = divmod(len(payload) - _POSE_HEAD.size, 2)
-        if odd or count < 1 or payload[_POSE_HEAD.size - 1] != count:
+        head = _STRUCTS["pose-n"].size
+        count, odd = divmod(len(payload) - head, 2)
+        if odd or count < 1 or payload[head - 1] != count:
             raise PayloadError(
                 f"a pose of n joints is {SHORT} bytes long for 15 and 11 + 2n for others, "
                 f"not {len(payload)}"
             )
-        _, number, weight, _ = _POSE_HEAD.unpack_from(payload)
-        joints = [*struct.unpack_from(f">{count}h", payload, _POSE_HEAD.size)]
+        _, number, weight, _, *joints = _pose_struct(count).unpack(payload)
     positions = tuple(joint / _PER_RAD for joint in joints)
     return m.StreamPose(number, weight / _WHOLE_WEIGHT, positions)
 
@@ -265,27 +232,28 @@ def _decode_pose(payload: bytes) -> m.StreamPose:
 def _decode_parameters(payload: bytes) -> m.Command:
     if payload.startswith(_POSE_TAG):
         return _decode_pose(payload)
-    _sized(payload, SHORT, "parameter sync")
+    (data,) = _unpack("parameter-sync", payload)
     if not payload.startswith(_TAGS):
-        return m.SyncParameters(payload.rstrip(b"\0"))
+        return m.SyncParameters(data.rstrip(b"\0"))
     if payload.startswith(_STREAM_TAG):
         return m.BeginStream()
-    _, duration_ms, name = _HAND.unpack_from(payload)
+    _, duration_ms, name = _unpack("hand", payload)
     return m.MoveByHand(_unpack_name(name), duration_ms)
 
 
-def _encode_parameters(message: m.SyncParameters) -> bytes:
+def _encode_parameters(message: m.SyncParameters) -> tuple[bytes]:
     if len(message.data) > SHORT or message.data.startswith(_TAGS):
         tags = ", ".join(tag.decode() for tag in _TAGS)
         raise BadRequestError(f"parameters are up to {SHORT} bytes and begin with none of {tags}")
-    return _short(message.data)
+    return (message.data,)
 
 
 def _encode_subscribe(message: m.Subscribe) -> bytes:
-    flags = (message.flags & ~1) | message.all_joints
-    if len(message.opaque) > SUBSCRIBE_MAX - 4:
-        raise BadRequestError(f"a subscription holds at most {SUBSCRIBE_MAX - 4} further bytes")
-    return _short(_U32.pack(flags) + message.opaque)
+    flags = _STRUCTS["subscribe"].pack((message.flags & ~1) | message.all_joints)
+    most = SUBSCRIBE_MAX - len(flags)
+    if len(message.opaque) > most:
+        raise BadRequestError(f"a subscription holds at most {most} further bytes")
+    return (flags + message.opaque).ljust(SHORT, b"\0")
 
 
 def _decode_subscribe(payload: bytes) -> m.Command:
@@ -293,103 +261,91 @@ def _decode_subscribe(payload: bytes) -> m.Command:
         raise PayloadError(
             f"a subscription is {SHORT} to {SUBSCRIBE_MAX} bytes long, not {len(payload)}"
         )
-    (flags,) = _U32.unpack_from(payload)
-    opaque = payload[4:].rstrip(b"\0")
+    head = _STRUCTS["subscribe"]
+    (flags,) = head.unpack_from(payload)
+    opaque = payload[head.size :].rstrip(b"\0")
     return m.Subscribe(all_joints=bool(flags & 1), flags=flags & ~1, opaque=opaque)
 
 
 def _decode_ready(payload: bytes) -> m.Command:
     # The documents say 1, and their own controller sends zeros.
-    if _first_word(payload, "ready signal") > 1:
+    if _unpack("ready", payload)[0] > 1:
         raise PayloadError("the ready signal does not say ready")
     return m.SignalReady()
 
 
 def _encode_enter(message: m.EnterTeaching) -> bytes:
-    if message.state is None:
-        return _U32.pack(1).ljust(FULL_STATE, b"\0")
-    payload = encode_state(message.state, all_joints=False)
-    return _U32.pack(_U32.unpack_from(payload)[0] | 1) + payload[4:]
+    payload = bytes(FULL_STATE)
+    if message.state is not None:
+        payload = encode_state(message.state, all_joints=False)
+    return payload[:3] + bytes([payload[3] | 1]) + payload[4:]  # the damping bit
 
 
 def _decode_teaching(payload: bytes) -> m.Command:
     if len(payload) == SHORT:
-        return m.KeepTeaching(finite(_COMPENSATION.unpack(payload), "the compensation"))
-    _sized(payload, FULL_STATE, "enter teaching")
+        compensation = _unpack("keep-teaching", payload)
+        return m.KeepTeaching(finite(compensation, "the compensation"))
+    _unpack("enter-teaching", payload)
     state = decode_state(payload)
     if not state.arms_soft:
         raise PayloadError("enter teaching without the damping bit")
     return m.EnterTeaching(state)
 
 
-def _encode_keep(message: m.KeepTeaching) -> bytes:
+def _encode_keep(message: m.KeepTeaching) -> tuple[float, ...]:
     if not math.isfinite(sum(message.compensation)):
         raise BadRequestError("a compensation that is not a number")
-    return _COMPENSATION.pack(*message.compensation)
-
-
-def _decode_exit(payload: bytes) -> m.Command:
-    _sized(payload, SHORT, "exit teaching")
-    return m.ExitTeaching()
+    return message.compensation
 
 
 def _decode_record(payload: bytes) -> m.Command:
-    flag = _first_word(payload, "record toggle")
+    (flag,) = _unpack("record", payload)
     if flag > 1:
         raise PayloadError(f"the record toggle is 0 or 1, not {flag}")
     return m.Record(bool(flag))
 
 
-def _decode_list_request(payload: bytes) -> m.Command:
-    return m.ListActions(_first_word(payload, "list actions"))
-
-
-def _encode_save(message: m.SaveAction) -> bytes:
-    flags = message.save | message.loop << 1 | message.speed_modifier << 2 | message.replace << 3
-    frames = len(message.keyframes) or message.frames
-    head = _SAVE.pack(
-        _pack_name(message.name), message.created_s, message.duration_ms, frames, flags
+def _encode_save(message: m.SaveAction) -> tuple[Any, ...]:
+    return (
+        _pack_name(message.name),
+        message.created_s,
+        message.duration_ms,
+        len(message.keyframes) or message.frames,
+        sum(mask for name, mask in _SAVE_BITS.items() if getattr(message, name)),
+        _pack_keyframes(message.keyframes),
     )
-    return (head + _pack_keyframes(message.keyframes)).ljust(SAVE, b"\0")
 
 
 def _decode_save(payload: bytes) -> m.Command:
-    name, created_s, duration_ms, frames, flags = _SAVE.unpack_from(_sized(payload, SAVE, "save"))
-    slots = payload[_SAVE.size : _SAVE.size + _KEYFRAME_BYTES]
-    keyframes = _unpack_keyframes(slots, used=frames if any(slots) else 0)
+    name, created_s, duration_ms, frames, flags, slots = _unpack("save", payload)
     return m.SaveAction(
         name=_unpack_name(name),
         created_s=created_s,
         duration_ms=duration_ms,
         frames=frames,
-        save=bool(flags & 1),
-        loop=bool(flags & 2),
-        speed_modifier=bool(flags & 4),
-        replace=bool(flags & 8),
-        keyframes=keyframes,
+        keyframes=_unpack_keyframes(slots, used=frames if any(slots) else 0),
+        **{bit: bool(flags & mask) for bit, mask in _SAVE_BITS.items()},
     )
 
 
-def _encode_play(message: m.PlayAction) -> bytes:
+def _encode_play(message: m.PlayAction) -> tuple[Any, ...]:
     if message.action < 1:
         raise BadRequestError(f"actions are numbered from 1, so there is no {message.action}")
     keyframes = _pack_keyframes(message.keyframes)
     if keyframes and not any(keyframes[-_KEYFRAME.size :]):
         raise BadRequestError("an all-zero keyframe at the end reads as an unused slot")
     how = message.interpolation | (_LOOP_BIT if message.loop else 0)
-    head = _PLAY.pack(message.action, message.frames, message.duration_ms, how)
-    return (head + keyframes).ljust(PLAY, b"\0")
+    return message.action, message.frames, message.duration_ms, how, keyframes
 
 
 def _decode_play(payload: bytes) -> m.Command:
-    action, frames, duration_ms, how = _PLAY.unpack_from(_sized(payload, PLAY, "play"))
+    action, frames, duration_ms, how, slots = _unpack("play", payload)
     if action == 0:
         return m.StopMotion()
     try:
         interpolation = m.Interpolation(how & ~_LOOP_BIT)
     except ValueError:
         raise PayloadError(f"there is no interpolation {how & ~_LOOP_BIT}") from None
-    slots = payload[_PLAY.size : _PLAY.size + _KEYFRAME_BYTES]
     used = -(-len(slots.rstrip(b"\0")) // _KEYFRAME.size)
     return m.PlayAction(
         action=action,
@@ -477,13 +433,14 @@ def encode_reply(reply: m.Reply) -> bytes:
     """Return the payload of a reply."""
     try:
         if isinstance(reply, m.Status):
-            return _short(_U32.pack(reply.code) + _pack_note(reply.note))
+            return _STRUCTS["status"].pack(reply.code, _pack_note(reply.note))
         if not isinstance(reply, m.ActionList):
             raise BadRequestError(f"{reply} cannot be said in teaching frames")
         if len(reply.actions) > m.MAX_ACTIONS:
             raise BadRequestError(f"{len(reply.actions)} actions; at most {m.MAX_ACTIONS} fit")
         entries = (_ENTRY.pack(_pack_name(a.name), a.duration_ms) for a in reply.actions)
-        return (struct.pack(">H", len(reply.actions)) + b"".join(entries)).ljust(SAVE, b"\0")
+        count = _STRUCTS["list-reply"].pack(len(reply.actions))
+        return (count + b"".join(entries)).ljust(SAVE, b"\0")
     except struct.error as error:
         raise BadRequestError(f"{reply} cannot be written: {error}") from None
 
@@ -491,39 +448,41 @@ def encode_reply(reply: m.Reply) -> bytes:
 def decode_reply(command: int, payload: bytes) -> m.Reply:
     """Return what a reply to `command` says."""
     if command != CommandId.LIST_ACTIONS or len(payload) == SHORT:
-        code = _first_word(payload, "a status reply")
-        return m.Status(code, _unpack_note(payload[_U32.size :]))
+        code, note = _unpack("status", payload)
+        return m.Status(code, _unpack_note(note))
     if len(payload) < SAVE:
         raise PayloadError(f"an action list is at least {SAVE} bytes long, not {len(payload)}")
-    count = int.from_bytes(payload[:2], "big")
-    end = 2 + count * _ENTRY.size
+    head = _STRUCTS["list-reply"]
+    (count,) = head.unpack_from(payload)
+    end = head.size + count * _ENTRY.size
     if count > m.MAX_ACTIONS or end > len(payload):
         raise PayloadError(f"a list of {count} actions in {len(payload)} bytes")
-    entries = _ENTRY.iter_unpack(payload[2:end])
+    entries = _ENTRY.iter_unpack(payload[head.size : end])
     return m.ActionList(tuple(m.ActionEntry(_unpack_name(name), ms) for name, ms in entries))
 
 
 # ---- tables -------------------------------------------------------------------------------------
 
-_ENCODERS: dict[type, tuple[CommandId, Callable[..., bytes]]] = {
-    m.TakeControl: (CommandId.CONTROL_MODE, lambda _: _short(_CONTROL.pack(_TAKE, 0))),
-    m.ReleaseControl: (CommandId.CONTROL_MODE, lambda _: _short(_CONTROL.pack(_RELEASE, 0))),
-    m.ChangeMode: (CommandId.CONTROL_MODE, lambda c: _short(_CONTROL.pack(_CHANGE, c.mode))),
-    m.SyncParameters: (CommandId.PARAMETER_SYNC, _encode_parameters),
-    m.MoveByHand: (CommandId.PARAMETER_SYNC, _encode_hand),
-    m.BeginStream: (CommandId.PARAMETER_SYNC, lambda _: _short(_STREAM_TAG)),
-    m.StreamPose: (CommandId.PARAMETER_SYNC, _pose_payload),
-    m.Subscribe: (CommandId.STATUS_SUBSCRIBE, _encode_subscribe),
-    m.SignalReady: (CommandId.READY_SIGNAL, lambda _: _short(_U32.pack(1))),
-    m.EnterTeaching: (CommandId.TEACHING, _encode_enter),
-    m.KeepTeaching: (CommandId.TEACHING, _encode_keep),
-    m.ExitTeaching: (CommandId.EXIT_TEACHING, lambda _: _short()),
-    m.Record: (CommandId.RECORD, lambda c: _short(_U32.pack(c.on))),
-    m.ListActions: (CommandId.LIST_ACTIONS, lambda c: _short(_U32.pack(c.filter))),
-    m.SaveAction: (CommandId.SAVE_ACTION, _encode_save),
-    m.PlayAction: (CommandId.PLAY_ACTION, _encode_play),
-    m.StopMotion: (CommandId.PLAY_ACTION, lambda _: bytes(PLAY)),
+_ENCODERS: dict[type, tuple[str, Callable[..., bytes | tuple[Any, ...]]]] = {
+    m.TakeControl: ("control-mode", lambda _: (_TAKE, 0)),
+    m.ReleaseControl: ("control-mode", lambda _: (_RELEASE, 0)),
+    m.ChangeMode: ("control-mode", lambda c: (_CHANGE, c.mode)),
+    m.SyncParameters: ("parameter-sync", _encode_parameters),
+    m.MoveByHand: ("hand", lambda c: (_HAND_TAG, c.duration_ms, _pack_name(c.script))),
+    m.BeginStream: ("stream", lambda _: (_STREAM_TAG,)),
+    m.StreamPose: ("pose", _encode_pose),
+    m.Subscribe: ("subscribe", _encode_subscribe),
+    m.SignalReady: ("ready", lambda _: (1,)),
+    m.EnterTeaching: ("enter-teaching", _encode_enter),
+    m.KeepTeaching: ("keep-teaching", _encode_keep),
+    m.ExitTeaching: ("exit-teaching", lambda _: ()),
+    m.Record: ("record", lambda c: (c.on,)),
+    m.ListActions: ("list", lambda c: (c.filter,)),
+    m.SaveAction: ("save", _encode_save),
+    m.PlayAction: ("play", _encode_play),
+    m.StopMotion: ("play", lambda _: (0, 0, 0, 0, b"")),
 }
+"""For each message its layout, and the function that returns the values or the whole payload."""
 
 _DECODERS: dict[int, Callable[[bytes], m.Command]] = {
     CommandId.CONTROL_MODE: _decode_control,
@@ -531,9 +490,9 @@ _DECODERS: dict[int, Callable[[bytes], m.Command]] = {
     CommandId.STATUS_SUBSCRIBE: _decode_subscribe,
     CommandId.READY_SIGNAL: _decode_ready,
     CommandId.TEACHING: _decode_teaching,
-    CommandId.EXIT_TEACHING: _decode_exit,
+    CommandId.EXIT_TEACHING: lambda payload: m.ExitTeaching(*_unpack("exit-teaching", payload)),
     CommandId.RECORD: _decode_record,
-    CommandId.LIST_ACTIONS: _decode_list_request,
+    CommandId.LIST_ACTIONS: lambda payload: m.ListActions(*_unpack("list", payload)),
     CommandId.SAVE_ACTION: _decode_save,
     CommandId.PLAY_ACTION: _decode_play,
 }

@@ -1,7 +1,7 @@
 """Every field of the teaching frames as data: place, type, unit, meaning, and evidence grade.
 
-`rote frame`, `rote capture packets`, the Wireshark dissector and the tables of
-docs/protocol/frames.md are made from these tables. The codec is `teaching`; a test compares both.
+The codec (`teaching`, `teaching_state`), `rote frame`, `rote capture packets`, the Wireshark
+dissector and the tables of docs/protocol/frames.md are made from these tables.
 
 A payload is a row of fields that follow each other, so offsets are sums of sizes. A field's `count`
 is a number, the name of an earlier field that tells it, or `REST`: whatever is left. The documents
@@ -11,19 +11,48 @@ behind a claim are named by the first three digits of their file names: see `DOC
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from enum import Enum
+from enum import Enum, IntEnum
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from rote import messages as m
 from rote.model.g1 import MODES
 from rote.record import record
-from rote.wire.teaching.codec import PLAY, SAVE, SHORT, SUBSCRIBE_MAX, CommandId, MessageType
-from rote.wire.teaching.state import FULL_STATE, LEGACY_JOINTS
 
+SHORT, FULL_STATE, PLAY, SAVE = 44, 148, 184, 220
+"""The usual payload lengths."""
+SUBSCRIBE_MAX = 112
+NAME_BYTES = 32
+LEGACY_JOINTS = 12
+"""Joints in the documented state of 148 bytes."""
 LEAST_CODE, MOST_CODE = 1000, 99_999
 """What the first word of a refusal may be; no documented request begins with such a word."""
 REST = "rest"
 """The count of a field that reaches to the payload's end."""
+
+
+class MessageType(IntEnum):
+    """The first byte."""
+
+    COMMAND = 0x17
+    HEARTBEAT = 0x80
+    STATE = 0x81
+
+
+class CommandId(IntEnum):
+    """The byte at offset 12."""
+
+    NONE = 0x00
+    CONTROL_MODE = 0x09
+    PARAMETER_SYNC = 0x0A
+    STATUS_SUBSCRIBE = 0x0B
+    READY_SIGNAL = 0x0C
+    TEACHING = 0x0D
+    EXIT_TEACHING = 0x0E
+    RECORD = 0x0F
+    LIST_ACTIONS = 0x1A
+    SAVE_ACTION = 0x2B
+    PLAY_ACTION = 0x41
 
 
 class FieldGrade(Enum):
@@ -102,12 +131,12 @@ _CODES = {
     FieldType.U64: "Q",
     FieldType.I16: "h",
     FieldType.F32: "f",
+    FieldType.ZERO: "x",
 }
 _SIZES = {kind: struct.calcsize(code) for kind, code in _CODES.items()} | {
-    FieldType.NAME: 32,
+    FieldType.NAME: NAME_BYTES,
     FieldType.TEXT: 1,
     FieldType.BYTES: 1,
-    FieldType.ZERO: 1,
 }
 
 
@@ -125,6 +154,11 @@ class FieldBits:
     def of(self, number: int) -> int:
         """Return these bits of a number."""
         return number >> self.low & ((1 << self.width) - 1)
+
+    @property
+    def mask(self) -> int:
+        """These bits set, all others clear."""
+        return ((1 << self.width) - 1) << self.low
 
 
 @record
@@ -158,7 +192,7 @@ class FrameLayout:
 
     key: str
     """Its name at the command line."""
-    command: int
+    command: CommandId
     direction: FrameDirection
     fields: tuple[FrameField, ...]
     sizes: tuple[int, int | None]
@@ -215,8 +249,11 @@ HEADER: tuple[FrameField, ...] = (
         "`000`, `001`, `002` and the dumps of `004` say `fe fd 00`; both checksum scripts of `004` "
         "begin `17 fe dd 00`. The dumps are the majority",
         3,
+        default=b"\xfe\xfd\0",
     ),
-    FrameField("flags", FieldType.BYTES, "`01 00`", _S, "`000`, `001`, `002`, `004`", 2),
+    FrameField(
+        "flags", FieldType.BYTES, "`01 00`", _S, "`000`, `001`, `002`, `004`", 2, default=b"\1\0"
+    ),
     FrameField(
         "sequence",
         FieldType.U16,
@@ -233,6 +270,7 @@ HEADER: tuple[FrameField, ...] = (
         "in the tables of `000`, `001` and `004` and in the packet builder of `000`; absent from "
         "most dumps of `002` and from the pattern at the end of `004`",
         2,
+        default=b"\0\0",
     ),
     FrameField(
         "type_indicator",
@@ -241,6 +279,7 @@ HEADER: tuple[FrameField, ...] = (
         _C,
         "at 10 in `000` and `004`; at 8 in the dumps of `002`; `001` calls it reserved",
         2,
+        default=b"\0\1",
     ),
     FrameField(
         "command",
@@ -936,6 +975,29 @@ STATUS = BY_KEY["status"]
 # ---- reading and writing -------------------------------------------------------------------------
 
 
+def compile_fields(fields: tuple[FrameField, ...], count: int = 0) -> struct.Struct:
+    """Return the struct of fields; one whose number of values varies has `count` of them.
+
+    Zeros are padding. A name, a text and a group are one value each, in bytes; adjacent fields of
+    opaque bytes are one value together. A field that reaches to the payload's end is left out.
+    """
+    codes = ">"
+    for kind, run in groupby((one for one in fields if one.count != REST), lambda one: one.type):
+        code = _CODES.get(kind, "s")
+        total = 0
+        for one in run:
+            many = one.count if isinstance(one.count, int) else count
+            total += many * one.unit_size if code == "s" else many
+        codes += f"{total}{code}" if total else ""
+    return struct.Struct(codes)
+
+
+def bit_masks(layout: FrameLayout, name: str) -> dict[str, int]:
+    """Return the masks of the used bits of one field, by their names."""
+    (found,) = (one for one in layout.fields if one.name == name)
+    return {bits.name: bits.mask for bits in found.bits if bits.name != "unused"}
+
+
 def layout_of(kind: int, command: int, payload: bytes, *, reply: bool) -> FrameLayout | None:
     """Return what a frame of that type, command and payload carries; None where nothing fits."""
     if kind != MessageType.COMMAND:
@@ -1024,47 +1086,32 @@ def write(layout: FrameLayout, given: Mapping[str, Any]) -> bytes:
 
     Raises `struct.error` or `ValueError` where a value does not fit its field.
     """
-    parts, size = [], 0
-    for one in layout.fields:
-        piece = _packed(one, given.get(one.name, one.default), layout, size)
-        parts.append(piece)
-        size += len(piece)
-    return b"".join(parts).ljust(layout.sizes[0], b"\0")
+    payload = b"".join(_packed(one, given.get(one.name, one.default)) for one in layout.fields)
+    least, most = layout.sizes
+    if most is not None and len(payload) > most:
+        raise ValueError(f"{layout.key} holds {most} bytes, not {len(payload)}")
+    return payload.ljust(least, b"\0")
 
 
-def _packed(one: FrameField, value: Any, layout: FrameLayout, before: int) -> bytes:
-    if one.type is FieldType.ZERO:
-        return bytes(one.count) if isinstance(one.count, int) else b""
-    if one.type in (FieldType.NAME, FieldType.TEXT):
-        room = one.count if one.type is FieldType.TEXT else one.unit_size
-        assert isinstance(room, int)
-        return _filled(str(value).encode(), room - 1, one.name).ljust(room, b"\0")
-    if one.type is FieldType.BYTES:
-        longest = layout.sizes[1] or SAVE
-        most = one.count if isinstance(one.count, int) else longest - before
-        piece = _filled(bytes(value), most, one.name)
-        return piece.ljust(most, b"\0") if isinstance(one.count, int) else piece
-    if one.type is FieldType.GROUP:
-        rows = b"".join(
-            b"".join(_packed(part, row[part.name], layout, 0) for part in one.parts)
-            for row in value
-        )
-        if not isinstance(one.count, int):
-            return rows
-        return _filled(rows, one.count * one.unit_size, one.name).ljust(
-            one.count * one.unit_size, b"\0"
-        )
-    values = list(value) if isinstance(value, list | tuple) else [value]
-    if isinstance(one.count, int):
-        if len(values) > one.count:
-            raise ValueError(f"{one.name} holds {one.count} values, not {len(values)}")
-        values += [0] * (one.count - len(values))
-    elif not isinstance(value, list | tuple):
-        values = []
-    return struct.pack(f">{len(values)}{_CODES[one.type]}", *values)
-
-
-def _filled(piece: bytes, most: int, name: str) -> bytes:
+def _packed(one: FrameField, value: Any) -> bytes:
+    piece = _piece(one, value)
+    if not isinstance(one.count, int):
+        return piece
+    most = one.count * one.unit_size
     if len(piece) > most:
-        raise ValueError(f"{name} holds {most} bytes, not {len(piece)}")
-    return piece
+        raise ValueError(f"{one.name} holds {most} bytes, not {len(piece)}")
+    return piece.ljust(most, b"\0")
+
+
+def _piece(one: FrameField, value: Any) -> bytes:
+    if one.type is FieldType.ZERO:
+        return b""
+    if one.type is FieldType.BYTES:
+        return bytes(value)
+    if one.type in (FieldType.NAME, FieldType.TEXT):
+        return str(value).encode() + b"\0"
+    if one.type is FieldType.GROUP:
+        return b"".join(_packed(part, row[part.name]) for row in value for part in one.parts)
+    if not isinstance(value, list | tuple):
+        value = [value] if isinstance(one.count, int) else []
+    return struct.pack(f">{len(value)}{_CODES[one.type]}", *value)

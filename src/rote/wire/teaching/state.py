@@ -1,13 +1,4 @@
-"""The robot's state in teaching frames: the documented layout of 12 joints, and all of them.
-
-documented, 148 bytes                 all joints, 56 + 8n bytes (our choice)
-0    4   mode flags                   0     4    mode flags
-4    48  12 positions, rad            4     2+2  joint count n, zero
-52   48  12 velocities, rad/s         8     4n   positions, rad
-100  24  accelerometer, gyroscope     8+4n  4n   velocities, rad/s
-124  16  foot force, N                ...   24   accelerometer, gyroscope
-140  8   robot time, microseconds     ...   16   foot force, then 8 of robot time
-"""
+"""The robot's state in teaching frames: the documented layout of 12 joints, and all of them."""
 
 import math
 import struct
@@ -15,23 +6,25 @@ from functools import cache
 
 from rote import messages as m
 from rote.errors import BadRequestError, PayloadError
+from rote.wire.teaching.fields import BY_KEY, LEGACY_JOINTS, MODE_FLAGS, compile_fields
 
-FULL_STATE = 148
-LEGACY_JOINTS = 12
 MAX_JOINTS = 1000
-_BESIDE_JOINTS, _PER_JOINT = 56, 8
-_LEGACY_STATE = struct.Struct(">I34fQ")
-
-# Bit 0 is in the documents; the others are this project's choice.
-_SOFT, _RECORDING, _STOPPED, _MODE_KNOWN = 1, 2, 1 << 4, 1 << 5
-_PHASE_SHIFT, _MODE_SHIFT = 2, 16
+_LEGACY_STATE = compile_fields(BY_KEY["state"].fields)
+_BITS = {bits.name: bits for bits in MODE_FLAGS}
+_SOFT, _RECORDING = _BITS["damping"].mask, _BITS["recording"].mask
+_STOPPED, _MODE_KNOWN = _BITS["stopped_early"].mask, _BITS["mode_known"].mask
+_PHASE_SHIFT, _MODE_SHIFT = _BITS["phase"].low, _BITS["mode"].low
 _PHASES = tuple(m.Phase)
 UNKNOWN_MODE = -1
 
 
 @cache
 def _all_joints_struct(count: int) -> struct.Struct:
-    return struct.Struct(f">IHH{2 * count + 10}fQ")
+    return compile_fields(BY_KEY["state-all"].fields, count)
+
+
+_BESIDE_JOINTS = _all_joints_struct(0).size
+_PER_JOINT = _all_joints_struct(1).size - _BESIDE_JOINTS
 
 
 def encode_state(state: m.RobotState, *, all_joints: bool) -> bytes:
@@ -68,7 +61,7 @@ def _wide(values: tuple[float, ...], count: int) -> tuple[float, ...]:
 def decode_state(payload: bytes) -> m.RobotState:
     """Return the state in either layout; they differ in length."""
     size = len(payload)
-    if size == FULL_STATE:
+    if size == _LEGACY_STATE.size:
         return _state(_LEGACY_STATE.unpack(payload), 1, LEGACY_JOINTS)
     count, surplus = divmod(size - _BESIDE_JOINTS, _PER_JOINT)
     if not 0 <= count <= MAX_JOINTS or surplus:
