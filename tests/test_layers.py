@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "messages": {"model", "named_enum", "record", "text"},
     "shell_completion": {"platform"},
     "wire": VOCABULARY,
-    "motion": VOCABULARY,
+    "motion": VOCABULARY | {"wire"},
     "session": VOCABULARY | {"wire"},
     "transport": VOCABULARY | {"wire", "session"},
     "robot": TRANSPORTS,
@@ -176,6 +176,14 @@ def test_a_module_imports_only_what_its_layer_may() -> None:
         if "__version__" in inner:
             inner = inner - {"__version__"} | {"__init__"}
         return inner - {part} - MAY_IMPORT[part]
+
+    assert found(wrong) == {}
+
+
+def test_motion_needs_nothing_of_wire_but_the_codec_of_its_files() -> None:
+    def wrong(path: Path) -> set[str]:
+        used = {name for name in facts(path).imports if name.startswith("rote.wire")}
+        return used - {"rote.wire.cdr_layout"} if part_of(path) == "motion" else set()
 
     assert found(wrong) == {}
 

@@ -18,6 +18,8 @@ from rote.model.family import wearing
 from rote.model.g1 import G1_29
 from rote.model.registry import families, family_of
 from rote.motion.body.kinematics import kinematics_of
+from rote.motion.files.joint_state import Encoder
+from rote.wire.cdr_layout import HEADER
 
 STORE = get_typestore(Stores.ROS2_HUMBLE)
 T: Any = STORE.types
@@ -53,7 +55,7 @@ def test_a_joint_state_is_what_rosbags_writes(
         velocity=np.array(speeds, dtype=np.float64),
         effort=np.array([], dtype=np.float64),
     )
-    assert ros.JointStatePacker(names, frame).pack(time_ns, positions, speeds) == by_rosbags(theirs)
+    assert Encoder(names, frame).encode(time_ns, positions, speeds) == by_rosbags(theirs)
 
 
 @given(
@@ -130,11 +132,11 @@ def test_no_bytes_make_a_decoder_fail_otherwise_than_by_a_decode_error(
 ) -> None:
     for decode in (ros.decode_trajectory, ros.decode_string, ros.decode_request):
         with contextlib.suppress(DecodeError):
-            decode((ros.HEADER if headed else b"") + data)
+            decode((HEADER if headed else b"") + data)
 
 
 def test_a_length_that_cannot_be_is_refused_before_memory_is_taken_for_it() -> None:
-    many = ros.HEADER + bytes(8) + struct.pack("<I", 1) + bytes(4) + struct.pack("<I", 2**31)
+    many = HEADER + bytes(8) + struct.pack("<I", 1) + bytes(4) + struct.pack("<I", 2**31)
     with pytest.raises(DecodeError):
         ros.decode_trajectory(many)
 

@@ -16,7 +16,7 @@ import pytest
 import rote
 from interop.processes import Network, network_of_its_own
 from rig import free_domain
-from rote.bridge.ros_messages import HEADER, Trajectory, TrajectoryPoint
+from rote.bridge.ros_messages import Trajectory, TrajectoryPoint
 from rote.bridge.ros_names import service, topic
 from rote.bridge.trajectories import track_of
 from rote.cli import main
@@ -35,6 +35,7 @@ from rote.motion.files.library import Library  # noqa: E402
 from rote.transport.dds import ros_types as kinds  # noqa: E402
 from rote.transport.dds.participant import Bus, DdsTarget  # noqa: E402
 from rote.transport.dds.types import forbidden_kinds  # noqa: E402
+from rote.wire.cdr_layout import HEADER  # noqa: E402
 
 DRIVER = Path(__file__).with_name("ros_driver.py")
 ELBOW = "left_elbow_joint"

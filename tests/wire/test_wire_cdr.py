@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, DecodeError, PayloadError, TruncatedError
+from rote.wire.cdr_layout import HEADER
 from rote.wire.dds import cdr
 from rote.wire.services.rpc import RpcRequest, RpcResponse
 
@@ -98,12 +99,12 @@ def test_arbitrary_bytes_never_raise_anything_but_decode_error(
     decode: object, data: bytes, headed: bool
 ) -> None:
     with contextlib.suppress(DecodeError):
-        decode(cdr.HEADER + data if headed else data)  # type: ignore[operator]
+        decode(HEADER + data if headed else data)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("decode", DECODERS)
 def test_what_ends_too_early_is_truncated(decode: object) -> None:
-    for data in (b"", b"\0", cdr.HEADER, cdr.HEADER + b"\1\0\0\0"):
+    for data in (b"", b"\0", HEADER, HEADER + b"\1\0\0\0"):
         with pytest.raises(TruncatedError):
             decode(data)  # type: ignore[operator]
 
@@ -124,7 +125,7 @@ def test_other_encodings_are_refused_with_a_remedy() -> None:
 @pytest.mark.parametrize("raw", [b"\x02\0\0\0ab", b"\x03\0\0\0\xff\xff\0", b"\0\0\0\0"])
 def test_a_text_without_its_end_or_in_another_encoding_is_refused(raw: bytes) -> None:
     with pytest.raises(PayloadError):
-        cdr.decode_text(cdr.HEADER + raw)
+        cdr.decode_text(HEADER + raw)
 
 
 def test_what_dds_cannot_hold_is_refused_before_it_is_sent() -> None:

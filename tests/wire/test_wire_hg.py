@@ -14,8 +14,8 @@ from rote.messages import RobotState
 from rote.model.family import ZERO, Build, Joint, StreamFacts, X, numbered, wearing
 from rote.model.g1 import G1, G1_23, G1_29
 from rote.model.registry import families
+from rote.wire.cdr_layout import HEADER
 from rote.wire.dds import lowlevel as dds_lowlevel
-from rote.wire.dds.cdr import HEADER
 from rote.wire.services.lowstate import select
 
 read_joints = partial(dds_lowlevel.joints_of, build=G1_29)

@@ -10,12 +10,13 @@ from pathlib import Path
 from rote.bridge import foxglove, meshes
 from rote.bridge.description import PACKAGE, urdf
 from rote.bridge.foxglove import FoxgloveFeed
-from rote.bridge.ros_messages import JointStatePacker, encode_diagnostics, encode_string
+from rote.bridge.ros_messages import encode_diagnostics, encode_string
 from rote.bridge.telemetry import StateClock, diagnostics_of, status_of
 from rote.errors import DecodeError
 from rote.findings import Finding, Severity
 from rote.messages import RobotState
 from rote.model.family import Build
+from rote.motion.files.joint_state import Encoder
 from rote.robot.robot import Robot
 
 STATUS_S = 0.5
@@ -49,7 +50,7 @@ class LiveView:
         self._told_ns = 0
         self._clock = StateClock()
         self._build: Build | None = None
-        self._packer = JointStatePacker(())
+        self._encoder = Encoder(())
         self._found: tuple[Finding, ...] | None = None
         self._forget: Callable[[], None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -80,13 +81,13 @@ class LiveView:
         if self.robot.build is not self._build:
             self._describe()
         stamp_ns = self._clock.stamp_ns(state, now_ns)
-        payload = self._packer.pack(stamp_ns, state.joints_rad, state.velocities_rad_s)
+        payload = self._encoder.encode(stamp_ns, state.joints_rad, state.velocities_rad_s)
         self._feed.publish(foxglove.JOINTS, stamp_ns, payload)
 
     def _describe(self) -> None:
         """Publish which robot it is; done again when hands are put on, or it turns out another."""
         build = self._build = self.robot.build
-        self._packer = JointStatePacker(build.names)
+        self._encoder = Encoder(build.names)
         path = self._model_of(build)
         links: frozenset[str] = frozenset()
         if path is not None:

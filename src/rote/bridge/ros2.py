@@ -26,6 +26,7 @@ from rote.errors import BadRequestError, DecodeError, LinkError, RefusedError, R
 from rote.findings import Finding
 from rote.messages import Code, RobotState, explain
 from rote.model.family import Build
+from rote.motion.files.joint_state import Encoder
 from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.robot.playing import Playing
@@ -35,6 +36,7 @@ from rote.transport.dds.participant import Bus, DdsTarget, read_url
 from rote.transport.dds.types import TEXT
 from rote.transport.link import split_url
 from rote.transport.wires import wire_of
+from rote.wire.cdr_layout import HEADER
 
 COMMAND_S = 5.0
 """So long after its last request a node still commands."""
@@ -107,7 +109,7 @@ class RosBridge:
         self._loop = asyncio.get_running_loop()
         self._clock = StateClock()
         self._build: Build | None = None
-        self._packer = ros.JointStatePacker(())
+        self._encoder = Encoder(())
         self._findings: list[Finding] = []
         self._playing: Playing | None = None
         self._beginning = False
@@ -172,9 +174,9 @@ class RosBridge:
         if self.robot.build is not self._build:
             self._describe()
         stamp_ns = self._clock.stamp_ns(state, self._now_ns())
-        packed = self._packer.pack(stamp_ns, state.joints_rad, state.velocities_rad_s)
+        packed = self._encoder.encode(stamp_ns, state.joints_rad, state.velocities_rad_s)
         try:
-            self._joints.write(packed + bytes(-(len(packed) - len(ros.HEADER)) % 8))
+            self._joints.write(packed + bytes(-(len(packed) - len(HEADER)) % 8))
             self.states += 1
         except LinkError:
             self.dropped += 1
@@ -182,7 +184,7 @@ class RosBridge:
     def _describe(self) -> None:
         """Publish which robot it is; done again when hands are put on, or it turns out another."""
         build = self._build = self.robot.build
-        self._packer = ros.JointStatePacker(build.names)
+        self._encoder = Encoder(build.names)
         uris = self._mesh_uris(build)
         self._description.write(ros.encode_string(urdf(build, uris.keys(), uris.__getitem__)))
 
@@ -234,7 +236,7 @@ class RosBridge:
             return  # nobody is known to answer to
 
         async def reply() -> None:
-            result = await self._done(name, partial(serve, rest.rest(), sender))
+            result = await self._done(name, partial(serve, rest, sender))
             told = ros.encode_reply(header, success=result.success, message=result.message)
             try:
                 answer(told)

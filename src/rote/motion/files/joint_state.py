@@ -1,7 +1,6 @@
 """One sample as a message that robotics tools know: ROS 2 `sensor_msgs/msg/JointState`.
 
-The bytes are CDR as ROS 2 writes it: four bytes that name the encoding, then the fields in order,
-each aligned to its own size, counted from after those four. ROS is not needed.
+The bytes are CDR as ROS 2 writes it. ROS is not needed.
 """
 
 import struct
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from rote.errors import DecodeError
 from rote.motion.track import Array
+from rote.wire.cdr_layout import HEADER, CdrLayout
 
 SCHEMA_NAME = "sensor_msgs/msg/JointState"
 _RULE = "=" * 80
@@ -37,8 +37,9 @@ MAX_STAMP_S = 2**31 - 1
 
 Stamps = NDArray[np.int64]
 
-_LITTLE, _BIG = b"\0\1\0\0", b"\0\0\0\0"
-_MAX_JOINTS = 10_000
+_STAMP_END = 12
+_BEGIN = CdrLayout("iI s [s] I", text_errors="replace")
+"""Up to the number of positions."""
 
 
 class JointState(NamedTuple):
@@ -52,46 +53,49 @@ class JointState(NamedTuple):
 class Encoder:
     """Encodes messages for one set of joints; the constant part is encoded once."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        middle = bytearray(_LITTLE + bytes(8))
-        _put_text(middle, "")  # the frame: joints have none
-        _put_count(middle, len(names))
-        for name in names:
-            _put_text(middle, name)
-        _put_count(middle, len(names))
-        if names:
-            _pad(middle, 8)
-        self._head = struct.Struct("<4siI")
-        self._middle = bytes(middle[12:])
-        self._positions = struct.Struct(f"<{len(names)}d8x")  # no velocities, no efforts
+    def __init__(self, names: Sequence[str], frame: str = "") -> None:
+        self._count = count = len(names)
+        begin = _BEGIN.encode(0, 0, frame, names, count)
+        self._middle = _align(begin, count)[_STAMP_END:]
+        # Velocities follow their own length, which is aligned to 4 after doubles: then 4 to skip.
+        self._moving = struct.Struct(f"<4siI{len(self._middle)}s{count}dI4x{count}dI")
+        self._still = struct.Struct(f"<4siI{len(self._middle)}s{count}dII")
 
-    def encode(self, time_ns: int, joints_rad: Sequence[float]) -> bytes:
-        """Return one message."""
-        head = self._head.pack(_LITTLE, *divmod(time_ns, 10**9))
-        return head + self._middle + self._positions.pack(*joints_rad)
+    def encode(
+        self, time_ns: int, joints_rad: Sequence[float], velocities_rad_s: Sequence[float] = ()
+    ) -> bytes:
+        """Return one message; velocities may be left out, efforts are."""
+        seconds, rest_ns = divmod(time_ns, 10**9)
+        if self._count and len(velocities_rad_s) == self._count:
+            return self._moving.pack(
+                HEADER, seconds, rest_ns, self._middle, *joints_rad, self._count,
+                *velocities_rad_s, 0,
+            )  # fmt: skip
+        return self._still.pack(HEADER, seconds, rest_ns, self._middle, *joints_rad, 0, 0)
 
 
 class Decoder:
     """Decodes messages; one with the same joints as the previous one is decoded quickly."""
 
     def __init__(self) -> None:
-        self._order, self._middle = "", b""
+        self._kind, self._middle = b"", b""
         self._names: tuple[str, ...] = ()
 
     def decode(self, data: bytes) -> JointState:
         """Read one message, or raise `DecodeError`."""
-        order = {_LITTLE[:2]: "<", _BIG[:2]: ">"}.get(data[:2])
-        if order is None:
-            raise DecodeError(f"a message begins with {data[:2].hex()}, which is not plain CDR")
+        if data[:2] != self._kind or not data.startswith(self._middle, _STAMP_END):
+            self._read_names(data)
+        begin = _STAMP_END + len(self._middle)
         try:
-            seconds, nanoseconds = struct.unpack_from(f"{order}iI", data, 4)
-            if order != self._order or not data.startswith(self._middle, 12):
-                self._read_names(data, order)
-            begin = 12 + len(self._middle)
-            positions = np.frombuffer(data, f"{order}f8", len(self._names), begin)
+            seconds, nanoseconds = struct.unpack_from(f"{self._order}iI", data, 4)
+            positions = np.frombuffer(data, f"{self._order}f8", len(self._names), begin)
         except (struct.error, ValueError):
             raise DecodeError(f"a message of {len(data)} bytes is no {SCHEMA_NAME}") from None
         return JointState(seconds * 10**9 + nanoseconds, self._names, positions.astype(np.float64))
+
+    @property
+    def _order(self) -> str:
+        return "<" if self._kind == HEADER[:2] else ">"
 
     def decode_alike(self, rows: NDArray[np.uint8]) -> tuple[Stamps, Array]:
         """Read many messages of one length, (n, bytes), after one of the same length was read.
@@ -99,61 +103,25 @@ class Decoder:
         Return times in nanoseconds and positions of those with the same joints: up to the first
         that has others. Each says exactly what `decode` says of it.
         """
-        begin = 12 + len(self._middle)
+        begin = _STAMP_END + len(self._middle)
         end = begin + 8 * len(self._names)
-        kind = _LITTLE[:2] if self._order == "<" else _BIG[:2]
-        same = (rows[:, :2] == np.frombuffer(kind, np.uint8)).all(axis=1)
-        same &= (rows[:, 12:begin] == np.frombuffer(self._middle, np.uint8)).all(axis=1)
+        same = (rows[:, :2] == np.frombuffer(self._kind, np.uint8)).all(axis=1)
+        same &= (rows[:, _STAMP_END:begin] == np.frombuffer(self._middle, np.uint8)).all(axis=1)
         rows = rows[: len(same) if same.all() else int(np.argmin(same))]
         seconds = np.ascontiguousarray(rows[:, 4:8]).view(f"{self._order}i4")[:, 0]
-        rest = np.ascontiguousarray(rows[:, 8:12]).view(f"{self._order}u4")[:, 0]
+        rest = np.ascontiguousarray(rows[:, 8:_STAMP_END]).view(f"{self._order}u4")[:, 0]
         positions = np.ascontiguousarray(rows[:, begin:end]).view(f"{self._order}f8")
         times_ns = seconds.astype(np.int64) * 10**9 + rest
         return times_ns, positions.astype(np.float64, copy=False)
 
-    def _read_names(self, data: bytes, order: str) -> None:
-        place = _after_text(data, 12, order)
-        count, place = _count(data, place, order)
-        names = []
-        for _ in range(count):
-            size, begin = _count(data, place, order, len(data))
-            place = begin + size
-            names.append(data[begin:place].removesuffix(b"\0").decode("utf-8"))
-        positions, place = _count(data, place, order)
-        if positions != count:
-            raise DecodeError(f"a message has {count} joint names and {positions} positions")
-        place = _aligned(place, 8) if count else place
-        self._order, self._middle, self._names = order, data[12:place], tuple(names)
+    def _read_names(self, data: bytes) -> None:
+        (_, _, _, names, positions), end = _BEGIN.decode_begin(data)
+        if positions != len(names):
+            raise DecodeError(f"a message has {len(names)} joint names and {positions} positions")
+        middle = _align(data[:end], positions)[_STAMP_END:]
+        self._kind, self._middle, self._names = data[:2], middle, names
 
 
-def _put_text(data: bytearray, text: str) -> None:
-    raw = text.encode("utf-8") + b"\0"
-    _put_count(data, len(raw))
-    data += raw
-
-
-def _put_count(data: bytearray, count: int) -> None:
-    _pad(data, 4)
-    data += struct.pack("<I", count)
-
-
-def _pad(data: bytearray, size: int) -> None:
-    data += bytes(_aligned(len(data), size) - len(data))
-
-
-def _aligned(place: int, size: int) -> int:
-    """Return the next place for a number of `size` bytes; the first four bytes do not count."""
-    return place + (4 - place) % size
-
-
-def _count(data: bytes, place: int, order: str, most: int = _MAX_JOINTS) -> tuple[int, int]:
-    place = _aligned(place, 4)
-    (count,) = struct.unpack_from(f"{order}I", data, place)
-    if count > most:
-        raise DecodeError(f"a message says that {count} of something follow")
-    return count, place + 4
-
-
-def _after_text(data: bytes, place: int, order: str) -> int:
-    size, begin = _count(data, place, order, len(data))
-    return begin + size
+def _align(begin: bytes, count: int) -> bytes:
+    """Return the beginning of a message with the padding before its positions, if it has any."""
+    return begin + bytes((len(HEADER) - len(begin)) % 8 if count else 0)

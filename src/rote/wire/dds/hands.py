@@ -1,9 +1,7 @@
 """A hand's motors on DDS: `HandState_` read as far as teaching needs it, `HandCmd_` packed whole.
 
-Both are plain CDR after a header of 4 bytes, and begin with their motors:
-
-    HandState_    uint32 motors, 56 bytes for each; pressure sensors, IMU, voltages, errors
-    HandCmd_      uint32 motors, 28 bytes for each; 16 unused bytes
+Both begin with a sequence of motors; a `HandState_` goes on with pressure sensors, IMU, voltages
+and errors, a `HandCmd_` with 16 unused bytes.
 
 The mode byte of a motor holds three numbers: its place in the hand (bits 0 to 3), its status (bits
 4 to 6; 0 locked, 1 driven), and whether it relaxes by itself when the commands stop (bit 7). A
@@ -16,15 +14,18 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from rote.errors import BadRequestError, DecodeError, PayloadError, TruncatedError
+from rote.errors import BadRequestError, PayloadError
 from rote.model.family import Hand
-from rote.wire.dds.cdr import HEADER
+from rote.wire.cdr_layout import HEADER, check_header, pad_fields
+from rote.wire.dds.lowlevel import MOTOR_COMMAND, MOTOR_READ, MOTOR_STATE
 
 DRIVEN = 1
 """The status of a motor that follows commands; 0 is a locked one."""
 _ID_BITS, _STATUS_BITS = 4, 3
 _COUNT = struct.Struct("<4xI")
-_MOTOR_STATE, _MOTOR_COMMAND = 56, 28
+_READ = pad_fields(MOTOR_STATE, MOTOR_READ)
+_WRITTEN = pad_fields(MOTOR_STATE, ("mode", *MOTOR_READ))
+_COMMANDED = pad_fields(MOTOR_COMMAND, ("mode", "q", "dq", "tau", "kp", "kd"))
 _PRESSURE_SENSORS = 9
 _AFTER_MOTORS = struct.Struct(f"<I{_PRESSURE_SENSORS * 104}x4f9fh2x4f2I2I")
 _UPRIGHT = (1.0, *(0.0,) * 12)
@@ -67,15 +68,13 @@ class HandCommand(NamedTuple):
 @lru_cache(maxsize=16)
 def _states(motors: int) -> tuple[struct.Struct, struct.Struct]:
     """Return the readers and writers for so many motors."""
-    return struct.Struct("<8x" + "4x2f8x2h32x" * motors), struct.Struct(
-        "<" + "B3x2f8x2h32x" * motors
-    )
+    return struct.Struct("<8x" + _READ * motors), struct.Struct("<" + _WRITTEN * motors)
 
 
 def decode_state(data: bytes, hand: Hand) -> HandReading:
     """Return what a `HandState_` says about a hand's joints."""
     motors = len(hand.joints)
-    _check_motors(data, hand, _MOTOR_STATE)
+    _check_motors(data, hand, _READ)
     numbers = _states(motors)[0].unpack_from(data)
     positions, velocities = numbers[0::4], numbers[1::4]
     if not math.isfinite(sum(positions) + sum(velocities)):
@@ -100,7 +99,7 @@ def encode_state(reading: HandReading, hand: Hand) -> bytes:
 
 @lru_cache(maxsize=16)
 def _command(motors: int) -> struct.Struct:
-    return struct.Struct("<8x" + "B3x5f4x" * motors)
+    return struct.Struct("<8x" + _COMMANDED * motors)
 
 
 def encode_command(joints_rad: Sequence[float], share: float, *, hand: Hand) -> bytes:
@@ -129,7 +128,7 @@ def encode_command(joints_rad: Sequence[float], share: float, *, hand: Hand) -> 
 
 def decode_command(data: bytes, hand: Hand) -> HandCommand:
     """Return what a `HandCmd_` commands; raises `DecodeError` for motors out of order."""
-    _check_motors(data, hand, _MOTOR_COMMAND)
+    _check_motors(data, hand, _COMMANDED)
     numbers = _command(len(hand.joints)).unpack_from(data)
     modes = [int(mode) for mode in numbers[0::6]]
     if [mode & (1 << _ID_BITS) - 1 for mode in modes] != [joint.slot for joint in hand.joints]:
@@ -146,14 +145,10 @@ def decode_command(data: bytes, hand: Hand) -> HandCommand:
     )
 
 
-def _check_motors(data: bytes, hand: Hand, size: int) -> None:
+def _check_motors(data: bytes, hand: Hand, codes: str) -> None:
     """Raise `DecodeError` if it is not plain CDR, or has other motors than the hand."""
-    if len(data) < _COUNT.size:
-        raise TruncatedError(_COUNT.size, len(data))
-    if data[:2] != HEADER[:2]:
-        raise DecodeError(f"bytes that begin with {data[:2].hex()} are not plain CDR")
+    check_header(data, 4)
     (motors,) = _COUNT.unpack_from(data)
     if motors != len(hand.joints):
         raise PayloadError(f"a hand with {motors} motors, and {hand.name} has {len(hand.joints)}")
-    if len(data) < _COUNT.size + motors * size:
-        raise TruncatedError(_COUNT.size + motors * size, len(data))
+    check_header(data, 4 + motors * struct.calcsize(f"<{codes}"))

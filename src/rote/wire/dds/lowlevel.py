@@ -17,7 +17,7 @@ A view costs about a microsecond; reading a `LowState_` with the library costs h
 import math
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rote.errors import BadRequestError, ChecksumError, DecodeError, PayloadError, TruncatedError
+from rote.errors import BadRequestError, ChecksumError, PayloadError
 from rote.messages import RobotState
 from rote.model.family import Build, StreamFacts
-from rote.wire.dds.cdr import HEADER
+from rote.wire.cdr_layout import HEADER, check_header, pad_fields
 from rote.wire.services.lowstate import JointColumns, Slots, machine_of, select
 
 LOWSTATE_TOPIC = "rt/lowstate"
@@ -50,25 +50,20 @@ def _record(size: int, **fields: tuple[Any, int]) -> np.dtype[Any]:
     return record
 
 
-_MOTOR_STATE = _record(
-    56,
-    mode=("u1", 0),
-    q=("<f4", 4),
-    dq=("<f4", 8),
-    ddq=("<f4", 12),
-    tau_est=("<f4", 16),
-    temperature=(("<i2", 2), 20),
-    vol=("<f4", 24),
-)
-_MOTOR_COMMAND = _record(
-    28,
-    mode=("u1", 0),
-    q=("<f4", 4),
-    dq=("<f4", 8),
-    tau=("<f4", 12),
-    kp=("<f4", 16),
-    kd=("<f4", 20),
-)
+MOTOR_STATE = {
+    "mode": "B", "q": "f", "dq": "f", "ddq": "f", "tau_est": "f", "temperature": "2h", "vol": "f",
+    "sensor": "2I", "motorstate": "I", "reserve": "4I",
+}  # fmt: skip
+MOTOR_COMMAND = {
+    "mode": "B", "q": "f", "dq": "f", "tau": "f", "kp": "f", "kd": "f", "reserve": "I"
+}  # fmt: skip
+"""The fields of one motor, each with its codes of `struct`."""
+MOTOR_READ = ("q", "dq", "temperature")
+"""What teaching needs of a motor."""
+
+
+def _motor(fields: Mapping[str, str]) -> np.dtype[Any]:
+    return np.dtype([*fields.items()], align=True).newbyteorder("<")
 
 
 def _command(shift: int) -> np.dtype[Any]:
@@ -76,7 +71,7 @@ def _command(shift: int) -> np.dtype[Any]:
         _COMMAND_C - shift,
         mode_pr=("u1", 0),
         mode_machine=("u1", 1),
-        motors=((_MOTOR_COMMAND, MOTORS), 4 - shift),
+        motors=((_motor(MOTOR_COMMAND), MOTORS), 4 - shift),
         crc=("<u4", _COMMAND_C - shift - 4),
     )
 
@@ -90,7 +85,7 @@ LOWSTATE = _record(
     gyroscope=(("<f4", 3), 32),
     accelerometer=(("<f4", 3), 44),
     rpy=(("<f4", 3), 56),
-    motors=((_MOTOR_STATE, MOTORS), 72 - _GAP),
+    motors=((_motor(MOTOR_STATE), MOTORS), 72 - _GAP),
     crc=("<u4", _STATE_C - _GAP - 4),
 )
 """A `LowState_` after its header. The mode of motor 0 is at another place than those of the
@@ -122,13 +117,13 @@ def view(data: bytes) -> np.void:
 
     Nothing is copied, and no value is checked.
     """
-    _check(data, LOWSTATE)
+    check_header(data, LOWSTATE.itemsize)
     return np.frombuffer(data, LOWSTATE, 1, _HEAD)[0]  # type: ignore[no-any-return]
 
 
 def tick_of(data: bytes) -> int:
     """Return only the robot's clock in a `LowState_`, in milliseconds."""
-    _check(data, LOWSTATE)
+    check_header(data, LOWSTATE.itemsize)
     return int.from_bytes(data[_HEAD + 12 : _HEAD + 16], "little")
 
 
@@ -139,13 +134,13 @@ def head_of(data: bytes) -> tuple[int, int]:
 
 # All that teaching needs in one call: a view is quick to make, but slow to read value by value.
 _BEFORE_MOTORS = "<13xB2xI16x3f3f12x"
-_READ, _SKIPPED = "4x2f8x2h32x", "56x"
+_READ, _SKIPPED = pad_fields(MOTOR_STATE, MOTOR_READ), pad_fields(MOTOR_STATE, ())
 _ALL_SLOTS = struct.Struct(_BEFORE_MOTORS + _READ * MOTORS)
 
 
 def decode_lowstate(data: bytes) -> Slots:
     """Return the contents of a `LowState_` by motor slot; positions that are NaN become None."""
-    _check(data, LOWSTATE)
+    check_header(data, LOWSTATE.itemsize)
     mode_machine, tick_ms, *numbers = _ALL_SLOTS.unpack_from(data)
     return Slots(
         joints_rad=_finite(numbers[6::4]),
@@ -164,7 +159,7 @@ def _finite(numbers: list[float]) -> tuple[float | None, ...]:
 
 def joints_of(data: bytes, build: Build) -> JointColumns:
     """Return what teaching needs from a `LowState_`: the joints of a build, by its columns."""
-    _check(data, LOWSTATE)
+    check_header(data, LOWSTATE.itemsize)
     return _reader(build)(data)
 
 
@@ -209,7 +204,7 @@ def _in_columns(build: Build) -> Callable[[Iterable[float]], tuple[float, ...]]:
 
 
 _HEAD_IN_C = struct.Struct("<8xxB2xI4f3f3f16x")
-_WRITTEN = "B3x2f8x2h32x"
+_WRITTEN = pad_fields(MOTOR_STATE, ("mode", *MOTOR_READ))
 
 
 @lru_cache(maxsize=64)
@@ -289,7 +284,9 @@ def _layout(build: Build) -> _Layout:
     index: Any = slice(slots[0], slots[-1] + 1) if in_a_row else np.array(slots)
     blank = _blank_command(slots, stream)
     # In C, where the CRC is taken; packed, with the header before it, they are as far on.
-    places = [4 + _MOTOR_COMMAND.itemsize * slot + 4 for slot in (*slots, stream.weight_slot)]
+    places = [
+        4 + _motor(MOTOR_COMMAND).itemsize * slot + 4 for slot in (*slots, stream.weight_slot)
+    ]
     return _Layout(
         slots=index,
         joints=len(slots),
@@ -376,7 +373,7 @@ def decode_arm_command(data: bytes, build: Build) -> ArmCommand:
 
     A CRC of 0 means none: Unitree's own C++ publisher leaves it out.
     """
-    _check(data, LOWCMD)
+    check_header(data, LOWCMD.itemsize)
     slots, weight_slot = _layout(build).slots, _layout(build).weight_slot
     record = np.frombuffer(data, LOWCMD, 1, _HEAD)[0]
     body = data[_HEAD : _HEAD + LOWCMD.itemsize]
@@ -396,10 +393,3 @@ def decode_arm_command(data: bytes, build: Build) -> ArmCommand:
         int(record["mode_machine"]),
         stiff=bool((streamed["kp"] > 0.0).all()),
     )
-
-
-def _check(data: bytes, layout: np.dtype[Any]) -> None:
-    if len(data) < _HEAD + layout.itemsize:
-        raise TruncatedError(_HEAD + layout.itemsize, len(data))
-    if data[:2] != HEADER[:2]:
-        raise DecodeError(f"bytes that begin with {data[:2].hex()} are not plain CDR")
