@@ -16,32 +16,15 @@ from typing import Any, NamedTuple
 
 from rote import messages as m
 from rote.errors import BadRequestError, ChecksumError, DecodeError, PayloadError, TruncatedError
-from rote.wire.teaching.fields import (
-    BY_KEY,
-    CRC,
-    ENTRY,
-    FULL_STATE,
-    HEADER,
-    KEYFRAME,
-    NAME_BYTES,
-    PLAY,
-    SAVE,
-    SHORT,
-    SUBSCRIBE_MAX,
-    CommandId,
-    MessageType,
-    bit_masks,
-    compile_fields,
-)
+from rote.wire.teaching import fields
+from rote.wire.teaching.fields import BY_KEY, HEADER, bit_masks, compile_fields
 from rote.wire.teaching.state import decode_state, encode_state, finite
 
-__all__ = [
-    "COMMANDS", "HEADER_SIZE", "MAX_PAYLOAD", "NAME_BYTES", "OVERHEAD", "PLAY", "SAVE", "SHORT",
-    "CommandId", "Frame", "MessageType", "crc_of", "decode", "decode_command", "decode_reply",
-    "encode", "encode_command", "encode_pose", "encode_reply", "is_pose",
-]  # fmt: skip
+CommandId = fields.CommandId
+MessageType = fields.MessageType
+SHORT, PLAY, SAVE, NAME_BYTES = fields.SHORT, fields.PLAY, fields.SAVE, fields.NAME_BYTES
 
-_HEADER, _CRC = compile_fields(HEADER), compile_fields((CRC,))
+_HEADER, _CRC = compile_fields(HEADER), compile_fields((fields.CRC,))
 _FIXED, _ZERO_AND_INDICATOR = (HEADER[at].default + HEADER[at + 1].default for at in (1, 4))
 HEADER_SIZE = _HEADER.size
 OVERHEAD = HEADER_SIZE + _CRC.size
@@ -50,7 +33,7 @@ MAX_PAYLOAD = 65_507 - OVERHEAD
 
 _STRUCTS = {key: compile_fields(layout.fields) for key, layout in BY_KEY.items()}
 """One for each payload; without the fields whose number of values varies."""
-_KEYFRAME, _ENTRY = compile_fields(KEYFRAME), compile_fields(ENTRY)
+_KEYFRAME, _ENTRY = compile_fields(fields.KEYFRAME), compile_fields(fields.ENTRY)
 _SAVE_BITS = bit_masks(BY_KEY["save"], "save_flags")
 _LOOP_BIT = bit_masks(BY_KEY["play"], "interpolation")["loop"]
 _HAND_TAG, _STREAM_TAG, _POSE_TAG = _TAGS = tuple(
@@ -250,16 +233,16 @@ def _encode_parameters(message: m.SyncParameters) -> tuple[bytes]:
 
 def _encode_subscribe(message: m.Subscribe) -> bytes:
     flags = _STRUCTS["subscribe"].pack((message.flags & ~1) | message.all_joints)
-    most = SUBSCRIBE_MAX - len(flags)
+    most = fields.SUBSCRIBE_MAX - len(flags)
     if len(message.opaque) > most:
         raise BadRequestError(f"a subscription holds at most {most} further bytes")
     return (flags + message.opaque).ljust(SHORT, b"\0")
 
 
 def _decode_subscribe(payload: bytes) -> m.Command:
-    if not SHORT <= len(payload) <= SUBSCRIBE_MAX:
+    if not SHORT <= len(payload) <= fields.SUBSCRIBE_MAX:
         raise PayloadError(
-            f"a subscription is {SHORT} to {SUBSCRIBE_MAX} bytes long, not {len(payload)}"
+            f"a subscription is {SHORT} to {fields.SUBSCRIBE_MAX} bytes long, not {len(payload)}"
         )
     head = _STRUCTS["subscribe"]
     (flags,) = head.unpack_from(payload)
@@ -275,7 +258,7 @@ def _decode_ready(payload: bytes) -> m.Command:
 
 
 def _encode_enter(message: m.EnterTeaching) -> bytes:
-    payload = bytes(FULL_STATE)
+    payload = bytes(fields.FULL_STATE)
     if message.state is not None:
         payload = encode_state(message.state, all_joints=False)
     return payload[:3] + bytes([payload[3] | 1]) + payload[4:]  # the damping bit
