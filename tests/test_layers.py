@@ -188,6 +188,19 @@ def test_motion_needs_nothing_of_wire_but_the_codec_of_its_files() -> None:
     assert found(wrong) == {}
 
 
+def test_the_parts_of_capture_import_each_other_one_way() -> None:
+    order = ("read", "decode", "judge", "report")
+
+    def wrong(path: Path) -> set[str]:
+        folder = place(path.parent).removeprefix("capture/")
+        if folder not in order:
+            return set()
+        later = {f"rote.capture.{name}" for name in order[order.index(folder) + 1 :]}
+        return {name for name in facts(path).imports if ".".join(name.split(".")[:3]) in later}
+
+    assert found(wrong) == {}
+
+
 def test_pure_code_has_no_clock_no_socket_and_no_disk() -> None:
     def wrong(path: Path) -> set[str]:
         if part_of(path) not in PURE and place(path.parent) not in PURE:

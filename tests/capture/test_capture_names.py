@@ -24,7 +24,8 @@ from capture.capture_files import (
 )
 from rote.capture.decode.dtls_numbering import FollowedNumbers
 from rote.capture.judge.analysis import Analysis
-from rote.capture.judge.classify import A1_SIZES, PacketKind
+from rote.capture.judge.classify import A1_SIZES
+from rote.capture.model import PacketKind
 from rote.capture.read.flow_ids import Interner, among, by_number, distinct, run_starts
 from rote.capture.read.reader import Capture
 from rote.capture.report.report import Report, report

@@ -10,7 +10,7 @@ import pytest
 from capture import capture_files as files
 from capture.capture_files import PHONE, ROBOT
 from rote.capture.decode.decrypt import decrypt
-from rote.capture.judge.timeline import TimelineEntry
+from rote.capture.model import TimelineEntry
 from rote.capture.report.report import report
 from rote.capture.synthetic import build
 from rote.capture.synthetic.ethernet import write

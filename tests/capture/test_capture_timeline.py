@@ -17,7 +17,8 @@ from capture.capture_files import (
     write,
 )
 from rote.capture.judge.sizes import infer, readings
-from rote.capture.judge.timeline import SentRecords, TimelineEntry, iso, propose
+from rote.capture.judge.timeline import SentRecords, propose
+from rote.capture.model import TimelineEntry, iso
 from rote.capture.report.report import report
 from rote.capture.synthetic.build import make
 

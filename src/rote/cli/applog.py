@@ -52,7 +52,7 @@ def applog(
 
 
 def _document(log: "AppLog") -> dict[str, object]:
-    from rote.capture.judge.timeline import iso
+    from rote.capture.model import iso
 
     return {
         "lines": log.lines,
@@ -69,7 +69,7 @@ def _document(log: "AppLog") -> dict[str, object]:
 
 
 def _events(log: "AppLog") -> list[tuple[str, str]]:
-    from rote.capture.judge.timeline import iso
+    from rote.capture.model import iso
 
     rows = [(pair.asked_ns, _asked(pair.name, pair.latency_s, pair.outcome)) for pair in log.pairs]
     rows += [(at, f"the arms: {state.label}") for at, state in log.states]

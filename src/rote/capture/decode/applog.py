@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from rote.capture.decode.dialogue import Dialogue, FaultNote, Pair, StateChange
-from rote.capture.judge.timeline import TimelineEntry
+from rote.capture.model import TimelineEntry
 from rote.errors import DecodeError
 from rote.wire.services.rpc import RpcRequest, RpcResponse
 from rote.wire.webrtc import channel

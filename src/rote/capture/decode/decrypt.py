@@ -24,7 +24,7 @@ from rote.capture.decode.dtls_session import (
     SessionReader,
     unread,
 )
-from rote.capture.judge.timeline import TimelineEntry
+from rote.capture.model import TimelineEntry
 from rote.capture.read.datagram import Datagram
 from rote.errors import DecodeError, MissingExtraError
 from rote.wire.packets import dtls

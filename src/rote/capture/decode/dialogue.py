@@ -6,7 +6,7 @@ Decryption and the log of the phone app feed it with values of wire/webrtc/chann
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rote.capture.judge.timeline import TimelineEntry, iso
+from rote.capture.model import TimelineEntry, iso
 from rote.errors import DecodeError
 from rote.wire.services import faults as wire_faults
 from rote.wire.services import rpc

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rote.capture.decode.dtls_numbering import FollowedNumbers
-from rote.capture.judge.classify import PacketKind
+from rote.capture.model import PacketKind
 from rote.capture.read.flow_ids import Interner, distinct
 from rote.capture.read.packets import DatagramBatch, big
 

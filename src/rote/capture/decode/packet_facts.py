@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rote.capture.decode.dtls_numbering import HANDSHAKE, RecordRows
-from rote.capture.judge.classify import PacketKind, PacketKinds
+from rote.capture.model import PacketKind, PacketKinds
 from rote.capture.read.flow_ids import Numbers, by_number, run_starts
 from rote.capture.read.packets import DatagramBatch, big, harmless
 from rote.errors import DecodeError

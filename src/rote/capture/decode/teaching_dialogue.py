@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rote import messages as m
+from rote.capture.model import iso
 from rote.capture.read.packets import harmless
 from rote.errors import DecodeError
 from rote.wire.teaching import codec as teaching
@@ -116,8 +117,6 @@ class Exchange:
 
     def document(self) -> dict[str, Any]:
         """Return what `--json` shows."""
-        from rote.capture.judge.timeline import iso  # noqa: PLC0415 - timeline_build imports us
-
         listed = self.answer.actions if isinstance(self.answer, m.ActionList) else ()
         return {
             "time": iso(self.time_ns),

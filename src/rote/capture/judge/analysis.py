@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from rote.capture.decode.dtls_numbering import APPLICATION, RecordRows, RecordTracks
 from rote.capture.decode.media import MediaStreams
 from rote.capture.decode.packet_facts import PacketFacts
-from rote.capture.judge.classify import PacketKind, PacketKinds, name
+from rote.capture.judge.classify import name
 from rote.capture.judge.flows import Flows
+from rote.capture.model import PacketKind, PacketKinds
 from rote.capture.read.flow_ids import Numbers, by_number, run_starts
 from rote.capture.read.packets import HEAD, UDP, DatagramBatch, PacketDecoder, big
 from rote.capture.read.reader import Capture, Records

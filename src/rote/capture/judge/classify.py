@@ -7,72 +7,21 @@ is only a candidate here: media.py confirms it by sequence numbers from packet t
 
 import zlib
 from collections.abc import Callable
-from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rote.capture.decode.dtls_numbering import RecordRows, split
+from rote.capture.model import PacketKind, PacketKinds
 from rote.capture.read.flow_ids import KeyParts, among
 from rote.capture.read.packets import UDP, DatagramBatch, big
 from rote.capture.read.record_scan import Ints, column
 from rote.errors import DecodeError
 from rote.wire import discovery
 
-PacketKinds = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 Where = NDArray[np.intp]
-
-
-class PacketKind(IntEnum):
-    """What a datagram or segment is."""
-
-    UNKNOWN = 0
-    EMPTY = 1
-    DTLS = 2
-    STUN = 3
-    RTP = 4
-    RTCP = 5
-    TEACHING = 6
-    A1 = 7
-    DISCOVERY = 8
-    RTPS = 9
-    DNS = 10
-    MDNS = 11
-    TLS = 12
-    HTTP = 13
-    TCP = 14
-    QUIC = 15
-    QUIC_SHORT = 16
-    """Possibly a QUIC packet after the handshake; the rest of the flow decides."""
-    SRTP = 17
-    SRTCP = 18
-    SSDP = 19
-    NTP = 20
-    DHCP = 21
-    NETBIOS = 22
-    WSD = 23
-
-    @property
-    def label(self) -> str:
-        """The kind for a person."""
-        return _LABELS[self]
-
-
-_LABELS = {kind: kind.name for kind in PacketKind} | {
-    PacketKind.UNKNOWN: "unknown",
-    PacketKind.EMPTY: "empty",
-    PacketKind.TEACHING: "teaching frame",
-    PacketKind.A1: "A1 UDP",
-    PacketKind.DISCOVERY: "robot discovery",
-    PacketKind.RTPS: "DDS (RTPS)",
-    PacketKind.MDNS: "mDNS",
-    PacketKind.QUIC_SHORT: "unknown",
-    PacketKind.NETBIOS: "NetBIOS",
-    PacketKind.WSD: "WS-Discovery",
-    PacketKind.TCP: "TCP",
-}
 
 STUN_COOKIE = 0x2112A442
 _RTPS = int.from_bytes(b"RTPS")

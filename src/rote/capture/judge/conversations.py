@@ -10,10 +10,9 @@ from rote.capture.decode.dtls_numbering import APPLICATION, RecordTrack
 from rote.capture.decode.media import MediaStream
 from rote.capture.decode.packet_facts import FlowFacts
 from rote.capture.judge.analysis import Analysis
-from rote.capture.judge.classify import PacketKind
 from rote.capture.judge.flows import Direction
 from rote.capture.judge.sizes import InferredCipher, SizeReading, infer, readings
-from rote.capture.judge.timeline import iso
+from rote.capture.model import PacketKind, iso
 from rote.capture.read.packets import TCP
 from rote.wire.packets import dtls
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rote.capture.judge.classify import PacketKind, PacketKinds
+from rote.capture.model import PacketKind, PacketKinds
 from rote.capture.read.flow_ids import Interner, Numbers
 from rote.capture.read.packets import DatagramBatch
 

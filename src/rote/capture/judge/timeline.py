@@ -6,17 +6,15 @@ changes with the name of the action. The data channel's heartbeat shows as one m
 seconds.
 """
 
-from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rote.capture.judge.sizes import DATA, HEADER, InferredCipher, is_acknowledgement
+from rote.capture.model import TimelineEntry
 from rote.capture.read.flow_ids import among
 from rote.capture.read.record_scan import Ints
-from rote.record import record
 
 MAX_CONFIDENCE = 0.95
 """No proposal from sizes and times has a higher confidence."""
@@ -37,44 +35,6 @@ _RATE_NS = 3 * _SECOND
 _MIN_RATE_S = 0.8
 _RISE = 2.5
 """In acknowledgements per second; ten messages per second cause five or ten more."""
-_EPOCH = datetime(1970, 1, 1)
-"""In UTC, like all times here."""
-
-
-@record
-class TimelineEntry:
-    """One line of the time line."""
-
-    kind: str
-    start_ns: int
-    end_ns: int | None
-    confidence: float
-    evidence: str
-
-    def document(self) -> dict[str, object]:
-        """Return what `--json` shows."""
-        return {
-            "kind": self.kind,
-            "start": iso(self.start_ns),
-            "end": None if self.end_ns is None else iso(self.end_ns),
-            "confidence": round(self.confidence, 2),
-            "evidence": self.evidence,
-        }
-
-
-def iso(time_ns: int) -> str:
-    """Return a time as ISO text in UTC; one outside the calendar becomes the calendar's end."""
-    second, micros = divmod(time_ns // 1000, 1_000_000)
-    try:
-        return f"{_iso_second(second)}.{micros:06}Z"
-    except OverflowError:
-        return "9999-12-31T23:59:59.999999Z" if time_ns > 0 else "1970-01-01T00:00:00.000000Z"
-
-
-@lru_cache(maxsize=4096)
-def _iso_second(second: int) -> str:
-    """Cached: thousands of flows begin and end within few seconds, and formatting is slow."""
-    return (_EPOCH + timedelta(seconds=second)).isoformat()
 
 
 class SentRecords(NamedTuple):

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from rote.capture.decode.packet_facts import HttpNote
 from rote.capture.judge.analysis import Analysis
-from rote.capture.judge.classify import PacketKind
 from rote.capture.judge.conversations import Conversation, FlowSide
-from rote.capture.judge.timeline import SentRecords, TimelineEntry, propose
+from rote.capture.judge.timeline import SentRecords, propose
+from rote.capture.model import PacketKind, TimelineEntry
 
 if TYPE_CHECKING:
     from rote.capture.decode.teaching_dialogue import Exchange, TeachingDialogue

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rote.capture.judge.classify import PacketKind
 from rote.capture.judge.conversations import Conversation
+from rote.capture.model import PacketKind
 
 if TYPE_CHECKING:
     from rote.capture.decode.decrypt import Decrypted

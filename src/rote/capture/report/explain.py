@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rote.capture.judge.classify import PacketKind
 from rote.capture.judge.conversations import Conversation, FlowSide, version_words
 from rote.capture.judge.field_statistics import Verdict, field_values, judge
 from rote.capture.judge.sizes import is_acknowledgement
+from rote.capture.model import PacketKind
 from rote.capture.report.report import COMMAND_AT, Report
 
 _COMMANDS = (0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x0E, 0x0F, 0x1A, 0x2B, 0x41)

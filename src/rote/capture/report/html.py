@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rote.capture.judge.classify import PacketKind
-from rote.capture.judge.timeline import TimelineEntry, iso
+from rote.capture.model import PacketKind, TimelineEntry, iso
 from rote.capture.report.report import Report
 
 _WIDTH, _HEIGHT, _LEFT, _FOOT = 960, 160, 90, 20

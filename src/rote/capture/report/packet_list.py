@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rote.capture.decode.teaching_dialogue import FrameDirections
-from rote.capture.judge.timeline import iso
+from rote.capture.model import iso
 from rote.capture.read.datagram import Datagram
 from rote.capture.read.packets import PacketDecoder, datagrams, harmless
 from rote.capture.read.reader import open_capture

@@ -9,12 +9,11 @@ import numpy as np
 
 from rote.capture.decode.control_messages import control_messages
 from rote.capture.judge.analysis import KEEP_RECORDS, KEEP_RECORDS_STREAM, Analysis
-from rote.capture.judge.classify import PacketKind
 from rote.capture.judge.conversations import Conversation, FlowSide, conversations
 from rote.capture.judge.field_statistics import MIN, Verdict, judge
-from rote.capture.judge.timeline import TimelineEntry, iso
 from rote.capture.judge.timeline_build import build_timeline, spoken_in
 from rote.capture.judge.unknowable import limits
+from rote.capture.model import PacketKind, TimelineEntry, iso
 from rote.capture.read.packets import ETHERTYPES, PROTOCOLS, UNREAD_LINKS, PacketDecoder, datagrams
 from rote.capture.read.reader import Capture, open_capture
 from rote.record import record

@@ -16,7 +16,7 @@ from rote.platform.console_text import rich_console
 if TYPE_CHECKING:
     from rote.capture.decode.teaching_dialogue import TeachingDialogue
     from rote.capture.judge.conversations import Conversation
-    from rote.capture.judge.timeline import TimelineEntry
+    from rote.capture.model import TimelineEntry
     from rote.capture.report.explain import Explanation
     from rote.capture.report.report import FieldTest, Report
 
