@@ -80,7 +80,10 @@ class _PendingArray:
 def read_plain(data: bytes) -> Any:
     """Return what a pickle holds; raises `DecodeError` for anything but plain data."""
     try:
-        _check_instructions(data)
+        try:
+            _check_instructions(data)
+        except ValueError as error:
+            raise DecodeError(f"it ends in the middle, or is no pickle ({error})") from None
         return _finished(_PlainUnpickler(data).load())
     except (
         pickle.UnpicklingError, struct.error, AttributeError, EOFError, IndexError, KeyError,
