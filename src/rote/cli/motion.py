@@ -16,7 +16,7 @@ from rote.cli.motion_app import IsTake, Out, Second, Source, app, check_out, loa
 from rote.cli.options import Json, Overwrite, print_json
 from rote.cli.wording import finding_json
 from rote.errors import BadRequestError
-from rote.motion.edit.table import EDITS, SEVERAL, Edit, Parameter, ParameterKind
+from rote.motion.edit.table import EDITS, KINDS, SEVERAL, Edit, Parameter
 from rote.platform.console_text import one_line
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _command(edit: Edit, values: Mapping[str, Any]) -> Callable[..., None]:
 
 def _value(parameter: Parameter, given: Any) -> Any:
     """Return what an edit gets for what was typed: angles by name for a list of NAME=RAD."""
-    return _pose(given) if parameter.kind is ParameterKind.POSE and given is not None else given
+    return _pose(given) if KINDS[parameter.kind].value is dict and given is not None else given
 
 
 def _pose(given: Sequence[str]) -> dict[str, float]:
@@ -103,30 +103,13 @@ def _pose(given: Sequence[str]) -> dict[str, float]:
 
 def _option(parameter: Parameter) -> Any:
     """Return a parameter as an option of the command line."""
-    kinds: dict[ParameterKind, Any] = {
-        ParameterKind.NUMBER: float,
-        ParameterKind.FLAG: bool,
-        ParameterKind.JOINTS: list[str],
-        ParameterKind.BUILD: str,
-        ParameterKind.TEXT: str,
-        ParameterKind.POSE: list[str],
-    }
-    kind = kinds[parameter.kind]
+    facts = KINDS[parameter.kind]
+    kind = facts.option
     if not parameter.required and parameter.default is None:
         kind = kind | None
-    number = parameter.kind is ParameterKind.NUMBER
-    form = _form_of_number(parameter.name) if number else _FORMS[parameter.kind]
+    form = _form_of_number(parameter.name) if facts.value is float else facts.form
     option = typer.Option(option_name(parameter), metavar=form, help=parameter.help)
     return Annotated[kind, option]
-
-
-_FORMS = {
-    ParameterKind.JOINTS: "JOINT",
-    ParameterKind.BUILD: "BUILD",
-    ParameterKind.FLAG: None,
-    ParameterKind.TEXT: "LABEL",
-    ParameterKind.POSE: "JOINT=RAD",
-}
 
 
 def _form_of_number(name: str) -> str:

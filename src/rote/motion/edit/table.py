@@ -81,6 +81,27 @@ class ParameterKind(StrEnum):
     """Angles in rad by the names of joints."""
 
 
+class KindFacts(NamedTuple):
+    """What all parameters of one kind have in common."""
+
+    value: type
+    """The type of the value, in Python and in JSON."""
+    option: Any
+    """The type of the option at the command line."""
+    form: str | None
+    """How the help shows what is typed; None for a flag."""
+
+
+KINDS: Mapping[ParameterKind, KindFacts] = {
+    ParameterKind.NUMBER: KindFacts(float, float, "N"),
+    ParameterKind.FLAG: KindFacts(bool, bool, None),
+    ParameterKind.JOINTS: KindFacts(list, list[str], "JOINT"),
+    ParameterKind.BUILD: KindFacts(str, str, "BUILD"),
+    ParameterKind.TEXT: KindFacts(str, str, "LABEL"),
+    ParameterKind.POSE: KindFacts(dict, list[str], "JOINT=RAD"),
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
     """One parameter of an edit."""

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
 from rote.messages import HandScript
 from rote.model.family import MAX_MOTION_S, Vector
-from rote.motion.edit.table import EDITS, MAX_TEXT, SEVERAL, Edit, Parameter, ParameterKind
+from rote.motion.edit.table import EDITS, KINDS, MAX_TEXT, SEVERAL, Edit, Parameter
 from rote.text import Act
 
 MAX_STEPS = 100
@@ -26,7 +26,7 @@ def utf8(text: str) -> str:
 
 
 Text = Annotated[str, Field(max_length=200), AfterValidator(utf8)]
-Name = Annotated[str, Field(min_length=1, max_length=120), AfterValidator(utf8)]
+Name = Annotated[str, Field(min_length=1, max_length=MAX_TEXT), AfterValidator(utf8)]
 TakeName = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(utf8)]
 """The name of a take that is there already: a copied file may have a longer one than a new take."""
 ActionName = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(utf8)]
@@ -69,20 +69,19 @@ def _step_model(edit: Edit) -> type[RequestModel]:
     return create_model(f"{title}Step", __base__=RequestModel, __doc__=edit.summary, **fields)
 
 
+_VALUES: dict[type, Any] = {
+    float: float,
+    bool: bool,
+    str: Name,
+    list: Annotated[list[Name], Field(min_length=1, max_length=200)],
+    dict: Annotated[dict[Name, Angle], Field(min_length=1, max_length=200)],
+}
+
+
 def _step_field(parameter: Parameter, *, required: bool) -> tuple[Any, Any]:
     """Return the type of a parameter, and its constraints."""
     about: dict[str, Any] = {"title": parameter.title, "description": parameter.help}
-    kinds: dict[ParameterKind, Any] = {
-        ParameterKind.NUMBER: float,
-        ParameterKind.FLAG: bool,
-        ParameterKind.JOINTS: Annotated[list[Name], Field(min_length=1, max_length=200)],
-        ParameterKind.BUILD: Name,
-        ParameterKind.TEXT: Annotated[
-            str, Field(min_length=1, max_length=MAX_TEXT), AfterValidator(utf8)
-        ],
-        ParameterKind.POSE: Annotated[dict[Name, Angle], Field(min_length=1, max_length=200)],
-    }
-    kind = kinds[parameter.kind]
+    kind = _VALUES[KINDS[parameter.kind].value]
     if parameter.range is not None:
         low, high = parameter.range.low, parameter.range.high
         kind = Annotated[float, Field(ge=low, le=high, allow_inf_nan=False)]
