@@ -162,7 +162,7 @@ const story = {
   },
   "what is not saved is kept over a reload and a change of take, and asked for before it is lost": async () => {
     await $("unsaved").waitFor();
-    await Promise.all([page.getByText("Your 8 edits are back").waitFor(), page.reload()]);
+    await Promise.all([page.getByText("Your 8 edits are restored").waitFor(), page.reload()]);
     await steps(8);
     await page.evaluate(() => (location.hash = "#/edit/other"));
     await $("dock").getByRole("heading", { name: "other" }).waitFor();
@@ -174,7 +174,7 @@ const story = {
     await button("Undo").click();
     await steps(7);
     await $("revert").click();
-    await page.getByRole("dialog").getByText("Throw 7 edits away?").waitFor();
+    await page.getByRole("dialog").getByText("Discard 7 edits?").waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
     await steps(7);
     await $("revert").click();
