@@ -6,8 +6,8 @@ import time
 
 from benchmarks.stage_worker import say
 from benchmarks.stand_in import StandIn
-from rote.platform import realtime
 from rote.motion.track import Track
+from rote.platform import realtime
 from rote.robot.api_values import StreamReport
 from rote.robot.streaming import Offload, Streaming, TimedStart, TrackCheck
 

@@ -29,7 +29,7 @@ from rote.session.stage_conductor import AgentLost, ConductorEvent
 from rote.stage.conductor import Conductor, SectionError
 from rote.stage.show.file import Section
 from rote.stage.show.score import PlacedTrack, Score
-from rote.stage.stage import Stage, stage
+from rote.stage.stage import Stage, open_stage
 from rote.transport.zenoh.bus import StageBus
 
 AGENTS, MANY, PER_PROCESS = size((20, 50, 5), (2, 2, 2))
@@ -119,7 +119,7 @@ async def together() -> list[Row]:
     port, relayed = free_port(), free_port()
     names = [f"robot{number}" for number in range(AGENTS)]
     async with (
-        stage(endpoint=f"127.0.0.1:{port}") as opened,
+        open_stage(endpoint=f"127.0.0.1:{port}") as opened,
         workers(("relay", str(relayed), str(port), "bad")) as (relay,),
     ):
         await relay.ready()
@@ -208,7 +208,7 @@ async def from_poses() -> list[Row]:
     """Measure when simulated robots are seen to begin their own motion."""
     port = free_port()
     names = [f"robot{number}" for number in range(len(POSES))]
-    async with stage(endpoint=f"127.0.0.1:{port}") as opened:
+    async with open_stage(endpoint=f"127.0.0.1:{port}") as opened:
         commands = [
             ("robot", f"127.0.0.1:{port}", name, str(share))
             for name, share in zip(names, POSES, strict=True)
@@ -263,7 +263,7 @@ async def stops() -> list[Row]:
     timer = await bare_timer_percent()
     port = free_port()
     names = [f"robot{number}" for number in range(MANY)]
-    async with stage(endpoint=f"127.0.0.1:{port}") as opened:
+    async with open_stage(endpoint=f"127.0.0.1:{port}") as opened:
         commands = [
             ("agents", f"127.0.0.1:{port}", *names[first : first + PER_PROCESS])
             for first in range(0, MANY, PER_PROCESS)
@@ -322,7 +322,7 @@ async def losses() -> list[Row]:
 async def one_loss(kind: str, name: str) -> float:
     port, relayed = free_port(), free_port()
     async with (
-        stage(endpoint=f"127.0.0.1:{port}") as opened,
+        open_stage(endpoint=f"127.0.0.1:{port}") as opened,
         workers(("relay", str(relayed), str(port), "good")) as (relay,),
     ):
         await relay.ready()

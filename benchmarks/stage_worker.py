@@ -73,9 +73,9 @@ async def clocked_agents(endpoint: str, *names: str) -> None:
 async def agents(endpoint: str, *names: str, clocked: bool = False) -> None:
     """Run agents with such robots, all in this process."""
     from benchmarks.noting_robot import NotingRobot
-    from rote.transport.zenoh.bus import StageBus
     from rote.stage.agent import Agent
     from rote.stage.stage import TRY_STAGE
+    from rote.transport.zenoh.bus import StageBus
 
     buses, made = [], []
     for name in names:
@@ -115,8 +115,8 @@ def track_of(share: float, samples: int = 400) -> Any:
 
     import numpy as np
 
-    from rote.stage.demo import demo_take
     from rote.model.g1 import G1_29
+    from rote.stage.demo import demo_take
 
     take = demo_take("wave")
     rest = np.array(G1_29.rest_rad)
@@ -127,10 +127,10 @@ def track_of(share: float, samples: int = 400) -> Any:
 async def robot(endpoint: str, name: str, share: str) -> None:
     """Run a simulated robot with its agent; told "now" it plays its track at once."""
     import rote
-    from rote.transport.zenoh.bus import StageBus
+    from rote.messages import Phase
     from rote.stage.agent import Agent
     from rote.stage.stage import TRY_STAGE
-    from rote.messages import Phase
+    from rote.transport.zenoh.bus import StageBus
 
     bus = await StageBus.join(endpoint)
     track, tasks = track_of(float(share)), set[asyncio.Task[Any]]()

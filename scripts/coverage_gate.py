@@ -28,32 +28,22 @@ FLOORS = {
     "text.py": PURE,
     "wire": PURE,
     "__init__.py": SHELL,
-    "atomic_file.py": SHELL,
     "blocking.py": SHELL,
     "capture": SHELL,
-    "carrier": SHELL,
     "cli": SHELL,
-    "client": SHELL,
+    "compat": SHELL,
     "connection.py": SHELL,
-    "console_text.py": SHELL,
-    "distribution.py": SHELL,
-    "host": SHELL,
-    "legged_sdk.py": SHELL,
     "named_enum.py": SHELL,
-    "paths.py": SHELL,
+    "platform": SHELL,
     "record.py": SHELL,
     "robot": SHELL,
-    "show": SHELL,
     "sim": SHELL,
     "sync.py": SHELL,
-    "system.py": SHELL,
-    "teaching_controller.py": SHELL,
+    "transport": SHELL,
     "trial": SHELL,
     "web": SHELL,
     "bridge": 85.0,  # its telemetry 82
-    "ensemble": 85.0,  # its watcher 74
-    "blocking_robots.py": 75.0,  # generated
-    "blocking_a1.py": 70.0,  # generated
+    "stage": 85.0,  # its watcher 74
     "__main__.py": UNCOUNTED,
     "shell_completion.py": UNCOUNTED,
 }

@@ -17,9 +17,9 @@ import sync_stub
 import rote
 from rote.errors import BadRequestError, RefusedError
 from rote.motion.files.library import Library
-from rote.robot.quadruped.robot import A1
 from rote.robot.g1 import G1
 from rote.robot.playing import Playing
+from rote.robot.quadruped.robot import A1
 from rote.robot.robot import Robot
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching

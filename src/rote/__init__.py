@@ -60,14 +60,14 @@ if TYPE_CHECKING:
     from rote.sim.server import Simulator
     from rote.sim.store import Store
     from rote.sim.world import World
-    from rote.stage.stage import stage
+    from rote.stage.stage import open_stage
     from rote.wire.a1.motors import MotorCmd, MotorCmds, MotorState
     from rote.wire.a1.values import HighCmd, HighState, Led, LowCmd, LowState, ScaledHighCmd
 
 __version__ = "0.2.0"
 
 _HOMES: dict[str, tuple[str, ...]] = {
-    "rote.stage.stage": ("stage",),
+    "rote.stage.stage": ("open_stage",),
     "rote.connection": ("connect", "connect_a1", "open"),
     "rote.errors": (
         "RoteError", "BadRequestError", "DecodeError", "ProtocolError", "LinkError",
@@ -105,7 +105,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "connect", "open", "connect_a1", "stage", "sync",
+    "connect", "open", "connect_a1", "open_stage", "sync",
     "Robot", "G1", "Playing", "PlayReport", "Streaming", "StreamReport", "Progress", "Take",
     "Track", "load", "save", "library", "Library", "check", "joint_names",
     "A1", "Bot", "LoopFunc", "Safety",

@@ -30,12 +30,12 @@ from rote.blocking import (
     LoopThread,
     proxy_of,
 )
-from rote.transport.wires import EMBEDDED
 from rote.connection import Options
 from rote.connection import connect as _connect
 from rote.robot.playing import Playing
 from rote.robot.robot import Robot
 from rote.robot.take import Take
+from rote.transport.wires import EMBEDDED
 
 __all__ = [
     "connect", "open", "Blocking", "BlockingBlock", "BlockingConnection",

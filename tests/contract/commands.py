@@ -16,11 +16,11 @@ import numpy as np
 from a1_samples import SAMPLES
 from contract.forms import normalised
 from rote.cli import commands, main
-from rote.stage.report import SectionReport, ShowReport
 from rote.model.g1 import G1_29
 from rote.motion.files import save
 from rote.motion.track import Track
 from rote.sim.presets import performed
+from rote.stage.report import SectionReport, ShowReport
 from rote.wire.stage import StartReport
 
 ROOT = Path(__file__).parents[2]

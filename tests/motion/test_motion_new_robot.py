@@ -37,7 +37,7 @@ from rote.motion.track import Track
 from rote.motion.track_build import build_of, family_of
 from third_party import installed, package
 
-MOTION = Path(edit.__file__).parent
+MOTION = Path(files.__file__).parents[1]
 SUFFIXES = sorted(FORMATS)
 SLOTS = numbered(35, 9).names[:4]
 

@@ -14,7 +14,7 @@ from rote.session.stage_conductor import ConductorEvent
 from rote.stage.conductor import SectionError
 from rote.stage.demo import check_demo
 from rote.stage.show.file import Cast, from_data
-from rote.stage.stage import Stage, stage
+from rote.stage.stage import Stage, open_stage
 
 
 def say(event: str, **more: object) -> None:
@@ -47,7 +47,7 @@ async def play(opened: Stage, names: list[str]) -> None:
 
 async def main(folder: str, names: list[str]) -> None:
     loop = asyncio.get_running_loop()
-    async with stage(folder) as opened:
+    async with open_stage(folder) as opened:
         opened.conductor.on_event(look)
         missing = await opened.conductor.gathered(tuple(names), 60.0)
         say("gathered", missing=missing)

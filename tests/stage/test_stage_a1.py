@@ -23,7 +23,7 @@ from rote.stage.conductor import Conductor, SectionError
 from rote.stage.demo import demo_take
 from rote.stage.show.file import Section
 from rote.stage.show.score import PlacedTrack, Score
-from rote.stage.stage import stage
+from rote.stage.stage import open_stage
 from stage_memory import TableBus
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def start(url: str, name: str, endpoint: str) -> "subprocess.Popen[bytes]":
 async def gathered(robots: dict[str, str]) -> AsyncIterator[Conductor]:
     """Run `rote agent` for each of these robots, by its name."""
     endpoint = f"127.0.0.1:{free_port()}"
-    async with stage(endpoint=endpoint) as opened:
+    async with open_stage(endpoint=endpoint) as opened:
         agents = [start(url, name, endpoint) for name, url in robots.items()]
         try:
             assert await opened.conductor.gathered(tuple(robots), 60.0) == ()

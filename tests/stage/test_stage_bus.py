@@ -20,7 +20,7 @@ from rote.errors import BadRequestError, LinkError
 from rote.platform.ports import free_port
 from rote.stage import folder
 from rote.stage.folder import Invitation, StageFolder, read_invitation
-from rote.stage.stage import stage as open_stage
+from rote.stage.stage import open_stage
 from rote.transport import certificates
 from rote.transport.zenoh.bus import Credentials, StageBus, find_refusal
 from rote.web.services.stage import PendantStage, StageService

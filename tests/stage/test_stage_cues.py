@@ -22,7 +22,7 @@ from rote.session.stage_conductor import ConductorEvent, SectionRefused
 from rote.stage.agent import SOUND_LEAD, Agent
 from rote.stage.conductor import SectionError
 from rote.stage.score_file import MAX_BYTES
-from rote.stage.stage import TRY_STAGE, Stage, stage
+from rote.stage.stage import TRY_STAGE, Stage, open_stage
 from rote.transport.zenoh.bus import StageBus
 from rote.wire.osc import decode
 
@@ -45,7 +45,7 @@ class Try:
 @asynccontextmanager
 async def try_stage(wire: str = "dds") -> AsyncIterator[Try]:
     endpoint = f"127.0.0.1:{free_port()}"
-    async with stage(endpoint=endpoint, mute=True) as opened, rig(wire) as one:
+    async with open_stage(endpoint=endpoint, mute=True) as opened, rig(wire) as one:
         bus = await StageBus.join(endpoint)
         try:
             async with one.connect() as robot:

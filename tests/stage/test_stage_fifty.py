@@ -14,7 +14,7 @@ from rote.session.stage_conductor import ConductorEvent, SectionCommitted
 from rote.stage.conductor import Conductor, SectionError
 from rote.stage.show.file import Section
 from rote.stage.show.score import PlacedTrack, Score
-from rote.stage.stage import stage
+from rote.stage.stage import open_stage
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh is not installed")
 
@@ -99,7 +99,7 @@ def test_fifty_agents_begin_together_or_not_at_all() -> None:
     async def main() -> None:
         port = free_port()
         chance = random.Random(1)
-        async with stage(endpoint=f"127.0.0.1:{port}") as opened:
+        async with open_stage(endpoint=f"127.0.0.1:{port}") as opened:
             crowd = Crowd(port, PROCESSES, EACH)
             try:
                 await gathered(opened.conductor, crowd.names)

@@ -18,13 +18,13 @@ WITHOUT_A_PAGE = {
     "__main__.py",
     "shell_completion.py",  # what a shell completes
     "text.py",  # a table of what the Python API calls things
-    "atomic_file.py",  # its `check_new` is for files that a person names, which no page does
 }
 BEFORE_THE_PAGE = {
     "web/server/serve.py",
     "web/access/certificate.py",
     "web/server/app.py",
     "robot/doctor.py",
+    "platform/atomic_file.py",  # `check_new` is for files that a person names, which no page does
 }
 """What is said there is said by a command, or where there is no page; how to install is no command
 of rote.

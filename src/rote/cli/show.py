@@ -180,12 +180,12 @@ class _ShowRun:
         self._out: Console = output.console(quiet=as_json)
 
     async def play(self, pace: float, *, motion: bool) -> int:
-        from rote.stage.stage import read_cast, stage
+        from rote.stage.stage import open_stage, read_cast
 
         checked, files = _checked(self._file, self._cast, quiet=self._as_json)
         self._permit(checked)
         cast = read_cast(self._cast)
-        async with stage(self._stage, tell=self._tell, mute=self._mute) as opened:
+        async with open_stage(self._stage, tell=self._tell, mute=self._mute) as opened:
             await self._listen(opened)
             return await self.conduct(opened, checked, files, cast, pace, motion=motion)
 

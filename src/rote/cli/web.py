@@ -182,8 +182,7 @@ class _WhichStage(NamedTuple):
         """Conduct the stage in the block."""
         from rote.stage.demo import simulated_stage
         from rote.stage.folder import StageFolder
-        from rote.stage.stage import TRY_STAGE
-        from rote.stage.stage import stage as open_stage
+        from rote.stage.stage import TRY_STAGE, open_stage
         from rote.web.services.stage import PendantStage
 
         hears = self.osc is not None

@@ -23,7 +23,6 @@ from types import TracebackType
 from typing import Self
 
 from rote import messages as m
-from rote.transport.wires import unsupported
 from rote.errors import BadRequestError, RoteError
 from rote.robot.api_values import PlayReport
 from rote.sync import (
@@ -33,6 +32,7 @@ from rote.sync import (
     BlockingTake,
     connect,
 )
+from rote.transport.wires import unsupported
 from rote.wire.teaching.codec import CommandId, decode, decode_reply, encode_command
 
 __all__ = ["DEFAULT_PORT", "G1TeachingController"]

@@ -19,7 +19,7 @@ from rote.stage.conductor import SectionError, StopAnswer
 from rote.stage.report import ShowReport
 from rote.stage.show.check import CheckedShow, check_show
 from rote.stage.show.file import Cast, Show, from_data
-from rote.stage.stage import Stage, stage
+from rote.stage.stage import Stage, open_stage
 
 GATHER_S = 60.0
 RATE_HZ = 100.0
@@ -76,7 +76,7 @@ async def simulated_stage(robots: int) -> AsyncIterator[tuple[Stage, tuple[str, 
     """Open a stage with so many simulated robots, each in a process of its own."""
     endpoint = f"127.0.0.1:{free_port()}"
     names = tuple(f"robot{number}" for number in range(1, robots + 1))
-    async with stage(endpoint=endpoint) as opened:
+    async with open_stage(endpoint=endpoint) as opened:
         agents = [_start(name, endpoint) for name in names]
         try:
             if missing := await opened.conductor.gathered(names, GATHER_S):

@@ -1,6 +1,6 @@
-"""rote.stage: several robots as one, from Python.
+"""Several robots as one, from Python: `rote.open_stage`.
 
-async with rote.stage("my-stage") as stage:
+async with rote.open_stage("my-stage") as stage:
     report = await stage.play("show.json", cast={"left": "ann", "right": "bob"})
 """
 
@@ -474,7 +474,7 @@ def _scores(
 
 
 @asynccontextmanager
-async def stage(
+async def open_stage(
     folder: str | Path | None = None,
     *,
     endpoint: str = "127.0.0.1:7447",
