@@ -19,7 +19,7 @@ OPTION = "--fast"
 SLOW_MARKS = ("slow", "quiet", "soak")
 SLOW = (
     "bridge",
-    "ensemble",
+    "stage",
     "interop",
     "trial",
     "web",
