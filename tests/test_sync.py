@@ -85,8 +85,8 @@ def test_errors_come_through_as_they_are() -> None:
             robot.teach("")
         with pytest.raises(AttributeError):
             robot.dance()  # type: ignore[attr-defined]
-        with pytest.raises(TypeError, match="speeed"):
-            robot.play("mine", speeed=2.0)  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match="pace"):
+            robot.play("mine", pace=2.0)  # type: ignore[call-arg]
         with pytest.raises(TypeError, match="not iterable"):
             iter(robot)  # type: ignore[call-overload]
     with pytest.raises(BadRequestError):
