@@ -38,7 +38,9 @@ SCRIPTS = "Scripts" if sys.platform == "win32" else "bin"
 IN_EVERY_WHEEL = (
     "rote/__init__.py",
     "rote/py.typed",
-    "rote/shell_completion.json",
+    "rote/sync.pyi",
+    "rote/motion/track_edits.pyi",
+    "rote/model/g1_shapes.json",
     "rote/capture/report/dissector.lua",
 )
 IN_A_WHEEL_WITH_PAGE = (
@@ -115,7 +117,19 @@ def look_into_wheel(wheel: Path, *, page: bool = True) -> Message:
     strange = [name for name in names if not name.startswith(("rote/", "rote_robot-"))]
     need(not strange, f"{wheel.name} holds {strange[:3]}")
     kinds = {Path(name).suffix for name in names if name.startswith("rote/")}
-    known = {".py", ".lua", ".typed", ".json", ".html", ".js", ".css", ".svg", ".txt", ".glb"}
+    known = {
+        ".py",
+        ".pyi",
+        ".lua",
+        ".typed",
+        ".json",
+        ".html",
+        ".js",
+        ".css",
+        ".svg",
+        ".txt",
+        ".glb",
+    }
     need(kinds <= known, f"{wheel.name} holds files of the kinds {sorted(kinds - known)}")
     need(metadata["Name"] == NAME, f"the wheel is called {metadata['Name']}")
     need(

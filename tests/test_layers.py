@@ -23,7 +23,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "platform": {"errors", "text"},
     "model": {"errors", "named_enum", "record"},
     "messages": {"model", "named_enum", "record", "text"},
-    "shell_completion": {"platform"},
     "wire": VOCABULARY,
     "motion": VOCABULARY | {"wire"},
     "session": VOCABULARY | {"wire"},
@@ -39,8 +38,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sync": VOCABULARY | {"blocking", "transport", "connection", "robot"},
     "compat": ROBOTS | {"sync"},
     "web": ROBOTS | {"stage", "bridge"},
-    "cli": ROBOTS | {"bridge", "capture", "shell_completion", "stage", "sync", "trial", "web"},
-    "__main__": {"cli", "capture", "platform", "shell_completion"},
+    "cli": ROBOTS | {"bridge", "capture", "stage", "sync", "trial", "web"},
+    "__main__": {"cli", "capture", "platform"},
     "__init__": VOCABULARY | {"connection", "stage", "motion", "robot", "sim", "sync", "wire"},
 }
 
@@ -86,7 +85,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
         "capture/decode/decrypt.py",
         "transport/certificates.py",
     ),
-    "sqlite3": ("sim/store.py", "shell_completion.py"),
+    "sqlite3": ("sim/store.py", "cli/completion.py"),
     "uvloop": "platform/loop.py",
     "mcp": "bridge/mcp_server.py",
     "httpx2": "bridge/pendant_client.py",
@@ -112,7 +111,7 @@ class Facts(NamedTuple):
     """Names that it imports `as` themselves."""
 
 
-EDGES = {"cli", "web", "shell_completion", "__main__"}
+EDGES = {"cli", "web", "__main__"}
 COMMAND = re.compile(
     r"\brote (a1|capture|delete|discover|doctor|list|modes|motion|play|preview|rename|robots|sim"
     r"|status|stop|store|takes|teach|web)\b"

@@ -27,9 +27,9 @@ def _run_command() -> int:
     import os  # noqa: PLC0415
 
     if "_ROTE_COMPLETE" in os.environ:
-        from rote.shell_completion import answer  # noqa: PLC0415 - instead of the command line
+        from rote.cli.completion import answer_shell  # noqa: PLC0415
 
-        answer()
+        answer_shell()
         return 0
     # rote multiplies no large matrices. numpy would start a thread for each core, which takes a
     # tenth of a second of processor time.

@@ -16,7 +16,6 @@ WITHOUT_A_PAGE = {
     "capture",  # only the command line reads captures
     "trial",  # only the command line runs trials
     "__main__.py",
-    "shell_completion.py",  # what a shell completes
     "text.py",  # a table of what the Python API calls things
 }
 BEFORE_THE_PAGE = {

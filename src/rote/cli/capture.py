@@ -105,7 +105,7 @@ def _parser() -> _ArgumentParser:
 
 
 def report_node() -> dict[str, Any]:
-    """Return what a shell may complete of `rote capture report`: see `rote.shell_completion`."""
+    """Return what a shell may complete of `rote capture report`: see `rote.cli.completion`."""
     actions = [action for action in _parser()._actions if action.option_strings]
     options = {
         name: ["file" if action.type is Path else "", (action.help or "").rstrip(".")]
