@@ -12,7 +12,7 @@ from rote.robot.robot import Robot
 from rote.session.rpc import PATIENT_S, ChannelTiming
 from rote.sim.behaviour import LOGGED
 from rote.sim.firmware import DEFAULT, Firmware
-from rote.sim.likeness import Likeness, likeness_of
+from rote.sim.profile_from_report import RobotProfile, profile_from_report
 from rote.sim.quirks import QUIRKS, Quirk, Quirks
 from rote.sim.server import Simulator
 from rote.sim.services import Services
@@ -22,7 +22,7 @@ from rote.transport.link import Carrier
 from rote.transport.services_client import ServicesClient
 from rote.transport.tap import Tap
 from rote.transport.webrtc.connection import ChannelWay
-from rote.trial.report import report_of
+from rote.trial.report import build_report
 from rote.trial.runner import FAULT, TrialResult, run_trial
 from rote.trial.steps import TrialLevel, TrialStep
 
@@ -117,9 +117,9 @@ async def tried(
         return await run_trial(url, level, guide or Answers(), opener=opener)
 
 
-def made_like(report: dict[str, Any], seed: int = 5) -> tuple[World, Likeness]:
+def made_like(report: dict[str, Any], seed: int = 5) -> tuple[World, RobotProfile]:
     """Return a simulated robot like that of a report."""
-    like = likeness_of(report["robot"])
+    like = profile_from_report(report["robot"])
     world = World(
         Store(":memory:"), build=like.build, mode=like.mode, firmware=like.firmware, seed=seed
     )
@@ -131,11 +131,11 @@ async def twice(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Try a robot, then one that was made like it; return both reports."""
     world = World(Store(":memory:"), firmware=first)
-    report = report_of(await tried(wire, world, level))
+    report = build_report(await tried(wire, world, level))
     second, like = made_like(report)
     again = await tried(wire, second, level, lowstate_hz=like.lowstate_hz)
     assert not second.body.soft
-    return report, report_of(again)
+    return report, build_report(again)
 
 
 INVENTED: dict[str, Firmware] = {

@@ -19,7 +19,7 @@ from rote.cli import main
 from rote.errors import BadRequestError
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.trial.leaving import leaving_of
+from rote.trial.output import build_output
 from rote.trial.report import read_report, schema, violation
 from rote.trial.runner import run_trial
 from rote.trial.steps import TrialLevel
@@ -30,7 +30,7 @@ _ROTE = [sys.executable, "-m", "rote"]
 
 def report_in(folder: Path, *quirks: str) -> Path:
     world = World(Store(":memory:"), firmware=firmware(*quirks, SLOW))
-    leaving_of(virtual.run(tried("pipe", world, TrialLevel.LOOK))).write(folder)
+    build_output(virtual.run(tried("pipe", world, TrialLevel.LOOK))).write(folder)
     return folder
 
 
@@ -108,7 +108,7 @@ def test_a_damaged_report_is_refused_in_words_where_it_is_compared(
 def test_sim_like_serves_a_robot_like_that_of_the_report(tmp_path: Path) -> None:
     folder = tmp_path / "trial"
     result = virtual.run(run_trial("sim://g1-23?store=:memory:", TrialLevel.LOOK, Answers()))
-    leaving_of(result).write(folder)
+    build_output(result).write(folder)
     like = ["sim", "--like", str(folder), "--udp", "127.0.0.1:0", "--store", ":memory:", "--json"]
     process = subprocess.Popen(
         [*_ROTE, *like],

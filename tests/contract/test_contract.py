@@ -16,7 +16,7 @@ from contract.api import public_api
 from contract.forms import shape, text_of
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.trial.leaving import leaving_of
+from rote.trial.output import build_output
 from rote.trial.report import schema
 from rote.trial.steps import TrialLevel
 from rote.web.server.app import described
@@ -80,13 +80,13 @@ def test_the_signatures_of_the_public_api_are_as_before(same: Callable[[str, str
 
 def test_the_formats_of_reports_are_as_before(same: Callable[[str, str], None]) -> None:
     world = World(Store(":memory:"), firmware=firmware(SLOW))
-    leaving = leaving_of(virtual.run(tried("pipe", world, TrialLevel.LOOK)))
+    trial_output = build_output(virtual.run(tried("pipe", world, TrialLevel.LOOK)))
     same(
         "reports.json",
         text_of(
             {
                 "trial schema": _without_prose(schema()),
-                "trial report": shape(leaving.report),
+                "trial report": shape(trial_output.report),
                 "show report": shape(commands.show_report()),
             },
             4,

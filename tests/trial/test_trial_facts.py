@@ -7,7 +7,7 @@ import pytest
 from trial_facts import BEGIN, END, PAGE, table
 
 from documentation import ROOT
-from rote.trial.facts import A1, DATACHANNEL, DDS, FRAMES, Fact, facts, untold
+from rote.trial.facts import A1, DATACHANNEL, DDS, FRAMES, Fact, definition_error, facts
 from rote.trial.judgement import judge
 from rote.trial.steps import BY_ID, STEPS, TrialLevel, steps_for
 from rote.wire.teaching import fields as teaching_fields
@@ -73,15 +73,15 @@ def test_every_graded_field_of_the_frames_is_a_fact() -> None:
 
 
 def test_no_fact_lacks_a_step_or_a_reason() -> None:
-    assert {fact.id: untold(fact) for fact in facts() if untold(fact)} == {}
+    assert {fact.id: definition_error(fact) for fact in facts() if definition_error(fact)} == {}
 
 
 def test_a_fact_without_a_step_and_without_a_reason_is_found() -> None:
     fact = next(fact for fact in facts() if fact.step)
-    assert "neither a step nor a reason" in untold(replace(fact, step="", why_not=""))
-    assert "no step nowhere" in untold(replace(fact, step="nowhere"))
-    assert "where the result is" in untold(replace(fact, read=""))
-    assert "do not have the step" in untold(replace(fact, wires=("a1",), step="teach"))
+    assert "neither a step nor a reason" in definition_error(replace(fact, step="", why_not=""))
+    assert "no step nowhere" in definition_error(replace(fact, step="nowhere"))
+    assert "where the result is" in definition_error(replace(fact, read=""))
+    assert "do not have the step" in definition_error(replace(fact, wires=("a1",), step="teach"))
 
 
 def test_every_step_says_what_it_does_and_what_to_watch() -> None:

@@ -18,15 +18,15 @@ from rote.sim.server import Simulator
 from rote.sim.services import Services
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.trial.page import page_of
-from rote.trial.report import counts, report_of
+from rote.trial.page import render_page
+from rote.trial.report import build_report, count_facts
 from rote.trial.runner import (
     ENDED,
     INTERRUPTED,
     LOST,
     UNCONFIRMED,
     TrialResult,
-    level_named,
+    parse_level,
     run_trial,
 )
 from rote.trial.steps import TrialLevel, TrialStep, steps_for
@@ -42,7 +42,7 @@ def world(*quirks: str | Quirk, mode: Mode | None = None, **changes: Any) -> Wor
 
 
 def agreeing(result: TrialResult) -> dict[str, Any]:
-    return {fact["id"]: fact["seen"] for fact in report_of(result)["facts"] if fact["agrees"]}
+    return {fact["id"]: fact["seen"] for fact in build_report(result)["facts"] if fact["agrees"]}
 
 
 # ---- every wire ---------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ def test_a_trial_of_the_embedded_robot_runs_unattended_in_under_two_minutes() ->
     assert measured["teaching"]["lapse_s"] == pytest.approx(13.5, abs=0.2)
     assert measured["teaching"]["listed_s"] == pytest.approx(2.0, abs=0.2)
     assert measured["playing"]["first_step_rad"] < 0.1
-    assert [fact for fact in report_of(result)["facts"] if fact["agrees"] is False] == []
+    assert [fact for fact in build_report(result)["facts"] if fact["agrees"] is False] == []
 
 
 def test_a_trial_by_the_services_measures_what_the_logs_of_a_real_robot_show() -> None:
@@ -110,7 +110,7 @@ def test_a_look_by_dds_counts_all_states_and_asks_the_versions() -> None:
     assert measured["topics"]["rt/lowstate"]["hz"] == pytest.approx(100, rel=0.1)
     assert measured["services"]["versions"]["arm"] == "1.0.0.14"
     assert "rt/arm_sdk" in measured["bus"]["seen"]
-    differs = [fact["id"] for fact in report_of(result)["facts"] if fact["agrees"] is False]
+    differs = [fact["id"] for fact in build_report(result)["facts"] if fact["agrees"] is False]
     assert differs == ["dds.lowstate"]  # this one reports 100 times a second
 
 
@@ -126,7 +126,7 @@ def test_an_a1_and_a_go1_have_a_trial_too(url: str, done: list[str]) -> None:
     result = virtual.run(run_trial(url, MOVE, guide))
     assert result.ended == "complete"
     assert [each for each, how in guide.ended.items() if how == "done"] == done
-    assert [fact for fact in report_of(result)["facts"] if fact["agrees"] is False] == []
+    assert [fact for fact in build_report(result)["facts"] if fact["agrees"] is False] == []
 
 
 # ---- safety -------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def test_ctrl_c_in_a_teaching_leaves_arms_that_hold_and_a_report() -> None:
     result = virtual.run(story())
     assert result.ended == INTERRUPTED
     assert result.measured["slots"] == 35
-    report = report_of(result)
+    report = build_report(result)
     assert {step["id"] for step in report["steps"]} >= {"connect", "listen", "list"}
     assert robot.store.entries() == ()
 
@@ -199,7 +199,7 @@ def test_a_lost_robot_ends_the_trial_with_what_was_learned() -> None:
     result = virtual.run(story())
     assert result.ended == LOST
     assert result.measured["joints_told"] == 29
-    assert [step["result"] for step in report_of(result)["steps"]][:2] == ["done", "done"]
+    assert [step["result"] for step in build_report(result)["steps"]][:2] == ["done", "done"]
 
 
 def test_a_step_that_takes_too_long_is_ended_and_the_arms_hold(
@@ -293,7 +293,7 @@ def test_every_step_is_asked_for_before_it_begins() -> None:
 
 def test_an_unknown_level_names_the_known_ones() -> None:
     with pytest.raises(BadRequestError) as caught:
-        level_named("run")
+        parse_level("run")
     assert "look, hold, move" in str(caught.value.remedy)
 
 
@@ -426,13 +426,13 @@ def test_an_inner_time_out_is_not_called_the_steps_limit() -> None:
 
 def test_facts_that_a_step_only_uses_do_not_count_as_agreeing() -> None:
     result = virtual.run(run_trial("sim://g1?store=:memory:", MOVE, Answers()))
-    report = report_of(result)
+    report = build_report(result)
     frames = [fact for fact in report["facts"] if fact["page"] == "frames"]
     used = [fact for fact in frames if fact["used"]]
     assert len(frames) == 80
     assert len(used) == 68
     assert all(fact["agrees"] is None and fact["seen"] is None for fact in frames)
     assert all("used, not tested" in fact["note"] for fact in used)
-    told = counts(report)
+    told = count_facts(report)
     assert (told.agree, told.differ, told.used) == (0, 0, 68)
-    assert "What was used, not tested (68)" in page_of(report)
+    assert "What was used, not tested (68)" in render_page(report)

@@ -18,7 +18,7 @@ from rote.platform.system import on_signal
 if TYPE_CHECKING:
     from rote.model.family import Build, Family
     from rote.sim.firmware import Firmware
-    from rote.sim.likeness import Likeness
+    from rote.sim.profile_from_report import RobotProfile
     from rote.sim.quirks import Quirks
     from rote.sim.server import Simulator
     from rote.sim.store import Store
@@ -215,10 +215,10 @@ def sim(
     from rote.sim.quirks import quirks_named
 
     network = _network((loss, duplicate, reorder, corrupt), delay, drop_after, seed)
-    likeness = None if like is None else _likeness(like)
-    if likeness is not None:
+    profile = None if like is None else _read_profile(like)
+    if profile is not None:
         where = _Where(robot, udp, webrtc, dds, a1, dialect, mode)
-        robot, udp, webrtc, dds, a1, dialect, mode = _like_the_report(where, likeness)
+        robot, udp, webrtc, dds, a1, dialect, mode = _options_from_profile(where, profile)
     build, family = _which(robot, a1)
     if _A1_WIRE in family.wires:
         refuse_idle(ctx, _OF_OTHERS, f"with a {family.title}")
@@ -242,7 +242,7 @@ def sim(
     wish = _SimOptions(
         udp=udp if udp or webrtc or dds else _DEFAULT_UDP,
         webrtc=webrtc,
-        dds=None if dds is None else DdsWish(dds, domain, worn, _dds_hz(likeness)),
+        dds=None if dds is None else DdsWish(dds, domain, worn, _dds_hz(profile)),
         signalling=signalling,
         key=key,
         strict=strict,
@@ -265,7 +265,7 @@ def sim(
         quirks=quirks,
         seed=seed,
         faults=tuple(fault or ()),
-        like=likeness,
+        like=profile,
     )
     _check_addresses(wish)
     return run(_sim(wish, _robot(wanted)))
@@ -295,7 +295,7 @@ class _Where(NamedTuple):
     mode: str
 
 
-def _like_the_report(given: _Where, like: "Likeness") -> _Where:
+def _options_from_profile(given: _Where, like: "RobotProfile") -> _Where:
     """Return what was given, completed by the report: its robot, and its wire if none is named."""
     if like.wire == _A1_WIRE:
         dialect = like.dialect if given.dialect == _DIALECT else given.dialect
@@ -308,16 +308,16 @@ def _like_the_report(given: _Where, like: "Likeness") -> _Where:
     return given._replace(robot=robot, **wires)
 
 
-def _likeness(path: Path) -> "Likeness":
+def _read_profile(path: Path) -> "RobotProfile":
     """Read the report of a trial; return what makes a simulated robot like its robot."""
-    from rote.sim.likeness import likeness_of
+    from rote.sim.profile_from_report import profile_from_report
     from rote.trial.report import read_report
 
-    return likeness_of(read_report(path)["robot"])
+    return profile_from_report(read_report(path)["robot"])
 
 
-def _dds_hz(likeness: "Likeness | None") -> float | None:
-    return None if likeness is None else likeness.lowstate_hz
+def _dds_hz(profile: "RobotProfile | None") -> float | None:
+    return None if profile is None else profile.lowstate_hz
 
 
 def _check_wires(family: "Family", wished: dict[str, str | None]) -> None:
@@ -419,7 +419,7 @@ class _RobotWish:
     quirks: "Quirks"
     seed: int
     faults: tuple[str, ...]
-    like: "Likeness | None" = None
+    like: "RobotProfile | None" = None
 
 
 def _robot(wish: _RobotWish) -> "tuple[World, Store]":

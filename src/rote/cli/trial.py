@@ -22,7 +22,7 @@ from rote.platform.console_text import one_line
 from rote.transport.wires import EMBEDDED, wire_of
 
 if TYPE_CHECKING:
-    from rote.trial.leaving import Leaving
+    from rote.trial.output import TrialOutput
     from rote.trial.runner import TrialResult
     from rote.trial.steps import TrialStep
 
@@ -159,11 +159,11 @@ async def _trial(
     from datetime import datetime
 
     from rote.cli import output
-    from rote.trial.leaving import check_folder, leaving_of
-    from rote.trial.runner import INTERRUPTED, LOST, level_named, run_trial
+    from rote.trial.output import build_output, check_folder
+    from rote.trial.runner import INTERRUPTED, LOST, parse_level, run_trial
     from rote.trial.steps import TrialLevel
 
-    level = level_named(level_name)
+    level = parse_level(level_name)
     if not yes and (as_json or not output.stdin_is_terminal()):
         raise BadRequestError(
             "a trial asks before every step, and nobody can answer here",
@@ -178,14 +178,14 @@ async def _trial(
     result = await run_trial(
         target.url, level, guide, timeout=target.timeout_s, key=target.key_for()
     )
-    leaving = leaving_of(result)
+    trial_output = build_output(result)
     exit_code = {INTERRUPTED: _EXIT_INTERRUPTED, LOST: _EXIT_LOST}.get(result.ended, 0)
     if not result.stop_confirmed:
         exit_code = _EXIT_LOST
-    if not await guide.may_write(leaving, folder, result):
+    if not await guide.may_write(trial_output, folder, result):
         return exit_code
-    leaving.write(folder)
-    guide.written(leaving, folder, result)
+    trial_output.write(folder)
+    guide.written(trial_output, folder, result)
     return exit_code
 
 
@@ -204,20 +204,21 @@ async def _confirm_unattended(url: str, as_json: bool) -> None:
         raise BadRequestError(f"{_WORD!r} was not typed, so nothing has moved", remedy)
 
 
-def _shared(leaving: "Leaving", folder: Path) -> list[str]:
+def _shared(trial_output: "TrialOutput", folder: Path) -> list[str]:
     """Return what would be in the folder, as lines for a person."""
     what = {
         "report.html": "for people: what works, what differs, time line and plots",
         "report.json": "the same for programs",
-        "conversation.jsonl": f"{leaving.messages:,} messages; of frequent states two a second",
+        "conversation.jsonl": f"{trial_output.messages:,} messages; frequent states thinned to "
+        "two a second",
         "capture.pcap": "the same messages as packets, between made-up addresses",
         "capture.keys": "made-up keys that open this capture",
     }
     lines = [f"This would be written to {folder}, and sent nowhere:"]
-    for name, data in leaving.files.items():
+    for name, data in trial_output.files.items():
         lines.append(f"  {name:20} {len(data) / 1000:8,.0f} kB  {what.get(name, '')}")
-    if leaving.replaced:
-        replaced = ", ".join(f"{count} of {kind}" for kind, count in leaving.replaced.items())
+    if trial_output.replaced:
+        replaced = ", ".join(f"{count} of {kind}" for kind, count in trial_output.replaced.items())
         lines.append(f"Replaced by made-up ones, everywhere: {replaced}.")
     else:
         lines.append("No serial, address, key or name of an action was found in it.")
@@ -266,15 +267,17 @@ class _PersonGuide:
             flush=True,
         )
 
-    async def may_write(self, leaving: "Leaving", folder: Path, result: "TrialResult") -> bool:
+    async def may_write(
+        self, trial_output: "TrialOutput", folder: Path, result: "TrialResult"
+    ) -> bool:
         """Show what would be shared, and ask."""
-        _summary(leaving, result)
-        print("\n".join(_shared(leaving, folder)), flush=True)
+        _summary(trial_output, result)
+        print("\n".join(_shared(trial_output, folder)), flush=True)
         if self._yes:
             return True
         return await _typed("Write it? Enter: yes, n: no > ") in ("", "y")
 
-    def written(self, leaving: "Leaving", folder: Path, result: "TrialResult") -> None:
+    def written(self, trial_output: "TrialOutput", folder: Path, result: "TrialResult") -> None:
         """Say where it is, and what can be done with it."""
         print(
             f"Written. Look at it: {folder / 'report.html'}\n"
@@ -292,11 +295,11 @@ async def _typed(prompt: str) -> str:
     return text.strip().lower() if text else "q"  # the end of the input
 
 
-def _summary(leaving: "Leaving", result: "TrialResult") -> None:
-    from rote.trial.report import counts
+def _summary(trial_output: "TrialOutput", result: "TrialResult") -> None:
+    from rote.trial.report import count_facts
     from rote.trial.runner import UNCONFIRMED
 
-    told = counts(leaving.report)
+    told = count_facts(trial_output.report)
     ends = {
         "complete": "The trial is complete",
         "interrupted": "The trial was interrupted",
@@ -311,7 +314,7 @@ def _summary(leaving: "Leaving", result: "TrialResult") -> None:
         f"Facts: {told.agree} agree, {told.differ} differ from what rote assumed, {told.used} "
         f"were used, not tested, and {told.untested} were not reached or cannot be tested."
     )
-    for fact in leaving.report["facts"]:
+    for fact in trial_output.report["facts"]:
         if fact["agrees"] is False:
             seen = one_line(str(fact["seen"]))
             print(f"  differs: {fact['says']} (assumed {fact['assumed']}, seen {seen})")
@@ -343,17 +346,19 @@ class _JsonGuide:
         shown = {"id": step.id, "result": result, "note": note, "seconds": round(seconds, 3)}
         print_json({"event": "step-ended", **shown})
 
-    async def may_write(self, leaving: "Leaving", folder: Path, result: "TrialResult") -> bool:
+    async def may_write(
+        self, trial_output: "TrialOutput", folder: Path, result: "TrialResult"
+    ) -> bool:
         """Print what is written; --yes has allowed it."""
-        files = {name: len(data) for name, data in leaving.files.items()}
-        print_json({"event": "shared", "files": files, "replaced": leaving.replaced})
+        files = {name: len(data) for name, data in trial_output.files.items()}
+        print_json({"event": "shared", "files": files, "replaced": trial_output.replaced})
         return True
 
-    def written(self, leaving: "Leaving", folder: Path, result: "TrialResult") -> None:
+    def written(self, trial_output: "TrialOutput", folder: Path, result: "TrialResult") -> None:
         """Print the result."""
-        from rote.trial.report import counts
+        from rote.trial.report import count_facts
 
-        told = counts(leaving.report)
+        told = count_facts(trial_output.report)
         print_json(
             {
                 "event": "report",

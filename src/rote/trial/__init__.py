@@ -1,1 +1,1 @@
-"""First contact with a robot: guided steps, what they measured, and what it says of our facts."""
+"""First contact with a robot: guided steps, measurements, and a comparison with our facts."""

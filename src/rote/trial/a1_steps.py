@@ -1,4 +1,4 @@
-"""How the steps are done with an A1 or a Go1: by its walking controller, or by its motors."""
+"""The steps for an A1 or a Go1, by its walking controller or by its motors."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rote.robot.quadruped.robot import A1
-from rote.trial.scene import Scene, StepImpossibleError, rounded
+from rote.trial.context import StepImpossibleError, TrialContext, rounded
 from rote.wire.a1.motors import LEG_MOTORS
 from rote.wire.a1.values import HighState
 
@@ -17,18 +17,18 @@ HIP = 0
 _STATES = "states"
 
 
-def _robot(scene: Scene) -> A1:
-    robot = scene.robot
+def _require_a1(context: TrialContext) -> A1:
+    robot = context.robot
     if not isinstance(robot, A1):
-        raise StepImpossibleError("this robot is no A1 and no Go1")
+        raise StepImpossibleError("this robot is neither an A1 nor a Go1")
     return robot
 
 
-async def connect(scene: Scene) -> None:
+async def connect(context: TrialContext) -> None:
     """Note the dialect and the level."""
-    robot, stages = _robot(scene), scene.tap.stages
-    scene.put("connect", total_s=rounded(stages[-1].at_s - stages[0].at_s, 4))
-    scene.measured |= {
+    robot, stages = _require_a1(context), context.tap.stages
+    context.add_measured("connect", total_s=rounded(stages[-1].at_s - stages[0].at_s, 4))
+    context.measured |= {
         "family": robot.build.family,
         "build": robot.build.name,
         "dialect": robot.dialect.value,
@@ -37,49 +37,49 @@ async def connect(scene: Scene) -> None:
     }
 
 
-async def listen(scene: Scene) -> None:
-    """Count the states, and look at their clock and their fields."""
-    robot, from_s = _robot(scene), scene.now_s
+async def listen(context: TrialContext) -> None:
+    """Count the states, and inspect their clock and their fields."""
+    robot, from_s = _require_a1(context), context.now_s
     ticks: list[tuple[float, int | None]] = []
     natives: list[Any] = []
 
-    def see(native: Any) -> None:
-        ticks.append((scene.now_s, native.tick))
+    def collect(native: Any) -> None:
+        ticks.append((context.now_s, native.tick))
         natives.append(native)
 
-    forget = robot.on_native_state(see)
+    unsubscribe = robot.on_native_state(collect)
     await asyncio.sleep(LISTEN_S)
-    forget()
-    scene.measured["topics"] = {
+    unsubscribe()
+    context.measured["topics"] = {
         topic: rate
-        for topic, rate in scene.recorder.rates(from_s, scene.now_s).items()
+        for topic, rate in context.recorder.rates(from_s, context.now_s).items()
         if not topic.startswith("our ")
     }
     if len(natives) < 3:
         raise StepImpossibleError(f"only {len(natives)} states came in {LISTEN_S:g} s")
     newest = natives[-1]
     imu = newest.imu
-    scene.put(
+    context.add_measured(
         "a1",
-        frame_bytes=scene.recorder.topics[_STATES].sizes[-1],
-        damaged=scene.recorder.count("damaged states"),
+        frame_bytes=context.recorder.topics[_STATES].sizes[-1],
+        damaged=context.recorder.count("damaged states"),
         tick_per_s=_tick_rate(ticks),
         quaternion_norm=rounded(float(np.linalg.norm(imu.quaternion)), 3),
         gravity_m_s2=rounded(float(np.linalg.norm(imu.accelerometer_m_s2)), 2),
         feet_told=bool(any(newest.foot_force)),
         motors_told=newest.motors is not None,
         battery_told=newest.bms is not None,
-        serial_told=_is_told(getattr(newest.header, "serial", 0)),
+        serial_told=_has_serial(getattr(newest.header, "serial", 0)),
         level_flag=None if newest.header is None else newest.header.level,
         mode=newest.mode if isinstance(newest, HighState) else None,
     )
     if newest.motors is not None:
-        scene.put("a1", hottest_c=int(newest.motors.temperature_c[:LEG_MOTORS].max()))
+        context.add_measured("a1", hottest_c=int(newest.motors.temperature_c[:LEG_MOTORS].max()))
     if isinstance(newest, HighState):
-        scene.put("a1", body_height_m=rounded(newest.body_height_m, 3))
+        context.add_measured("a1", body_height_m=rounded(newest.body_height_m, 3))
 
 
-def _is_told(serial: int | tuple[int, ...]) -> bool:
+def _has_serial(serial: int | tuple[int, ...]) -> bool:
     return any(serial) if isinstance(serial, tuple) else bool(serial)
 
 
@@ -91,15 +91,15 @@ def _tick_rate(ticks: list[tuple[float, int | None]]) -> float | None:
     return float(f"{rate:.2g}")
 
 
-async def stand(scene: Scene) -> None:
+async def stand(context: TrialContext) -> None:
     """Let the robot stand."""
-    robot, from_s = _robot(scene), scene.now_s
+    robot, from_s = _require_a1(context), context.now_s
     await robot.stand()
-    took_s = scene.now_s - from_s
+    took_s = context.now_s - from_s
     await asyncio.sleep(1.0)
     native = robot.native
     assert isinstance(native, HighState)
-    scene.put(
+    context.add_measured(
         "a1",
         stand_mode=native.mode,
         stand_s=rounded(took_s, 1),
@@ -107,42 +107,42 @@ async def stand(scene: Scene) -> None:
     )
 
 
-async def pose(scene: Scene) -> None:
-    """Turn the body about each axis, and read what the sensor says."""
-    robot = _robot(scene)
+async def pose(context: TrialContext) -> None:
+    """Turn the body about each axis, and read the IMU."""
+    robot = _require_a1(context)
     turned: dict[str, float | None] = {}
     try:
-        for axis, place in (("roll", 0), ("pitch", 1), ("yaw", 2)):
+        for axis, index in (("roll", 0), ("pitch", 1), ("yaw", 2)):
             robot.pose()
             await asyncio.sleep(POSE_S / 2)
             before = robot.status()
-            start = (before.roll_rad, before.pitch_rad, before.yaw_rad)[place]
+            start = (before.roll_rad, before.pitch_rad, before.yaw_rad)[index]
             robot.pose(**{f"{axis}_rad": TILT_RAD})
             await asyncio.sleep(POSE_S)
             after = robot.status()
-            end = (after.roll_rad, after.pitch_rad, after.yaw_rad)[place]
+            end = (after.roll_rad, after.pitch_rad, after.yaw_rad)[index]
             turned[axis] = rounded(end - start, 2)
         robot.pose()
         await asyncio.sleep(POSE_S / 2)
     finally:
         await robot.stop()
-    scene.put("a1", turned_rad=turned)
+    context.add_measured("a1", turned_rad=turned)
 
 
-async def joint(scene: Scene) -> None:
+async def joint(context: TrialContext) -> None:
     """Move one hip a little and back, by the motors."""
-    robot = _robot(scene)
+    robot = _require_a1(context)
     native = robot.native
     if native is None or native.motors is None:
-        raise StepImpossibleError("the robot does not tell where its joints are")
+        raise StepImpossibleError("the robot does not report where its joints are")
     robot.check_wanted("control")
     start = np.array(native.motors.q_rad[:LEG_MOTORS], dtype=float)
     low, high = robot.safety.lower_rad[HIP], robot.safety.upper_rad[HIP]
-    way = JOINT_RAD if start[HIP] + JOINT_RAD < high - 0.05 else -JOINT_RAD
-    if not low < start[HIP] + way < high:
-        raise StepImpossibleError("the hip is too near to its end to be moved")
+    step_rad = JOINT_RAD if start[HIP] + JOINT_RAD < high - 0.05 else -JOINT_RAD
+    if not low < start[HIP] + step_rad < high:
+        raise StepImpossibleError("the hip is too near to its limit to be moved")
     goal = start.copy()
-    goal[HIP] += way
+    goal[HIP] += step_rad
     await robot.move_to(goal.tolist(), 1.5)
     await asyncio.sleep(0.3)
     native = robot.native
@@ -151,42 +151,42 @@ async def joint(scene: Scene) -> None:
     reached = float(native.motors.q_rad[HIP]) - start[HIP]
     torque = float(native.motors.tau_nm[HIP])
     await robot.move_to(start.tolist(), 1.5)
-    scene.put(
+    context.add_measured(
         "a1",
-        joint_asked_rad=way,
+        joint_asked_rad=step_rad,
         joint_reached_rad=rounded(reached, 2),
         joint_torque_nm=rounded(torque, 1),
     )
 
 
-async def walk(scene: Scene) -> None:
+async def walk(context: TrialContext) -> None:
     """Walk a step."""
-    robot = _robot(scene)
+    robot = _require_a1(context)
     native = robot.native
     assert isinstance(native, HighState)
     if native.body_height_m < 0.15:
         raise StepImpossibleError("the robot does not stand: it walks once it has got up")
     start = native.position_m
     speeds: list[float] = []
-    forget = robot.on_native_state(
+    unsubscribe = robot.on_native_state(
         lambda state: speeds.append(state.velocity_m_s[0]) if isinstance(state, HighState) else None
     )
     try:
         robot.walk(SPEED_M_S)
         await asyncio.sleep(WALK_S)
     finally:
-        forget()
-        stopped_s = scene.now_s
+        unsubscribe()
+        stopped_s = context.now_s
         await robot.stop()
-    while scene.now_s < stopped_s + 3.0:
+    while context.now_s < stopped_s + 3.0:
         await asyncio.sleep(0.05)
         native = robot.native
         assert isinstance(native, HighState)
         if abs(native.velocity_m_s[0]) < 0.03:
             break
-    stands_s = scene.now_s - stopped_s
+    stands_s = context.now_s - stopped_s
     end = native.position_m
-    scene.put(
+    context.add_measured(
         "a1",
         walk_speed_m_s=rounded(float(np.median(speeds[len(speeds) // 2 :])), 2) if speeds else None,
         walk_moved_m=rounded(float(np.hypot(end[0] - start[0], end[1] - start[1])), 2),
@@ -194,7 +194,7 @@ async def walk(scene: Scene) -> None:
     )
 
 
-A1_STEPS: dict[str, Callable[[Scene], Awaitable[None]]] = {
+A1_STEPS: dict[str, Callable[[TrialContext], Awaitable[None]]] = {
     "a1-connect": connect,
     "a1-listen": listen,
     "a1-stand": stand,

@@ -1,9 +1,9 @@
-"""What rote assumes about robots and nobody has seen on one, as data: each fact with its grade.
+"""What rote assumes about robots but has not been verified on one: each fact with its grade.
 
 A fact has the grade that its page in docs/protocol shows: a comment on the page, `fact: ID`, names
-it, and a test compares both. The facts of the teaching frames are made from the grades in
-`rote.wire.teaching.fields`, from which their page is made too. Each fact has a step that tests it,
-or a reason why no trial can.
+it, and a test compares both. The facts of the teaching frames come from the grades in
+`rote.wire.teaching.fields`, from which their page is generated too. Each fact has a step that tests
+it, or a reason why no trial can.
 """
 
 from collections.abc import Iterator
@@ -25,30 +25,30 @@ class Fact:
 
     id: str
     page: str
-    """The page of docs/protocol that says it."""
+    """The page of docs/protocol that states it."""
     grade: str
-    """How well it is supported, in the words of the page."""
+    """How well it is supported, as the page puts it."""
     says: str
     wires: tuple[str, ...]
     step: str = ""
     """The step that tests it; empty if none does."""
     read: str = ""
-    """Where in the measured robot it is: names with dots between them."""
+    """Dotted path of its value in the measurements."""
     assumed: Any = None
     within: float | None = None
-    """How far a number may be off and still agree."""
+    """Tolerance within which a number agrees."""
     least: bool = False
-    """Whether more than assumed agrees too."""
+    """Whether a larger value agrees too."""
     why_not: str = ""
     """Why no step tests it."""
     only_used: bool = False
-    """Whether the step only works by means of it: other values might have worked too."""
+    """Whether the step relies on it without testing it: other values might have worked too."""
 
 
 # ---- by WebRTC ----------------------------------------------------------------------------------
 
 
-def _channel() -> Iterator[Fact]:
+def _webrtc_facts() -> Iterator[Fact]:
     def tested(
         id_: str, grade: str, says: str, step: str, read: str, assumed: Any, **more: Any
     ) -> Fact:
@@ -133,7 +133,7 @@ def _channel() -> Iterator[Fact]:
 # ---- by DDS -------------------------------------------------------------------------------------
 
 
-def _dds() -> Iterator[Fact]:
+def _dds_facts() -> Iterator[Fact]:
     def tested(
         id_: str, grade: str, says: str, step: str, read: str, assumed: Any, **more: Any
     ) -> Fact:
@@ -201,7 +201,7 @@ def _dds() -> Iterator[Fact]:
 # ---- an A1 and a Go1 ----------------------------------------------------------------------------
 
 
-def _a1() -> Iterator[Fact]:
+def _a1_facts() -> Iterator[Fact]:
     def tested(
         id_: str, grade: str, says: str, step: str, read: str, assumed: Any, **more: Any
     ) -> Fact:
@@ -309,7 +309,7 @@ _BY_STEP = {
 _NOT_SENT = "no step sends it, and no factory robot speaks these frames"
 
 
-def _frames() -> Iterator[Fact]:
+def _frame_facts() -> Iterator[Fact]:
     """One fact for each field that is below "seen in a log", and for the header's."""
     for one in (*teaching_fields.HEADER, teaching_fields.CRC):
         yield _field_fact("header", one.name, one.grade, one.meaning, "connect")
@@ -339,20 +339,20 @@ def _field_fact(layout: str, name: str, grade: FieldGrade, meaning: str, step: s
 def facts() -> tuple[Fact, ...]:
     """Return all facts below "seen"; a field that occurs twice in a frame counts once."""
     by_id: dict[str, Fact] = {}
-    for fact in (*_channel(), *_dds(), *_a1(), *_frames()):
+    for fact in (*_webrtc_facts(), *_dds_facts(), *_a1_facts(), *_frame_facts()):
         if fact.grade != FieldGrade.LOG.value:
             by_id.setdefault(fact.id, fact)
     return tuple(by_id.values())
 
 
-def untold(fact: Fact) -> str:
-    """Return what a fact lacks: a step that there is, or a reason; empty if it lacks nothing."""
+def definition_error(fact: Fact) -> str:
+    """Return what is wrong with a fact's step, reason or wires; empty if nothing is."""
     if fact.step and fact.step not in BY_ID:
         return f"there is no step {fact.step}"
     if not fact.step and not fact.why_not:
         return "it has neither a step nor a reason why it cannot be tested"
     if fact.step and not fact.read:
-        return "it does not say where the result is"
+        return "it does not state where the result is"
     if fact.step and not set(fact.wires) & set(BY_ID[fact.step].wires):
         return f"its wires do not have the step {fact.step}"
     return ""

@@ -1,7 +1,7 @@
-"""How the steps are done with a robot that keeps actions: a G1 and its relatives.
+"""The steps for a robot that stores actions: a G1 and its relatives.
 
 Limbs get soft only inside `robot.teach`, which makes them hold however it ends; the one exception,
-the lapse, ends the teaching by itself in every case.
+the lapse step, ends the teaching itself in every case.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from rote.robot.api_values import TaughtAction
 from rote.transport.link import Message, carrier_of, split_url
 from rote.transport.services_client import ServicesClient
 from rote.transport.udp.client import TeachingClient
-from rote.trial.scene import OWN, Scene, StepImpossibleError, rounded
+from rote.trial.context import OWN_NAME, StepImpossibleError, TrialContext, rounded
 from rote.wire.dds import lowlevel as dds_lowlevel
 from rote.wire.services import rpc
 from rote.wire.services.json_shape import shape_of
@@ -33,9 +33,9 @@ LISTEN_S, TEACH_S, AGAIN_S, PAUSED_S = 4.0, 2.0, 3.5, 2.0
 LAPSE_LIMIT_S = 30.0
 HOLD_S = 5.0
 """Timeout for the robot to report that its arms hold after a teaching."""
-PAUSE, LAPSE, MISSING = f"{OWN}-pause", f"{OWN}-lapse", f"{OWN}-none"
+PAUSE, LAPSE, MISSING = f"{OWN_NAME}-pause", f"{OWN_NAME}-lapse", f"{OWN_NAME}-none"
 EXTRA_TOPICS = ("rt/multiplestate", "rt/servicestate", "rt/odommodestate", "rt/lf/secondary_imu")
-"""Topics that other clients ask a robot for, and rote does not need."""
+"""Topics that other clients subscribe to and rote does not need."""
 NAMES = {
     "space": "rote trial",
     "foreign": "rote-试-é",
@@ -54,9 +54,9 @@ _STOP = f"{rpc.ARM}/{int(rpc.ArmApi.STOP_TAUGHT)}"
 _FRAME_LIST, _FRAME_ENTER, _FRAME_EXIT, _FRAME_PLAY = "0x1a", "0x0d", "0x0e", "0x41"
 
 
-def services_of(scene: Scene) -> ServicesClient:
-    """Return the client of the robot's services."""
-    client = scene.tap.client
+def require_services(context: TrialContext) -> ServicesClient:
+    """Return the services client; raise `StepImpossibleError` if the wire has none."""
+    client = context.tap.client
     if not isinstance(client, ServicesClient):
         raise StepImpossibleError("the teaching frames have no services")
     return client
@@ -65,70 +65,70 @@ def services_of(scene: Scene) -> ServicesClient:
 # ---- look ---------------------------------------------------------------------------------------
 
 
-async def discover(scene: Scene) -> None:
-    """Ask the network for robots, for all and for this one."""
+async def discover(context: TrialContext) -> None:
+    """Search the network, and note whether this robot answers a general search."""
     from rote.transport import discovery  # noqa: PLC0415 - brings ifaddr
 
-    parts = split_url(scene.url)
+    parts = split_url(context.url)
     found = [one async for one in discovery.discover(seconds=2.0)]
     own = [one for one in found if parts.hostname == one.address or parts.netloc == one.serial]
-    scene.put("discovery", answers_everybody=bool(own))
+    context.add_measured("discovery", answers_everybody=bool(own))
 
 
-async def connect(scene: Scene) -> None:
-    """Note the stages of connecting."""
-    stages = scene.tap.stages
+async def connect(context: TrialContext) -> None:
+    """Record the stages of connecting."""
+    stages = context.tap.stages
     spans = [
         {"stage": one.name, "seconds": round(then.at_s - one.at_s, 4)}
         for one, then in pairwise(stages)
     ]
     total_s = stages[-1].at_s - stages[0].at_s if stages else 0.0
-    scene.put("connect", stages=spans, total_s=round(total_s, 4))
-    build = scene.robot.build
-    scene.measured |= {
-        "signalling": scene.tap.signalling or None,
-        "message_bytes": scene.tap.most_bytes,
+    context.add_measured("connect", stages=spans, total_s=round(total_s, 4))
+    build = context.robot.build
+    context.measured |= {
+        "signalling": context.tap.signalling or None,
+        "message_bytes": context.tap.most_bytes,
         "family": build.family,
         "build": build.name,
         "known": build.known,
         "joints": len(build.joints),
-        "abilities": sorted(scene.robot.abilities),
+        "abilities": sorted(context.robot.abilities),
     }
 
 
-async def listen(scene: Scene) -> None:
+async def listen(context: TrialContext) -> None:
     """Count the topics, and learn the shapes of their messages."""
-    forget = [
-        scene.robot.on_topic(topic, lambda _: None)
-        for topic in (EXTRA_TOPICS if "topics" in scene.robot.abilities else ())
+    unsubscribers = [
+        context.robot.on_topic(topic, lambda _: None)
+        for topic in (EXTRA_TOPICS if "topics" in context.robot.abilities else ())
     ]
-    from_s = scene.now_s
+    from_s = context.now_s
     bus: dict[str, Any] = {}
-    if scene.wire == "dds":
-        bus = await _listen_on_the_bus(scene)
+    if context.wire == "dds":
+        bus = await _listen_on_dds(context)
     else:
         await asyncio.sleep(LISTEN_S)
-    for each in forget:
+    for each in unsubscribers:
         each()
-    topics = scene.recorder.rates(from_s, scene.now_s)
+    topics = context.recorder.rates(from_s, context.now_s)
     for topic, rate in bus.get("topics", {}).items():
         topics[topic] = rate
-    scene.measured["topics"] = {
+    context.measured["topics"] = {
         topic: rate for topic, rate in sorted(topics.items()) if not topic.startswith("our ")
     }
     if bus:
-        scene.put("bus", seen=bus["seen"])
-    state = scene.robot.state
+        context.add_measured("bus", seen=bus["seen"])
+    state = context.robot.state
     if state is not None:
-        scene.measured["mode"] = state.mode
-        scene.measured["joints_told"] = len(state.joints_rad)
-    _shapes(scene)
+        context.measured["mode"] = state.mode
+        context.measured["joints_told"] = len(state.joints_rad)
+    _learn_shapes(context)
 
 
-def _shapes(scene: Scene) -> None:
-    recorder = scene.recorder
-    client = scene.tap.client
-    shapes = scene.measured.setdefault("shapes", {})
+def _learn_shapes(context: TrialContext) -> None:
+    recorder = context.recorder
+    client = context.tap.client
+    shapes = context.measured.setdefault("shapes", {})
     for name, topic in (
         ("lowstate", LOWSTATE_TOPIC),
         ("arm_state", rpc.ARM_STATE_TOPIC),
@@ -140,21 +140,21 @@ def _shapes(scene: Scene) -> None:
             shapes[name] = shape
     motors = shapes.get("lowstate", {}).get("fields", {}).get("motor_state")
     if motors is not None:
-        scene.measured["slots"] = motors.get("count")
+        context.measured["slots"] = motors.get("count")
     if isinstance(client, ServicesClient):
-        scene.measured["mode_machine"] = client.identity.machine
-        scene.measured["clockless"] = client.clockless
-        scene.measured["missing_joints"] = len(client.missing)
+        context.measured["mode_machine"] = client.identity.machine
+        context.measured["clockless"] = client.clockless
+        context.measured["missing_joints"] = len(client.missing)
     elif isinstance(client, TeachingClient):
-        scene.measured["clockless"] = client.clockless
+        context.measured["clockless"] = client.clockless
 
 
-async def _listen_on_the_bus(scene: Scene) -> dict[str, Any]:
-    """Listen on DDS with readers of our own: the robot's client takes fewer states than come."""
+async def _listen_on_dds(context: TrialContext) -> dict[str, Any]:
+    """Listen on DDS with a separate reader: the robot's client reads only some of the states."""
     from rote.transport.dds import types  # noqa: PLC0415 - needs the carrier's library
 
-    carrier = carrier_of(scene.url)
-    bus = carrier.Bus(carrier.read_url(split_url(scene.url)))
+    carrier = carrier_of(context.url)
+    bus = carrier.Bus(carrier.read_url(split_url(context.url)))
     counts: dict[str, list[int]] = {dds_lowlevel.LOWSTATE_TOPIC: []}
     try:
         bus.reader(
@@ -179,13 +179,13 @@ async def _listen_on_the_bus(scene: Scene) -> dict[str, Any]:
     return {"topics": topics, "seen": sorted(name for name in written | read if "rote" not in name)}
 
 
-async def services(scene: Scene) -> None:
+async def services(context: TrialContext) -> None:
     """Ask for versions, the mode and the controller."""
-    if not scene.has_services:
-        mode = await scene.robot.mode()
-        scene.measured["mode"] = mode.id
+    if not context.has_services:
+        mode = await context.robot.mode()
+        context.measured["mode"] = mode.id
         raise StepImpossibleError("the teaching frames have no services; the mode was read")
-    client = services_of(scene)
+    client = require_services(context)
     versions: dict[str, str | None] = {}
     for name in (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER, rpc.ROBOT_STATE, rpc.VOICE):
         try:
@@ -196,102 +196,111 @@ async def services(scene: Scene) -> None:
             versions[name] = None
     controller: str | None = None
     with suppress(RoteError):
-        controller = await scene.robot.controller()
-    scene.put("services", versions=versions, controller=controller)
-    code = await scene.code_of(client.call(rpc.GET_FSM, read=True))
-    scene.refusal(f"{rpc.SPORT}/{int(rpc.SportApi.GET_FSM)}", "asked for the mode", 0, code)
-    if scene.recorder.modes:
-        texts = [_json(text) for text in scene.recorder.modes]
-        scene.measured["shapes"] = scene.measured.get("shapes", {})
-        scene.measured["shapes"]["mode"] = shape_of(texts)
-        scene.measured["mode_said"] = texts[-1]
+        controller = await context.robot.controller()
+    context.add_measured("services", versions=versions, controller=controller)
+    code = await context.refusal_code(client.call(rpc.GET_FSM, read=True))
+    context.add_refusal(f"{rpc.SPORT}/{int(rpc.SportApi.GET_FSM)}", "asked for the mode", 0, code)
+    if context.recorder.modes:
+        texts = [_parse_json(text) for text in context.recorder.modes]
+        context.measured["shapes"] = context.measured.get("shapes", {})
+        context.measured["shapes"]["mode"] = shape_of(texts)
+        context.measured["mode_said"] = texts[-1]
 
 
-def _json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text.strip("\ufeff\0"), strict=False)
     except ValueError:
         return text
 
 
-async def list_actions(scene: Scene) -> None:
+async def list_actions(context: TrialContext) -> None:
     """Ask for the list, and learn its format."""
     code: int | None = 0
     for _ in range(3):
-        code = await scene.code_of(scene.robot.actions())
-    scene.refusal(_LIST if scene.has_services else _FRAME_LIST, "asked for the list", 0, code)
+        code = await context.refusal_code(context.robot.actions())
+    context.add_refusal(
+        _LIST if context.has_services else _FRAME_LIST, "asked for the list", 0, code
+    )
     if code:
         raise StepImpossibleError(f"the list is refused with {code}")
-    actions = await scene.robot.actions()
-    _learn_list(scene)
-    scene.put("list", presets=len(actions.presets), taught=len(actions.taught), notes=_notes(scene))
+    actions = await context.robot.actions()
+    _learn_list_format(context)
+    context.add_measured(
+        "list", presets=len(actions.presets), taught=len(actions.taught), notes=_list_notes(context)
+    )
 
 
-def _learn_list(scene: Scene) -> None:
-    if scene.recorder.lists:
-        scene.put("list", format=list_format([_json(text) for text in scene.recorder.lists]))
+def _learn_list_format(context: TrialContext) -> None:
+    if context.recorder.lists:
+        context.add_measured(
+            "list", format=list_format([_parse_json(text) for text in context.recorder.lists])
+        )
 
 
-def _notes(scene: Scene) -> list[str]:
-    """Return what rote could not read in the list, without names."""
-    if not scene.recorder.lists:
+def _list_notes(context: TrialContext) -> list[str]:
+    """Return the parts of the list that rote could not read, without names."""
+    if not context.recorder.lists:
         return []
     with suppress(DecodeError):
-        told = rpc.decode_actions(scene.recorder.lists[-1])
-        return sorted({note.split("'")[0].strip() for note in told.notes})
+        decoded = rpc.decode_actions(context.recorder.lists[-1])
+        return sorted({note.split("'")[0].strip() for note in decoded.notes})
     return ["not a list"]
 
 
-async def wrong_mode(scene: Scene) -> None:
+async def wrong_mode(context: TrialContext) -> None:
     """Ask to teach in a mode without balance, if the robot is in one."""
-    mode = await scene.robot.mode()
+    mode = await context.robot.mode()
     if not mode.known or mode.balanced:
         raise StepImpossibleError(
             "the robot stands balanced; damp a hanging robot first to have this step"
         )
-    name = f"{OWN}-mode"
-    code = await scene.code_of(_briefly(scene, name))
-    scene.refusal(_TEACH, "taught without balance", int(Code.WRONG_STATE), code)
+    name = f"{OWN_NAME}-mode"
+    code = await context.refusal_code(_teach_briefly(context, name))
+    context.add_refusal(_TEACH, "taught without balance", int(Code.WRONG_STATE), code)
     if code == 0:
-        scene.own.add(name)
-        scene.saved.add(name)
+        context.own_actions.add(name)
+        context.saved_actions.add(name)
 
 
-async def _briefly(scene: Scene, name: str) -> None:
-    async with scene.robot.teach(name, force=True):
+async def _teach_briefly(context: TrialContext, name: str) -> None:
+    async with context.robot.teach(name, force=True):
         await asyncio.sleep(0.2)
 
 
 # ---- hold ---------------------------------------------------------------------------------------
 
 
-async def teach(scene: Scene) -> None:
-    """Teach once, and see what the robot does before, meanwhile and afterwards."""
-    from_s = scene.now_s
-    await _teach(scene, OWN, TEACH_S)
-    await scene.rest()
-    await _after_teaching(scene, from_s, TEACH_S)
+async def teach(context: TrialContext) -> None:
+    """Teach once, and measure what the robot does before, meanwhile and afterwards."""
+    from_s = context.now_s
+    await _teach_action(context, OWN_NAME, TEACH_S)
+    await context.wait_until_idle()
+    await _measure_teaching(context, from_s, TEACH_S)
 
 
-async def _teach(scene: Scene, name: str, seconds: float) -> None:
-    robot = scene.robot
-    scene.own.add(name)
+async def _teach_action(context: TrialContext, name: str, seconds: float) -> None:
+    robot = context.robot
+    context.own_actions.add(name)
     async with robot.teach(name, overwrite="overwrite" in robot.abilities, force=True):
-        scene.note("the arms are soft")
+        context.note("the arms are soft")
         if "hand" in robot.abilities:
             await robot.move_by_hand("wave", seconds)
         await asyncio.sleep(seconds)
-    scene.saved.add(name)
-    if await scene.until(lambda state: state.phase_told and not state.arms_soft, HOLD_S) is None:
-        scene.note("the robot does not report that its arms hold: look before you let go")
+    context.saved_actions.add(name)
+    if (
+        await context.wait_for_state(lambda state: state.phase_told and not state.arms_soft, HOLD_S)
+        is None
+    ):
+        context.note("the robot does not report that its arms hold: look before you let go")
     else:
-        scene.note("the arms hold again")
+        context.note("the arms hold again")
 
 
-async def _after_teaching(scene: Scene, from_s: float, taught_s: float) -> None:
-    spans = scene.spans(from_s)
-    enter = scene.sent_at(_TEACH if scene.has_services else _FRAME_ENTER, from_s)
-    leave = scene.last_sent_at(_TEACH if scene.has_services else _FRAME_EXIT, from_s)
+async def _measure_teaching(context: TrialContext, from_s: float, taught_s: float) -> None:
+    spans = context.activity_spans(from_s)
+    enter = context.sent_at(_TEACH if context.has_services else _FRAME_ENTER, from_s)
+    leave = context.last_sent_at(_TEACH if context.has_services else _FRAME_EXIT, from_s)
     soft = [span for span in spans if span[0] in ("recording", "soft")]
     values: dict[str, Any] = {"taught_s": taught_s}
     if soft and enter is not None and leave is not None:
@@ -302,24 +311,24 @@ async def _after_teaching(scene: Scene, from_s: float, taught_s: float) -> None:
         values["release_s"] = rounded(sum(returns)) if returns else None
     times = [
         at_s
-        for at_s, state in scene.recorder.states
+        for at_s, state in context.recorder.states
         if at_s >= from_s and state.recording and state.joints_told
     ]
     if len(times) > 10:
         values["states_hz"] = round((len(times) - 1) / (times[-1] - times[0]), 1)
-    if leave is not None and scene.recorder.lists:
-        values["listed_after_s"] = _listed_after(scene, OWN, leave)
-    listed = (await scene.robot.actions()).find(OWN)
-    _learn_list(scene)
+    if leave is not None and context.recorder.lists:
+        values["listed_after_s"] = _listing_delay_s(context, OWN_NAME, leave)
+    listed = (await context.robot.actions()).find(OWN_NAME)
+    _learn_list_format(context)
     values["listed"] = listed is not None
     values["listed_s"] = None if listed is None else round(listed.duration_s, 2)
-    scene.put("teaching", **values)
+    context.add_measured("teaching", **values)
 
 
-def _listed_after(scene: Scene, name: str, leave_s: float) -> float | None:
-    """Return how long after the end of a teaching the list first had its action."""
+def _listing_delay_s(context: TrialContext, name: str, leave_s: float) -> float | None:
+    """Return the time from the end of a teaching until the list had its action."""
     quoted = json.dumps(name)
-    for entry in scene.recorder.conversation:
+    for entry in context.recorder.conversation:
         if entry.at_s >= leave_s and not entry.sent and entry.api == _LIST and entry.is_text:
             if quoted in entry.message.replace('\\"', '"'):
                 return rounded(entry.at_s - leave_s)
@@ -333,74 +342,80 @@ def _listed_after(scene: Scene, name: str, leave_s: float) -> float | None:
     return None
 
 
-async def overwrite(scene: Scene) -> None:
+async def overwrite(context: TrialContext) -> None:
     """Teach the same name again."""
-    before = (await scene.robot.actions()).find(OWN)
+    before = (await context.robot.actions()).find(OWN_NAME)
     if before is None:
-        raise StepImpossibleError(f"{OWN} is not on the robot: the step before did not store it")
-    from_s = scene.now_s
-    code = await scene.code_of(_teach(scene, OWN, AGAIN_S))
-    api = _TEACH if scene.has_services else _FRAME_ENTER
-    scene.refusal(api, "taught under a name that exists", 0, code)
-    await scene.rest()
-    actions = await scene.robot.actions()
-    named = [each for each in actions.taught if each.name == OWN]
+        raise StepImpossibleError(
+            f"{OWN_NAME} is not on the robot: the step before did not store it"
+        )
+    from_s = context.now_s
+    code = await context.refusal_code(_teach_action(context, OWN_NAME, AGAIN_S))
+    api = _TEACH if context.has_services else _FRAME_ENTER
+    context.add_refusal(api, "taught under a name that exists", 0, code)
+    await context.wait_until_idle()
+    actions = await context.robot.actions()
+    named = [each for each in actions.taught if each.name == OWN_NAME]
     new = bool(named) and named[-1].duration_s > before.duration_s + 0.5
-    told = bool(named) and bool(named[-1].duration_s)
-    replaced = code == 0 and len(named) == 1 and (new or not told)
-    scene.put("teaching", overwrites=replaced, same_name=len(named))
-    _more_times(scene, from_s)
+    decoded = bool(named) and bool(named[-1].duration_s)
+    replaced = code == 0 and len(named) == 1 and (new or not decoded)
+    context.add_measured("teaching", overwrites=replaced, same_name=len(named))
+    _collect_linger_time(context, from_s)
 
 
-def _more_times(scene: Scene, from_s: float) -> None:
-    """Collect the release of one more teaching: distributions grow with every one."""
-    spans = scene.spans(from_s)
+def _collect_linger_time(context: TrialContext, from_s: float) -> None:
+    """Record how long the arms stayed soft after one more teaching."""
+    spans = context.activity_spans(from_s)
     soft = [span for span in spans if span[0] == "recording"]
-    leave = scene.last_sent_at(_TEACH if scene.has_services else _FRAME_EXIT, from_s)
+    leave = context.last_sent_at(_TEACH if context.has_services else _FRAME_EXIT, from_s)
     if soft and leave is not None:
-        lingers = scene.measured.setdefault("teaching", {}).setdefault("all_lingers_s", [])
+        lingers = context.measured.setdefault("teaching", {}).setdefault("all_lingers_s", [])
         lingers.append(rounded(max(0.0, soft[-1][2] - leave)))
 
 
-async def pause(scene: Scene) -> None:
+async def pause(context: TrialContext) -> None:
     """Teach with a pause."""
-    robot, from_s = scene.robot, scene.now_s
-    scene.own.add(PAUSE)
+    robot, from_s = context.robot, context.now_s
+    context.own_actions.add(PAUSE)
     async with robot.teach(PAUSE, overwrite=True, force=True) as take:
         await asyncio.sleep(1.0)
-        paused = await scene.code_of(take.pause())
+        paused = await context.refusal_code(take.pause())
         await asyncio.sleep(PAUSED_S)
-        resumed = await scene.code_of(take.resume()) if paused == 0 else None
+        resumed = await context.refusal_code(take.resume()) if paused == 0 else None
         await asyncio.sleep(1.0)
-    scene.saved.add(PAUSE)
-    scene.refusal(_PAUSE, "paused while it records", 0, paused)
-    await scene.rest()
+    context.saved_actions.add(PAUSE)
+    context.add_refusal(_PAUSE, "paused while it records", 0, paused)
+    await context.wait_until_idle()
     listed = (await robot.actions()).find(PAUSE)
     left_out = None
     if listed is not None and listed.duration_s:
         left_out = listed.duration_s < 2.0 + PAUSED_S - 0.5
-    scene.put("teaching", pause_code=paused, resume_code=resumed, pause_left_out=left_out)
-    _more_times(scene, from_s)
+    context.add_measured(
+        "teaching", pause_code=paused, resume_code=resumed, pause_left_out=left_out
+    )
+    _collect_linger_time(context, from_s)
 
 
-async def names(scene: Scene) -> None:
+async def names(context: TrialContext) -> None:
     """Rename the trial's own action to names of several kinds, and back."""
-    if (await scene.robot.actions()).find(OWN) is None:
-        raise StepImpossibleError(f"{OWN} is not on the robot: the step before did not store it")
+    if (await context.robot.actions()).find(OWN_NAME) is None:
+        raise StepImpossibleError(
+            f"{OWN_NAME} is not on the robot: the step before did not store it"
+        )
     results: dict[str, str] = {}
     longest, refused_at = 0, 0
     for kind, name in NAMES.items():
-        code = await scene.code_of(services_rename(scene, OWN, name))
+        code = await context.refusal_code(rename_action(context, OWN_NAME, name))
         if code is None:
             results[kind] = "not asked"
             continue
         if code:
             results[kind] = f"refused with {code}"
             refused_at = min(refused_at or 10**6, len(name.encode()))
-            scene.refusal(_RENAME, f"renamed to {kind}", 0, code)
+            context.add_refusal(_RENAME, f"renamed to {kind}", 0, code)
             continue
-        scene.own.add(name)
-        taught = [action.name for action in (await scene.robot.actions()).taught]
+        context.own_actions.add(name)
+        taught = [action.name for action in (await context.robot.actions()).taught]
         if name in taught:
             results[kind] = "taken"
             longest = max(longest, len(name.encode()))
@@ -409,58 +424,62 @@ async def names(scene: Scene) -> None:
             others = [each for each in taught if name.startswith(each) and len(each) > 4]
             results[kind] = f"cut to {len(others[0].encode())} bytes" if others else "changed"
             back = others[0] if others else name
-            scene.own.add(back)
-        scene.saved = (scene.saved - {OWN}) | {back}
-        if await scene.code_of(services_rename(scene, back, OWN)) == 0:
-            scene.own -= {name, back}
-            scene.saved = (scene.saved - {back}) | {OWN}
-    scene.put("names", results=results, longest_bytes=longest, refused_bytes=refused_at or None)
+            context.own_actions.add(back)
+        context.saved_actions = (context.saved_actions - {OWN_NAME}) | {back}
+        if await context.refusal_code(rename_action(context, back, OWN_NAME)) == 0:
+            context.own_actions -= {name, back}
+            context.saved_actions = (context.saved_actions - {back}) | {OWN_NAME}
+    context.add_measured(
+        "names", results=results, longest_bytes=longest, refused_bytes=refused_at or None
+    )
 
 
-async def services_rename(scene: Scene, old: str, new: str) -> None:
-    """Rename by the services where there are any: they may take longer names than rote."""
-    client = scene.tap.client
+async def rename_action(context: TrialContext, old: str, new: str) -> None:
+    """Rename by the services if available: they may take longer names than rote."""
+    client = context.tap.client
     if isinstance(client, ServicesClient):
         text = rpc.write_json({"pre_name": old, "new_name": new})
         await client.call(rpc.Call(rpc.ARM, rpc.ArmApi.RENAME_TAUGHT, text), seen=True)
     else:
-        await scene.robot.rename(old, new)
+        await context.robot.rename(old, new)
 
 
-async def missing(scene: Scene) -> None:
-    """Ask to delete and rename what is not there."""
-    deleted = await scene.code_of(scene.robot.delete(MISSING))
-    scene.refusal(_DELETE, "deleted what is not there", int(Code.NO_SUCH_ACTION), deleted)
-    renamed = await scene.code_of(services_rename(scene, MISSING, f"{MISSING}-2"))
-    scene.refusal(_RENAME, "renamed what is not there", int(Code.NO_SUCH_ACTION), renamed)
+async def missing(context: TrialContext) -> None:
+    """Ask to delete and to rename an action that does not exist."""
+    deleted = await context.refusal_code(context.robot.delete(MISSING))
+    context.add_refusal(_DELETE, "deleted what is not there", int(Code.NO_SUCH_ACTION), deleted)
+    renamed = await context.refusal_code(rename_action(context, MISSING, f"{MISSING}-2"))
+    context.add_refusal(_RENAME, "renamed what is not there", int(Code.NO_SUCH_ACTION), renamed)
 
 
-async def lapse(scene: Scene) -> None:
-    """Make the arms soft, say nothing more, and wait until they hold by themselves."""
-    scene.own.add(LAPSE)
-    begun_s = scene.now_s
+async def lapse(context: TrialContext) -> None:
+    """Make the arms soft, send no keep-alives, and wait until the robot makes them hold."""
+    context.own_actions.add(LAPSE)
+    begun_s = context.now_s
     try:
-        scene.soft = True  # also if only the answer is lost
-        await _begin_silently(scene)
-        asked_s = scene.now_s
-        if await scene.until(lambda state: state.arms_soft, 3.0) is None:
+        context.arms_may_be_soft = True  # also if only the answer is lost
+        await _start_teaching_without_keep_alives(context)
+        asked_s = context.now_s
+        if await context.wait_for_state(lambda state: state.arms_soft, 3.0) is None:
             raise StepImpossibleError("the robot does not report that its arms got soft")
-        scene.note("the arms are soft, and no keep-alive is sent")
-        held_s = await scene.until(lambda state: not state.arms_soft, LAPSE_LIMIT_S)
+        context.note("the arms are soft, and no keep-alive is sent")
+        held_s = await context.wait_for_state(lambda state: not state.arms_soft, LAPSE_LIMIT_S)
     finally:
-        scene.tap.hold_back = _all_out
-        await to_the_end(hold(scene))  # who is impatient must not leave soft arms behind
-    sent_s = scene.sent_at(_TEACH if scene.has_services else _FRAME_ENTER, begun_s) or asked_s
+        context.tap.hold_back = _hold_back_nothing
+        await to_the_end(
+            make_arms_hold(context)
+        )  # a cancelled trial must not leave soft arms behind
+    sent_s = context.sent_at(_TEACH if context.has_services else _FRAME_ENTER, begun_s) or asked_s
     lasted_s = None if held_s is None else rounded(held_s - sent_s, 2)
-    scene.put("teaching", lapse_s=lasted_s)
-    await scene.rest()
-    stored = (await scene.robot.actions()).find(LAPSE) is not None
+    context.add_measured("teaching", lapse_s=lasted_s)
+    await context.wait_until_idle()
+    stored = (await context.robot.actions()).find(LAPSE) is not None
     if stored:
-        scene.saved.add(LAPSE)
-    scene.put("teaching", lapse_stored=stored)
+        context.saved_actions.add(LAPSE)
+    context.add_measured("teaching", lapse_stored=stored)
 
 
-def _all_out(_: Message) -> bool:
+def _hold_back_nothing(_: Message) -> bool:
     return False
 
 
@@ -476,60 +495,62 @@ def _is_keep_alive(message: Message) -> bool:
     return is_enter and len(frame.payload) == teaching.SHORT
 
 
-async def _begin_silently(scene: Scene) -> None:
-    client = scene.tap.client
+async def _start_teaching_without_keep_alives(context: TrialContext) -> None:
+    client = context.tap.client
     if isinstance(client, ServicesClient):
         await client.call(rpc.start_teaching(LAPSE), seen=True)
         return
     assert isinstance(client, TeachingClient)
-    scene.tap.hold_back = _is_keep_alive
+    context.tap.hold_back = _is_keep_alive
     reply = await client.ask(m.EnterTeaching(client.latest))
     if isinstance(reply, m.Status) and reply.code:
         raise RefusedError(reply.code, *m.explain(reply.code))
 
 
-async def hold(scene: Scene) -> None:
-    """Make the arms hold, whatever the robot thinks of it; `scene.soft` says if it did not."""
-    client = scene.tap.client
+async def make_arms_hold(context: TrialContext) -> None:
+    """Make the arms hold; `context.arms_may_be_soft` stays set if the robot did not confirm it."""
+    client = context.tap.client
     with suppress(RoteError):
         if isinstance(client, ServicesClient):
             await client.call(rpc.STOP_TEACHING, seen=True)
         elif isinstance(client, TeachingClient):
             await client.ask(m.ExitTeaching())
-        scene.soft = False
-    state = scene.robot.state
+        context.arms_may_be_soft = False
+    state = context.robot.state
     if state is not None and state.phase_told and not state.arms_soft:
-        scene.soft = False  # it may refuse because they hold already
+        context.arms_may_be_soft = False  # it may refuse because they hold already
 
 
 # ---- move ---------------------------------------------------------------------------------------
 
 
-async def _own_action(scene: Scene) -> TaughtAction:
-    found = (await scene.robot.actions()).find(OWN)
+async def _find_own_action(context: TrialContext) -> TaughtAction:
+    found = (await context.robot.actions()).find(OWN_NAME)
     if found is None:
-        raise StepImpossibleError(f"{OWN} is not on the robot: teach it first (the step `teach`)")
+        raise StepImpossibleError(
+            f"{OWN_NAME} is not on the robot: teach it first (the step `teach`)"
+        )
     return found
 
 
-async def play(scene: Scene) -> None:
+async def play(context: TrialContext) -> None:
     """Play the trial's own action."""
-    listed_s = (await _own_action(scene)).duration_s
-    from_s = scene.now_s
+    listed_s = (await _find_own_action(context)).duration_s
+    from_s = context.now_s
     try:
-        report = await scene.robot.play(OWN)
+        report = await context.robot.play(OWN_NAME)
     except NotBegunError:
-        scene.put("playing", never_moved=True)
+        context.add_measured("playing", never_moved=True)
         raise
-    await scene.rest()
-    values = _played(scene, from_s)
+    await context.wait_until_idle()
+    values = _measure_playback(context, from_s)
     values |= {"completed": report.completed, "listed_s": round(listed_s, 2)}
-    scene.put("playing", **values)
-    _note_start(scene, from_s)
+    context.add_measured("playing", **values)
+    _note_start_delay(context, from_s)
 
 
-def _played(scene: Scene, from_s: float) -> dict[str, Any]:
-    spans = scene.spans(from_s)
+def _measure_playback(context: TrialContext, from_s: float) -> dict[str, Any]:
+    spans = context.activity_spans(from_s)
     moving = [span for span in spans if span[0] in ("approach", "playing")]
     values: dict[str, Any] = {}
     if moving:
@@ -540,14 +561,14 @@ def _played(scene: Scene, from_s: float) -> dict[str, Any]:
         values["approach_s"] = rounded(own[0][1] - begin) if own else None
         after = [span for span in spans if span[1] >= end - 1e-9 and span[0] == "return"]
         values["return_s"] = rounded(sum(last - first for _, first, last in after))
-        values |= _motion(scene, begin, end)
+        values |= _measure_motion(context, begin, end)
     return values
 
 
-def _motion(scene: Scene, begin_s: float, end_s: float) -> dict[str, Any]:
+def _measure_motion(context: TrialContext, begin_s: float, end_s: float) -> dict[str, Any]:
     rows = [
         (at_s, state)
-        for at_s, state in scene.recorder.states
+        for at_s, state in context.recorder.states
         if begin_s - 0.3 <= at_s <= end_s and state.joints_told and state.joints_rad
     ]
     if len(rows) < 3:
@@ -563,96 +584,98 @@ def _motion(scene: Scene, begin_s: float, end_s: float) -> dict[str, Any]:
     }
 
 
-def _note_start(scene: Scene, from_s: float) -> None:
-    answered = scene.answered_at(_PLAY if scene.has_services else _FRAME_PLAY, from_s)
-    begins = [span[1] for span in scene.spans(from_s) if span[0] in ("approach", "playing")]
+def _note_start_delay(context: TrialContext, from_s: float) -> None:
+    answered = context.answered_at(_PLAY if context.has_services else _FRAME_PLAY, from_s)
+    begins = [
+        span[1] for span in context.activity_spans(from_s) if span[0] in ("approach", "playing")
+    ]
     if answered is not None and begins:
-        starts = scene.measured.setdefault("playing", {}).setdefault("starts_after_s", [])
+        starts = context.measured.setdefault("playing", {}).setdefault("starts_after_s", [])
         starts.append(rounded(begins[0] - answered))
 
 
-async def stop(scene: Scene) -> None:
+async def stop(context: TrialContext) -> None:
     """Stop the trial's own action in the middle."""
-    await _own_action(scene)
-    from_s = scene.now_s
-    await _begin_playing(scene)
-    asked_s = scene.now_s
-    await scene.robot.stop()
-    answered_s = scene.now_s
-    seen_s = await scene.until(lambda state: state.phase is not Phase.PLAYING, 5.0)
-    await scene.rest()
-    spans = [span for span in scene.spans(asked_s) if span[0] == "return"]
-    scene.put(
+    await _find_own_action(context)
+    from_s = context.now_s
+    await _start_playback(context)
+    asked_s = context.now_s
+    await context.robot.stop()
+    answered_s = context.now_s
+    seen_s = await context.wait_for_state(lambda state: state.phase is not Phase.PLAYING, 5.0)
+    await context.wait_until_idle()
+    spans = [span for span in context.activity_spans(asked_s) if span[0] == "return"]
+    context.add_measured(
         "playing",
         stop_answer_s=rounded(answered_s - asked_s),
         stop_seen_s=None if seen_s is None else rounded(seen_s - asked_s),
         stop_return_s=rounded(sum(end - begin for _, begin, end in spans)),
     )
-    _note_start(scene, from_s)
+    _note_start_delay(context, from_s)
 
 
-async def _begin_playing(scene: Scene) -> None:
-    """Begin to play, and return a moment after the arms move."""
-    await scene.robot.start(OWN)
-    begun = await scene.until(lambda state: state.playing, 5.0)
+async def _start_playback(context: TrialContext) -> None:
+    """Start playing, and return a moment after the arms begin to move."""
+    await context.robot.start(OWN_NAME)
+    begun = await context.wait_for_state(lambda state: state.playing, 5.0)
     if begun is None:
-        await scene.robot.stop()
+        await context.robot.stop()
         raise StepImpossibleError("the robot does not report that it plays")
     await asyncio.sleep(0.8)
 
 
-async def refused(scene: Scene) -> None:
-    """Ask to play what is not there, and a second action while one plays."""
-    client = scene.tap.client
-    api = _PLAY if scene.has_services else _FRAME_PLAY
+async def refused(context: TrialContext) -> None:
+    """Ask to play an action that does not exist, and a second one while one plays."""
+    client = context.tap.client
+    api = _PLAY if context.has_services else _FRAME_PLAY
     if isinstance(client, ServicesClient):
         asking: Awaitable[object] = client.call(rpc.play_taught(MISSING), seen=True)
     else:
-        asking = _asked(scene, m.PlayAction(action=250))
-    code = await scene.code_of(asking)
-    scene.refusal(api, "played what is not there", int(Code.NO_SUCH_ACTION), code)
+        asking = _send_command(context, m.PlayAction(action=250))
+    code = await context.refusal_code(asking)
+    context.add_refusal(api, "played what is not there", int(Code.NO_SUCH_ACTION), code)
     if code == 0:
-        await scene.robot.stop()
-    own = await _own_action(scene)
-    await _begin_playing(scene)
+        await context.robot.stop()
+    own = await _find_own_action(context)
+    await _start_playback(context)
     try:
         if isinstance(client, ServicesClient):
-            again: Awaitable[object] = client.call(rpc.play_taught(OWN), seen=True)
+            again: Awaitable[object] = client.call(rpc.play_taught(OWN_NAME), seen=True)
         else:
-            again = _asked(scene, m.PlayAction(action=own.position, name=OWN))
-        code = await scene.code_of(again)
+            again = _send_command(context, m.PlayAction(action=own.position, name=OWN_NAME))
+        code = await context.refusal_code(again)
     finally:
-        await scene.robot.stop()
-    scene.refusal(api, "played while it plays", int(Code.BUSY), code)
-    await scene.rest()
+        await context.robot.stop()
+    context.add_refusal(api, "played while it plays", int(Code.BUSY), code)
+    await context.wait_until_idle()
 
 
-async def _asked(scene: Scene, command: m.Command) -> None:
-    """Ask by the frames, and raise a refusal."""
-    client = scene.tap.client
+async def _send_command(context: TrialContext, command: m.Command) -> None:
+    """Send a command by the teaching frames; raise `RefusedError` if it is refused."""
+    client = context.tap.client
     assert isinstance(client, TeachingClient)
     reply = await client.ask(command)
     if isinstance(reply, m.Status) and reply.code:
         raise RefusedError(reply.code, *m.explain(reply.code))
 
 
-async def preset(scene: Scene) -> None:
+async def preset(context: TrialContext) -> None:
     """Let the robot do a factory action."""
-    presets = (await scene.robot.actions()).presets
+    presets = (await context.robot.actions()).presets
     chosen = next((each for each in presets if each.id in PRESETS), None)
     if chosen is None:
         raise StepImpossibleError("the robot lists neither preset 26 nor 27")
-    from_s = scene.now_s
+    from_s = context.now_s
     api = f"{rpc.ARM}/{int(rpc.ArmApi.EXECUTE_PRESET)}"
-    await scene.robot.perform(chosen.id)
-    took_s = scene.now_s - from_s
-    answered, asked = scene.answered_at(api, from_s), scene.sent_at(api, from_s)
-    await scene.rest()
-    spans = [span for span in scene.spans(from_s) if span[0] == "playing"]
+    await context.robot.perform(chosen.id)
+    took_s = context.now_s - from_s
+    answered, asked = context.answered_at(api, from_s), context.sent_at(api, from_s)
+    await context.wait_until_idle()
+    spans = [span for span in context.activity_spans(from_s) if span[0] == "playing"]
     at_end = None
     if answered is not None and spans:
         at_end = answered >= spans[-1][2] - 0.5
-    scene.put(
+    context.add_measured(
         "preset",
         id=chosen.id,
         seconds=rounded(took_s, 2),
@@ -661,37 +684,41 @@ async def preset(scene: Scene) -> None:
     )
 
 
-async def other_stop(scene: Scene) -> None:
+async def other_stop(context: TrialContext) -> None:
     """Let a second client stop a playback."""
-    await _own_action(scene)
-    await _begin_playing(scene)
+    await _find_own_action(context)
+    await _start_playback(context)
     try:
-        async with scene.another() as other:
-            asked_s = scene.now_s
+        async with context.connect_another() as other:
+            asked_s = context.now_s
             await other.stop()
-            seen_s = await scene.until(lambda state: state.phase is not Phase.PLAYING, 5.0)
+            seen_s = await context.wait_for_state(
+                lambda state: state.phase is not Phase.PLAYING, 5.0
+            )
     finally:
-        await scene.robot.stop()
-    scene.put("playing", other_stop_seen_s=None if seen_s is None else rounded(seen_s - asked_s))
-    await scene.rest()
+        await context.robot.stop()
+    context.add_measured(
+        "playing", other_stop_seen_s=None if seen_s is None else rounded(seen_s - asked_s)
+    )
+    await context.wait_until_idle()
 
 
-async def clean(scene: Scene) -> list[str]:
+async def delete_own_actions(context: TrialContext) -> list[str]:
     """Delete what the trial stored; return the names that remain on the robot."""
     with suppress(RoteError):
-        taught = {action.name for action in (await scene.robot.actions()).taught}
-        left = sorted(scene.own & taught)
-        if "delete" not in scene.robot.abilities:
+        taught = {action.name for action in (await context.robot.actions()).taught}
+        left = sorted(context.own_actions & taught)
+        if "delete" not in context.robot.abilities:
             return left
         for name in list(left):
             with suppress(RoteError):
-                await scene.robot.delete(name)
+                await context.robot.delete(name)
                 left.remove(name)
         return left
-    return sorted(scene.saved)
+    return sorted(context.saved_actions)
 
 
-G1_STEPS: dict[str, Callable[[Scene], Awaitable[None]]] = {
+G1_STEPS: dict[str, Callable[[TrialContext], Awaitable[None]]] = {
     "discover": discover,
     "connect": connect,
     "listen": listen,

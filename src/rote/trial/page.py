@@ -1,15 +1,15 @@
-"""The report as one page for people: nothing is loaded from elsewhere, and nothing runs in it."""
+"""The report as a self-contained HTML page: it loads nothing and runs no scripts."""
 
 import json
 from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from rote.trial.report import counts
+from rote.trial.report import count_facts
 
 _WIDTH, _HEIGHT, _LEFT = 920, 120, 60
 _LANES, _LETTER = 6, 5.6
-"""Rows for the names of steps, and how wide a letter is."""
+"""Rows for the names of steps, and the width of a letter."""
 _COLOURS = {
     "recording": "#d9822b",
     "soft": "#e8b06a",
@@ -46,7 +46,7 @@ svg text{font:11px system-ui,sans-serif;fill:#51606f}
 """
 
 
-def page_of(report: dict[str, Any]) -> str:
+def render_page(report: dict[str, Any]) -> str:
     """Return a report as an HTML page."""
     robot = report["robot"]
     untested = [fact for fact in report["facts"] if fact["agrees"] is None]
@@ -56,19 +56,19 @@ def page_of(report: dict[str, Any]) -> str:
         f"<p class=dim>{escape(report['made'])}, rote {escape(report['rote'])}, level "
         f"<b>{escape(report['level'])}</b>, {report['seconds']:g} s. "
         f"{_ENDED.get(report['ended'], '')} {escape(report['reason'])}</p>",
-        _cards(report),
-        _differences(report),
-        _steps(report),
-        _timeline(report),
-        _plot(report, "away_rad", "farthest joint from its first place, rad"),
-        _plot(report, "speed_rad_s", "fastest joint, rad/s"),
-        _robot(robot),
-        _topics(robot),
-        _delays(robot),
-        _refusals(robot),
-        _facts("What agrees", [f for f in report["facts"] if f["agrees"] is True]),
-        _facts("What was used, not tested", [f for f in untested if f.get("used")]),
-        _facts("What was not tested", [f for f in untested if not f.get("used")]),
+        _render_cards(report),
+        _render_differences(report),
+        _render_steps(report),
+        _render_timeline(report),
+        _render_plot(report, "away_rad", "farthest joint from its first place, rad"),
+        _render_plot(report, "speed_rad_s", "fastest joint, rad/s"),
+        _render_measurements(robot),
+        _render_topics(robot),
+        _render_delays(robot),
+        _render_refusals(robot),
+        _render_facts("What agrees", [f for f in report["facts"] if f["agrees"] is True]),
+        _render_facts("What was used, not tested", [f for f in untested if f.get("used")]),
+        _render_facts("What was not tested", [f for f in untested if not f.get("used")]),
         "<p class=dim>Serials, addresses, keys and names were replaced before this was written. "
         "Nothing was sent anywhere.</p>",
     ]
@@ -79,8 +79,8 @@ def page_of(report: dict[str, Any]) -> str:
     )
 
 
-def _cards(report: dict[str, Any]) -> str:
-    facts = counts(report)
+def _render_cards(report: dict[str, Any]) -> str:
+    facts = count_facts(report)
     done = sum(step["result"] == "done" for step in report["steps"])
     cards = (
         ("yes", facts.agree, "facts agree"),
@@ -96,7 +96,7 @@ def _cards(report: dict[str, Any]) -> str:
     )
 
 
-def _value(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -106,18 +106,18 @@ def _value(value: Any) -> str:
     return escape(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)[:200])
 
 
-def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+def _render_table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     head = "".join(f"<th>{name}</th>" for name in heads)
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{body}</table>"
 
 
-def _differences(report: dict[str, Any]) -> str:
+def _render_differences(report: dict[str, Any]) -> str:
     rows = [
         (
             escape(fact["says"]),
-            _value(fact["assumed"]),
-            f"<b class=no>{_value(fact['seen'])}</b>",
+            _format_value(fact["assumed"]),
+            f"<b class=no>{_format_value(fact['seen'])}</b>",
             f"<code>{escape(fact['id'])}</code>",
         )
         for fact in report["facts"]
@@ -125,12 +125,12 @@ def _differences(report: dict[str, Any]) -> str:
     ]
     if not rows:
         return "<h2>What differs</h2><p>Nothing that was tested differs from what rote assumed.</p>"
-    return "<h2>What differs from what rote assumed</h2>" + _table(
+    return "<h2>What differs from what rote assumed</h2>" + _render_table(
         ("rote assumed that", "assumed", "seen", "fact"), rows
     )
 
 
-def _steps(report: dict[str, Any]) -> str:
+def _render_steps(report: dict[str, Any]) -> str:
     rows = []
     for step in report["steps"]:
         css = {"done": "yes", "failed": "no"}.get(step["result"], "dim")
@@ -145,18 +145,18 @@ def _steps(report: dict[str, Any]) -> str:
                 note,
             )
         )
-    return "<h2>Steps</h2>" + _table(("step", "level", "result", "took", ""), rows)
+    return "<h2>Steps</h2>" + _render_table(("step", "level", "result", "took", ""), rows)
 
 
-def _scale(report: dict[str, Any]) -> float:
+def _pixels_per_second(report: dict[str, Any]) -> float:
     return (_WIDTH - _LEFT - 10) / max(float(report["seconds"]), 1.0)
 
 
-def _timeline(report: dict[str, Any]) -> str:
+def _render_timeline(report: dict[str, Any]) -> str:
     marks = report["timeline"]
     if not marks:
         return ""
-    scale = _scale(report)
+    scale = _pixels_per_second(report)
     shapes = ['<text x="4" y="30">arms</text><text x="4" y="64">steps</text>']
     activities = [mark for mark in marks if mark["kind"] == "activity"]
     ends = [mark["at_s"] for mark in activities[1:]] + [report["seconds"]]
@@ -177,7 +177,7 @@ def _timeline(report: dict[str, Any]) -> str:
             f'<line x1="{x:.1f}" y1="44" x2="{x:.1f}" y2="52" stroke="#51606f"/>'
             f'<text x="{start:.1f}" y="{64 + 13 * lane}">{escape(mark["text"])}</text>'
         )
-    shapes.append(_axis(report, scale, 66 + 13 * _LANES))
+    shapes.append(_render_axis(report, scale, 66 + 13 * _LANES))
     key = "".join(
         f'<span><i style="background:{colour}"></i>{word}</span>'
         for word, colour in _COLOURS.items()
@@ -188,24 +188,24 @@ def _timeline(report: dict[str, Any]) -> str:
     return f"<h2>Time line</h2>{svg}<p class=key>{key}</p>"
 
 
-def _axis(report: dict[str, Any], scale: float, y: float) -> str:
+def _render_axis(report: dict[str, Any], scale: float, y: float) -> str:
     step_s = next((s for s in (1, 2, 5, 10, 20, 30, 60, 120) if report["seconds"] / s <= 12), 300)
-    places = range(0, int(report["seconds"]) + 1, step_s)
+    ticks = range(0, int(report["seconds"]) + 1, step_s)
     return "".join(
-        f'<text x="{_LEFT + at_s * scale:.1f}" y="{y:.0f}">{at_s} s</text>' for at_s in places
+        f'<text x="{_LEFT + at_s * scale:.1f}" y="{y:.0f}">{at_s} s</text>' for at_s in ticks
     )
 
 
-def _plot(report: dict[str, Any], name: str, title: str) -> str:
+def _render_plot(report: dict[str, Any], name: str, title: str) -> str:
     times, values = report["traces"]["at_s"], report["traces"].get(name, [])
-    # A robot may tell a speed that is no number.
-    told = [(at_s, v) for at_s, v in zip(times, values, strict=False) if v is not None]
-    if len(told) < 2:
+    # A robot may report a speed that is not a number.
+    samples = [(at_s, v) for at_s, v in zip(times, values, strict=False) if v is not None]
+    if len(samples) < 2:
         return ""
-    most, scale = max(0.05, *(value for _, value in told)), _scale(report)
+    most, scale = max(0.05, *(value for _, value in samples)), _pixels_per_second(report)
     points = " ".join(
         f"{_LEFT + at_s * scale:.1f},{_HEIGHT - 10 - value / most * (_HEIGHT - 30):.1f}"
-        for at_s, value in told
+        for at_s, value in samples
     )
     grid = "".join(
         f'<text x="4" y="{_HEIGHT - 6 - share * (_HEIGHT - 30):.0f}">{most * share:.2f}</text>'
@@ -215,7 +215,7 @@ def _plot(report: dict[str, Any], name: str, title: str) -> str:
     )
     line = f'<polyline points="{points}" fill="none" stroke="#2f6db5" stroke-width="1.3"/>'
     label = f'<text x="{_LEFT}" y="13">{escape(title)}</text>'
-    axis = _axis(report, scale, _HEIGHT + 8)
+    axis = _render_axis(report, scale, _HEIGHT + 8)
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + 14}" role="img" aria-label="{escape(title)}">'
         f"{grid}{line}{label}{axis}</svg>"
@@ -230,8 +230,10 @@ _SHOWN = (
 )  # fmt: skip
 
 
-def _robot(robot: dict[str, Any]) -> str:
-    rows = [(label, _value(robot[name])) for name, label in _SHOWN if robot.get(name) is not None]
+def _render_measurements(robot: dict[str, Any]) -> str:
+    rows = [
+        (label, _format_value(robot[name])) for name, label in _SHOWN if robot.get(name) is not None
+    ]
     for section in (
         "discovery",
         "connect",
@@ -244,24 +246,26 @@ def _robot(robot: dict[str, Any]) -> str:
     ):
         for name, value in (robot.get(section) or {}).items():
             if name not in ("stages", "all_lingers_s"):
-                rows.append((f"{section}: {escape(str(name)).replace('_', ' ')}", _value(value)))
+                rows.append(
+                    (f"{section}: {escape(str(name)).replace('_', ' ')}", _format_value(value))
+                )
     rows += [
         (f"stage {escape(stage['stage'])}", f"{stage['seconds']:g} s")
         for stage in (robot.get("connect") or {}).get("stages", ())
     ]
-    return "<h2>What was measured</h2>" + _table(("", ""), rows)
+    return "<h2>What was measured</h2>" + _render_table(("", ""), rows)
 
 
-def _topics(robot: dict[str, Any]) -> str:
+def _render_topics(robot: dict[str, Any]) -> str:
     topics = robot.get("topics") or {}
     rows = [
         (f"<code>{escape(topic)}</code>", f"{rate['hz']:g}", f"{rate['bytes']:g}")
         for topic, rate in topics.items()
     ]
-    return "<h2>Topics</h2>" + _table(("topic", "per second", "bytes"), rows) if rows else ""
+    return "<h2>Topics</h2>" + _render_table(("topic", "per second", "bytes"), rows) if rows else ""
 
 
-def _delays(robot: dict[str, Any]) -> str:
+def _render_delays(robot: dict[str, Any]) -> str:
     delays = {api: values for api, values in robot.get("delays_s", {}).items() if values}
     if not delays:
         return ""
@@ -285,34 +289,36 @@ def _delays(robot: dict[str, Any]) -> str:
     )
 
 
-def _refusals(robot: dict[str, Any]) -> str:
+def _render_refusals(robot: dict[str, Any]) -> str:
     rows = [
         (
             escape(str(row["when"])),
             f"<code>{escape(str(row['api']))}</code>",
-            _value(row["assumed"]),
+            _format_value(row["assumed"]),
             f'<span class="{"yes" if row["assumed"] == row["code"] else "no"}">'
-            f"{_value(row['code'])}</span>",
+            f"{_format_value(row['code'])}</span>",
         )
         for row in robot.get("refusals") or ()
     ]
     if not rows:
         return ""
-    return "<h2>Answers and refusals</h2>" + _table(("when", "asked", "assumed", "code"), rows)
+    return "<h2>Answers and refusals</h2>" + _render_table(
+        ("when", "asked", "assumed", "code"), rows
+    )
 
 
-def _facts(title: str, facts: list[dict[str, Any]]) -> str:
+def _render_facts(title: str, facts: list[dict[str, Any]]) -> str:
     rows = [
         (
             escape(fact["says"]),
             escape(fact["grade"]),
-            _value(fact["seen"]) if fact["seen"] is not None else escape(fact["note"]),
+            _format_value(fact["seen"]) if fact["seen"] is not None else escape(fact["note"]),
             f"<code>{escape(fact['id'])}</code>",
         )
         for fact in facts
     ]
     if not rows:
         return ""
-    return f"<h2>{title} ({len(rows)})</h2>" + _table(
+    return f"<h2>{title} ({len(rows)})</h2>" + _render_table(
         ("fact", "grade until now", "seen", "id"), rows
     )

@@ -1,7 +1,7 @@
-"""What was said and seen in a trial: messages, topics with their rates, delays, and the motion.
+"""Records a trial: messages, topics with their rates, delays, and the motion.
 
-It hears the tap of a connection and the states of the robot. States of the joints come so often
-that the conversation keeps only a few of them per second; counts and rates are those of all.
+Its input is the tap of a connection and the states of the robot. Joint states come so often that
+the conversation keeps only a few of them per second; counts and rates include all.
 """
 
 import asyncio
@@ -23,15 +23,15 @@ from rote.wire.webrtc import channel
 
 FRAMES, CHANNEL, BUS, QUADRUPED = "frames", "channel", "bus", "a1"
 THIN_S = 0.5
-"""Of a topic that reports often, a message in this time is kept in the conversation."""
+"""Minimum time between two messages of one topic that are kept in the conversation."""
 MAX_KEPT = 50_000
 _SAMPLES, _OFTEN_HZ = 24, 4.0
 _TRACE_S = 0.05
 _STATES = "states"
 
 
-class Said(NamedTuple):
-    """One message as it is kept."""
+class RecordedMessage(NamedTuple):
+    """One message of the conversation."""
 
     at_s: float
     """Since the trial began."""
@@ -45,19 +45,19 @@ class Said(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """The robot at one moment, for plots."""
+    """The robot's motion at one moment, for plots."""
 
     at_s: float
     speed_rad_s: float
     """Of the fastest joint."""
     away_rad: float
-    """How far the farthest joint is from where it was when the trial began."""
+    """Largest distance of a joint from where it was when the trial began."""
     activity: str
 
 
 @dataclass(slots=True)
 class TopicCount:
-    """One topic: how often it came, and what its messages look like."""
+    """One topic: arrival times, message sizes and sample messages."""
 
     at_s: list[float] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
@@ -66,13 +66,13 @@ class TopicCount:
 
 
 class TrialRecorder:
-    """Keeps what one trial hears."""
+    """Records the messages and states of one trial."""
 
     def __init__(self, protocol: str) -> None:
         self._protocol = protocol
         self._loop = asyncio.get_running_loop()
         self.began_at = self._loop.time()
-        self.conversation: list[Said] = []
+        self.conversation: list[RecordedMessage] = []
         self.dropped = 0
         """Messages that did not fit into the conversation."""
         self.topics: dict[str, TopicCount] = {}
@@ -87,35 +87,38 @@ class TrialRecorder:
         self.odd: list[str] = []
         """Messages of types that rote does not know."""
         self.marks: set[str] = set()
-        """What is odd about the texts as a whole: bom, nul, binary."""
+        """Oddities of the texts: bom, nul, binary, chunks."""
         self.traces: list[Trace] = []
         self.states: deque[tuple[float, RobotState]] = deque(maxlen=60_000)
-        self._rest: tuple[float, ...] = ()
-        self._asked: dict[tuple[str, int], tuple[float, str]] = {}
+        self._first_joints_rad: tuple[float, ...] = ()
+        self._pending_requests: dict[tuple[str, int], tuple[float, str]] = {}
         self._activity_listeners: list[Callable[[float, str], None]] = []
         self._activity = ""
         self._assembler = channel.Assembler()
 
     @property
     def now_s(self) -> float:
-        """How long the trial has run."""
+        """Seconds since the trial began."""
         return self._loop.time() - self.began_at
 
     # ---- states ---------------------------------------------------------------------------------
 
     def on_activity(self, listener: Callable[[float, str], None]) -> None:
-        """Call `listener` with the time and a word whenever the arms do something else."""
+        """Call `listener` with the time and the activity whenever the arms' activity changes."""
         self._activity_listeners.append(listener)
 
-    def see(self, state: RobotState) -> None:
-        """Note a state of the robot."""
+    def record_state(self, state: RobotState) -> None:
+        """Record a state of the robot."""
         at_s = self.now_s
         self.states.append((at_s, state))
         if state.joints_told and state.joints_rad:
-            self._rest = self._rest or state.joints_rad
+            self._first_joints_rad = self._first_joints_rad or state.joints_rad
             if not self.traces or at_s - self.traces[-1].at_s >= _TRACE_S:
                 speeds = state.velocities_rad_s or (0.0,)
-                away = [abs(a - b) for a, b in zip(state.joints_rad, self._rest, strict=False)]
+                away = [
+                    abs(a - b)
+                    for a, b in zip(state.joints_rad, self._first_joints_rad, strict=False)
+                ]
                 fastest = max(map(abs, speeds))
                 trace = Trace(at_s, fastest, max(away, default=0.0), activity_of(state))
                 self.traces.append(trace)
@@ -127,22 +130,22 @@ class TrialRecorder:
 
     # ---- messages -------------------------------------------------------------------------------
 
-    def hear(self, tapped: TappedMessage) -> None:
-        """Note a message."""
+    def record_message(self, tapped: TappedMessage) -> None:
+        """Record a tapped message."""
         at_s = tapped.at_s - self.began_at
         reader = _READERS[self._protocol]
         try:
             reader(self, at_s, tapped)
         except (DecodeError, RoteError, ValueError, KeyError, TypeError):
-            self._odd(at_s, tapped)
+            self._record_odd_message(at_s, tapped)
 
-    def _odd(self, at_s: float, tapped: TappedMessage) -> None:
+    def _record_odd_message(self, at_s: float, tapped: TappedMessage) -> None:
         text = tapped.data if isinstance(tapped.data, str) else tapped.data.hex()
         if not tapped.sent and text not in self.odd and len(self.odd) < 16:
             self.odd.append(text)
-        self._keep(at_s, tapped, "unreadable")
+        self._record(at_s, tapped, "unreadable")
 
-    def _keep(
+    def _record(
         self, at_s: float, tapped: TappedMessage, topic: str, api: str = "", code: int | None = None
     ) -> None:
         data = tapped.data
@@ -151,10 +154,12 @@ class TrialRecorder:
         if len(self.conversation) >= MAX_KEPT:
             self.dropped += 1
             return
-        self.conversation.append(Said(at_s, tapped.sent, topic, text, is_text, api, code))
+        self.conversation.append(
+            RecordedMessage(at_s, tapped.sent, topic, text, is_text, api, code)
+        )
 
     def _count(self, at_s: float, tapped: TappedMessage, topic: str, value: object = None) -> None:
-        """Count a message of a topic; often ones are kept only now and then."""
+        """Count a message of a topic; frequent ones are thinned in the conversation."""
         seen = self.topics.setdefault(topic, TopicCount())
         seen.at_s.append(at_s)
         seen.sizes.append(len(tapped.data))
@@ -164,13 +169,13 @@ class TrialRecorder:
             seen.samples.append(value)
         if at_s - seen.kept_at_s >= THIN_S:
             seen.kept_at_s = at_s
-            self._keep(at_s, tapped, topic)
+            self._record(at_s, tapped, topic)
 
-    def _ask(self, at_s: float, key: tuple[str, int], api: str) -> None:
-        self._asked.setdefault(key, (at_s, api))  # a repetition is no new question
+    def _note_request(self, at_s: float, key: tuple[str, int], api: str) -> None:
+        self._pending_requests.setdefault(key, (at_s, api))  # a retransmission is no new request
 
-    def _answered(self, at_s: float, key: tuple[str, int]) -> str:
-        asked_at_s, api = self._asked.pop(key, (at_s, ""))
+    def _note_answer(self, at_s: float, key: tuple[str, int]) -> str:
+        asked_at_s, api = self._pending_requests.pop(key, (at_s, ""))
         if api:
             self.delays_s.setdefault(api, []).append(at_s - asked_at_s)
         return api
@@ -184,21 +189,21 @@ class TrialRecorder:
             self.marks |= {"nul"} if raw.endswith("\0") else set()
         value = channel.decode(raw)
         if isinstance(value, channel.ChannelMessage) and not tapped.sent:
-            self._count(at_s, tapped, value.topic, _plain(value.data))
+            self._count(at_s, tapped, value.topic, _parse_json_text(value.data))
         elif isinstance(value, rpc.RpcRequest):
             api = f"{value.service}/{value.api_id}"
-            self._ask(at_s, ("", value.id), api)
-            self._keep(at_s, tapped, rpc.topic_of(value), api)
+            self._note_request(at_s, ("", value.id), api)
+            self._record(at_s, tapped, rpc.topic_of(value), api)
         elif isinstance(value, (rpc.RpcResponse, channel.Chunk)):
             self._read_answer(at_s, tapped, value)
         elif isinstance(value, channel.Unknown):
-            self._odd(at_s, tapped)
+            self._record_odd_message(at_s, tapped)
         else:
             kind = type(value).__name__.lower()
             if kind in ("heartbeat", "faults"):
                 self._count(at_s, tapped, kind)
             else:
-                self._keep(at_s, tapped, kind)
+                self._record(at_s, tapped, kind)
 
     def _read_answer(
         self, at_s: float, tapped: TappedMessage, value: rpc.RpcResponse | channel.Chunk
@@ -207,16 +212,16 @@ class TrialRecorder:
             self.marks.add("chunks")
             whole = self._assembler.add(value)
             if whole is None:
-                self._keep(at_s, tapped, "part of an answer")
+                self._record(at_s, tapped, "part of an answer")
                 return
             value = whole
-        api = self._answered(at_s, ("", value.id))
+        api = self._note_answer(at_s, ("", value.id))
         if isinstance(tapped.data, bytes):
             self.marks.add("binary")
         elif "chunks" not in self.marks and len(self.answers) < 200:
             self.answers.append(json.loads(tapped.data.strip("\ufeff\0"), strict=False))
         self._note_texts(api, value)
-        self._keep(at_s, tapped, rpc.topic_of(value) if value.service else "", api, value.code)
+        self._record(at_s, tapped, rpc.topic_of(value) if value.service else "", api, value.code)
 
     def _note_texts(self, api: str, response: rpc.RpcResponse) -> None:
         if response.code in (0, rpc.NO_STATUS) and response.text:
@@ -233,15 +238,15 @@ class TrialRecorder:
             if tapped.sent:
                 request = cdr.decode_request(tapped.data, service)
                 api = f"{service}/{request.api_id}"
-                self._ask(at_s, (service, request.id), api)
-                self._keep(at_s, tapped, topic, api)
+                self._note_request(at_s, (service, request.id), api)
+                self._record(at_s, tapped, topic, api)
                 return
             response = cdr.decode_response(tapped.data, service)
-            if (service, response.id) not in self._asked:
-                return  # the answer to somebody else
-            api = self._answered(at_s, (service, response.id))
+            if (service, response.id) not in self._pending_requests:
+                return  # the answer to another client
+            api = self._note_answer(at_s, (service, response.id))
             self._note_texts(api, response)
-            self._keep(at_s, tapped, topic, api, response.code)
+            self._record(at_s, tapped, topic, api, response.code)
             return
         value = None
         if topic == rpc.ARM_STATE_TOPIC:
@@ -258,14 +263,14 @@ class TrialRecorder:
         api = f"{frame.command:#04x}"
         key = (api, frame.sequence)
         if tapped.sent:
-            self._ask(at_s, key, api)
-            self._keep(at_s, tapped, "command", api)
+            self._note_request(at_s, key, api)
+            self._record(at_s, tapped, "command", api)
             return
-        self._answered(at_s, key)
+        self._note_answer(at_s, key)
         code = None
         if len(frame.payload) == teaching.SHORT:
             code = int.from_bytes(frame.payload[:4], "big")
-        self._keep(at_s, tapped, "reply", api, code)
+        self._record(at_s, tapped, "reply", api, code)
 
     def _read_a1(self, at_s: float, tapped: TappedMessage) -> None:
         assert isinstance(tapped.data, bytes)
@@ -278,7 +283,7 @@ class TrialRecorder:
     # ---- for judgement --------------------------------------------------------------------------
 
     def rates(self, from_s: float, to_s: float) -> dict[str, dict[str, float | int]]:
-        """Return how often each topic came between two times, and how long its messages are."""
+        """Return the rate and the median message size of each topic between two times."""
         found: dict[str, dict[str, float | int]] = {}
         for topic, seen in self.topics.items():
             times = [at_s for at_s in seen.at_s if from_s <= at_s < to_s]
@@ -289,17 +294,17 @@ class TrialRecorder:
         return found
 
     def count(self, topic: str) -> int:
-        """Return how many messages a topic had."""
+        """Return the number of messages of a topic."""
         return len(self.topics[topic].at_s) if topic in self.topics else 0
 
     def shape(self, topic: str) -> Shape | None:
-        """Return the shape of a topic's messages; None if there was none with one."""
+        """Return the shape of a topic's messages; None without samples."""
         seen = self.topics.get(topic)
         return shape_of(seen.samples) if seen is not None and seen.samples else None
 
 
 def activity_of(state: RobotState) -> str:
-    """Return one word for what the arms do."""
+    """Return the arms' activity as a word for the time line."""
     if state.recording:
         return "recording"
     if state.arms_soft:
@@ -309,8 +314,8 @@ def activity_of(state: RobotState) -> str:
     return "holding a pose" if state.holding else "at rest"
 
 
-def _plain(data: object) -> object:
-    """Return the data of a message; a text of JSON is read."""
+def _parse_json_text(data: object) -> object:
+    """Return the data of a message, parsed if it is JSON text."""
     if isinstance(data, str):
         try:
             return json.loads(data.strip("\ufeff\0"), strict=False)

@@ -1,6 +1,6 @@
-"""The report of a trial as a document, and reports read from files.
+"""Builds the report of a trial as a JSON document, and reads reports from files.
 
-Its form is published as a JSON schema (`SCHEMA_FILE`); `read_report` accepts nothing else.
+The format is published as a JSON schema (`SCHEMA_FILE`); `read_report` accepts nothing else.
 """
 
 import json
@@ -24,8 +24,8 @@ MAX_REPORT_BYTES = 64 * 2**20
 _TRACES = 4000
 
 
-def report_of(result: TrialResult) -> dict[str, Any]:
-    """Return the report of a trial; identifiers are still in it."""
+def build_report(result: TrialResult) -> dict[str, Any]:
+    """Return the report of a trial; it still contains identifiers."""
     recorder = result.recorder
     assert recorder is not None
     robot = dict(result.measured)
@@ -79,25 +79,25 @@ def report_of(result: TrialResult) -> dict[str, Any]:
         "timeline": [
             {"at_s": mark.at_s, "kind": mark.kind, "text": mark.text} for mark in result.timeline
         ],
-        "traces": _traces(result),
+        "traces": _thin_traces(result),
         "left": result.left,
     }
-    finite: dict[str, Any] = _finite(document)
+    finite: dict[str, Any] = _replace_non_finite(document)
     return finite
 
 
-def _finite(value: Any) -> Any:
-    """Return a document without numbers that JSON does not have."""
+def _replace_non_finite(value: Any) -> Any:
+    """Replace NaN and infinity, which JSON does not have, by None."""
     if isinstance(value, dict):
-        return {str(name): _finite(inner) for name, inner in value.items()}
+        return {str(name): _replace_non_finite(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(inner) for inner in value]
+        return [_replace_non_finite(inner) for inner in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
 
 
-def _traces(result: TrialResult) -> dict[str, list[Any]]:
+def _thin_traces(result: TrialResult) -> dict[str, list[Any]]:
     assert result.recorder is not None
     rows = result.recorder.traces
     rows = rows[:: max(1, -(-len(rows) // _TRACES))]
@@ -110,16 +110,16 @@ def _traces(result: TrialResult) -> dict[str, list[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class FactCounts:
-    """How many facts a report says what about."""
+    """Number of facts of a report by outcome."""
 
     agree: int
     differ: int
     used: int
-    """Steps worked by means of them, which does not test them."""
+    """Steps relied on them, which does not test them."""
     untested: int
 
 
-def counts(report: dict[str, Any]) -> FactCounts:
+def count_facts(report: dict[str, Any]) -> FactCounts:
     """Count the facts of a report."""
     agrees = [fact["agrees"] for fact in report["facts"]]
     used = sum(fact["agrees"] is None and fact.get("used", False) for fact in report["facts"])
@@ -134,7 +134,7 @@ def schema() -> dict[str, Any]:
 
 
 def read_report(path: Path) -> dict[str, Any]:
-    """Read a report, or the report in the folder that a trial left; raise `BadRequestError`."""
+    """Read a report file, or the report in a trial's folder; raise `BadRequestError`."""
     file = path / "report.json" if path.is_dir() else path
     remedy = "Name a report.json, or the folder that `rote trial` wrote."
     try:
@@ -169,9 +169,9 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 def violation(value: Any, rule: dict[str, Any], path: str = "report") -> str:
-    """Return how a value breaks a JSON schema; empty if it does not.
+    """Return how a value violates a JSON schema; empty if it does not.
 
-    It knows the keywords that the schema of a report uses.
+    Supports only the keywords that the report schema uses.
     """
     kinds = rule.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds

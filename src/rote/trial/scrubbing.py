@@ -1,7 +1,7 @@
-"""What a trial keeps, without identifiers: serials, addresses, keys, and the names of people.
+"""Removes identifiers from the output of a trial: serials, addresses, keys, people's names.
 
 Names of the owner's actions, addresses of machines and networks and everything that looks like an
-identifier are replaced, by the same ones everywhere. Factory actions and the trial's own keep
+identifier are replaced, by the same pseudonym everywhere. Factory actions and the trial's own keep
 their names.
 """
 
@@ -16,9 +16,9 @@ from rote.capture.scrub.identifiers import Identifiers, Tally
 from rote.capture.scrub.pseudonyms import Pseudonyms
 from rote.errors import DecodeError
 from rote.messages import ActionEntry, ActionList
+from rote.trial.context import OWN_NAME
 from rote.trial.g1_steps import NAMES
-from rote.trial.recorder import BUS, FRAMES, QUADRUPED, Said
-from rote.trial.scene import OWN
+from rote.trial.recorder import BUS, FRAMES, QUADRUPED, RecordedMessage
 from rote.wire.a1 import codec as a1_codec
 from rote.wire.a1 import formats as a1_formats
 from rote.wire.a1 import layout as a1_layout
@@ -27,9 +27,9 @@ from rote.wire.teaching import codec as teaching
 
 _SHORT = 4
 _UNNAMED = re.compile(r"\?\d+")
-"""What rote calls an action without a name."""
+"""The name that rote gives to an action without one."""
 _UNSAFE = re.compile(r"[^\w -]")
-"""What a replacement does not hold: it must fit into JSON as it is, however deep."""
+"""Characters not used in replacements, which must fit into JSON unescaped at any depth."""
 _DEPTH = 4
 """JSON within strings of JSON: a message, its parameter, and a log of both."""
 _LETTERS = {"\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
@@ -39,7 +39,7 @@ _LEARNED_NAME = re.compile(rb'(\\*"name\\*"\s*:\s*\\*")([^"\\]*)(\\*")')
 
 
 class OwnersName(NamedTuple):
-    """A name of one of the owner's actions: all forms in which it can be written, and another."""
+    """A name of the owner's actions: a pattern for all its spellings, and its replacement."""
 
     pattern: re.Pattern[bytes]
     other: bytes
@@ -48,7 +48,7 @@ class OwnersName(NamedTuple):
 def _escaped_forms(name: str, *, whole: bool) -> re.Pattern[bytes]:
     """Return a pattern of every form of a name in JSON, also within strings of JSON.
 
-    With `whole` it matches only what stands between quotes.
+    With `whole` it matches only a complete quoted string.
     """
     forms = []
     for depth in range(_DEPTH, -1, -1):
@@ -99,16 +99,16 @@ class TrialScrubber:
             self._identifiers.add(str(parts.netloc.partition(":")[0]).encode())
         for text in lists:
             try:
-                told = rpc.decode_actions(text)
+                actions = rpc.decode_actions(text)
             except DecodeError:
                 continue
-            self._safe |= {preset.name for preset in told.presets}
+            self._safe |= {preset.name for preset in actions.presets}
         for text in lists:
             try:
-                told = rpc.decode_actions(text)
+                actions = rpc.decode_actions(text)
             except DecodeError:
                 continue
-            for action in told.taught:
+            for action in actions.taught:
                 self._add_name(action.name)
 
     def learn_frames(self, names: Iterable[str]) -> None:
@@ -117,13 +117,13 @@ class TrialScrubber:
             self._add_name(name)
 
     def _add_name(self, name: str) -> None:
-        own = name.startswith(OWN) or name in NAMES.values()
+        own = name.startswith(OWN_NAME) or name in NAMES.values()
         if own or name in self._safe or name in self._names or _UNNAMED.fullmatch(name):
             return
         data = name.encode(errors="replace")
         self._identifiers.add(data)
         other = self._pseudonyms.name(data).decode(errors="replace")
-        whole = len(data) < _SHORT or data.isdigit()  # such a text also occurs in others
+        whole = len(data) < _SHORT or data.isdigit()  # such a text also occurs inside others
         other = "x" * len(name) if whole else _UNSAFE.sub("_", other)
         self._names[name] = OwnersName(_escaped_forms(name, whole=whole), other.encode())
 
@@ -132,15 +132,15 @@ class TrialScrubber:
         data = message.encode(errors="replace") if isinstance(message, str) else message
         for found in _SERIAL.finditer(data):
             self._identifiers.add(found[0])
-        # Names are learned from the list of actions, which says whose they are.
+        # Names are learned from the list of actions, which shows whether the owner chose them.
         self._identifiers.learn(_LEARNED_NAME.sub(rb"\1\3", _NAME.sub(b"", data)))
 
-    def text(self, text: str) -> str:
+    def scrub_text(self, text: str) -> str:
         """Return a text without identifiers."""
-        data = self._without_names(text.encode(errors="surrogatepass"))
+        data = self._remove_names(text.encode(errors="surrogatepass"))
         return self._identifiers.replace(data).decode(errors="replace")
 
-    def _without_names(self, data: bytes, *, same_length: bool = False) -> bytes:
+    def _remove_names(self, data: bytes, *, same_length: bool = False) -> bytes:
         """Return JSON, or text with JSON in it, without the names of the owner's actions."""
         # Longer names first: one may be a part of another.
         for name in sorted(self._names, key=len, reverse=True):
@@ -155,8 +155,8 @@ class TrialScrubber:
                 self.tally.add("name or secret", name.encode(errors="replace"))
         return data
 
-    def _without_listed(self, frame: teaching.Frame) -> bytes:
-        """Return the payload of a frame; that of a list without the owner's names."""
+    def _remove_listed_names(self, frame: teaching.Frame) -> bytes:
+        """Return the payload of a frame; in a list, the owner's names are replaced."""
         try:
             reply = teaching.decode_reply(frame.command, frame.payload)
         except DecodeError:
@@ -172,34 +172,36 @@ class TrialScrubber:
             entries.append(entry)
         return teaching.encode_reply(ActionList(tuple(entries)))
 
-    def bytes(self, data: bytes, protocol: str) -> bytes:
-        """Return a message of bytes without identifiers; its checksum is right again."""
+    def scrub_bytes(self, data: bytes, protocol: str) -> bytes:
+        """Return a binary message without identifiers and with a correct checksum."""
         if protocol == FRAMES:
             try:
                 frame = teaching.decode(data)
             except DecodeError:
                 return b""
-            payload = self._identifiers.replace(self._without_listed(frame), raw=True)
+            payload = self._identifiers.replace(self._remove_listed_names(frame), raw=True)
             return teaching.encode(frame._replace(payload=payload))
         if protocol == QUADRUPED:
-            return _without_serial(data)
+            return _remove_serial(data)
         if protocol == BUS:  # a text is preceded by its length
-            data = self._without_names(data, same_length=True)
+            data = self._remove_names(data, same_length=True)
         return self._identifiers.replace(data, raw=protocol == BUS)
 
-    def said(self, entry: Said, protocol: str) -> Said:
+    def scrub_message(self, entry: RecordedMessage, protocol: str) -> RecordedMessage:
         """Return one entry of the conversation without identifiers."""
         if entry.is_text:
-            return entry._replace(message=self.text(entry.message))
-        return entry._replace(message=self.bytes(bytes.fromhex(entry.message), protocol).hex())
+            return entry._replace(message=self.scrub_text(entry.message))
+        return entry._replace(
+            message=self.scrub_bytes(bytes.fromhex(entry.message), protocol).hex()
+        )
 
-    def document(self, document: Any) -> Any:
+    def scrub_document(self, document: Any) -> Any:
         """Return a JSON document without identifiers."""
-        return json.loads(self.text(json.dumps(document, ensure_ascii=False)))
+        return json.loads(self.scrub_text(json.dumps(document, ensure_ascii=False)))
 
 
-def _without_serial(data: bytes) -> bytes:
-    """Return a frame of an A1 with robot and serial number 0, and a right checksum."""
+def _remove_serial(data: bytes) -> bytes:
+    """Return a frame of an A1 with robot and serial number 0, and a correct checksum."""
     try:
         frame = a1_codec.inspect(data)
     except DecodeError:

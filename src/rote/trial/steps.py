@@ -1,5 +1,6 @@
-"""The steps of a trial, as data: what each does, what a person has to watch, and how long it may
-take. How they are done stands in `g1_steps` and `a1_steps`.
+"""The steps of a trial as data: what each does, what the operator has to watch, its time limit.
+
+`g1_steps` and `a1_steps` implement them.
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ _CLEAR = "The arms move by themselves: nobody within an arm's length, the remote
 
 
 class TrialLevel(StrEnum):
-    """How much of the robot a trial may use; each holds those before it."""
+    """How much of the robot a trial may use; each level includes those before it."""
 
     LOOK = "look"
     """Nothing gets soft and nothing moves."""
@@ -28,24 +29,24 @@ class TrialLevel(StrEnum):
     """The robot moves by itself."""
 
     def allows(self, other: "TrialLevel") -> bool:
-        """Whether a trial of this level has the steps of another."""
+        """Whether a trial of this level includes the steps of `other`."""
         order = list(TrialLevel)
         return order.index(other) <= order.index(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialStep:
-    """One step."""
+    """One step of a trial."""
 
     id: str
     level: TrialLevel
     title: str
     does: str
-    """What it will do, for the person who is asked."""
+    """What it will do, as shown to the operator before the step."""
     watch: str
-    """What the person has to watch."""
+    """What the operator has to watch."""
     limit_s: float
-    """The step is ended after this long, and the limbs hold."""
+    """Time limit; when it expires the step is ended and the limbs hold."""
     wires: tuple[str, ...] = MESSAGE_WIRES
     needs: tuple[str, ...] = ()
     """Abilities without which it cannot be done."""

@@ -1,9 +1,9 @@
-"""A simulated robot like one that was tried: its firmware and options made from a trial's report.
+"""Build the firmware and options of a simulated robot from the report of a trial.
 
-Taken over: the build, signalling, discovery, rates and shapes of messages, motor slots, the format
-of the list, delays of answers as distributions, the times of teaching and playing, the length of
-names, what is refused and with which code. Of the teaching frames, whose answers come at once,
-the lapse, the number of joints and a refused list. Of an A1, the dialect and whether it tells time.
+From the report: the build, signalling, discovery, rates and shapes of messages, motor slots, the
+list format, answer delays as distributions, the timing of teaching and playing, the maximum name
+length, refusals and their codes. For the teaching frames, which are answered at once: the lapse,
+the number of joints and a refused list. For an A1: the dialect and whether it reports its time.
 """
 
 from collections.abc import Iterable
@@ -23,87 +23,87 @@ from rote.wire.services.list_format import formatted
 from rote.wire.services.lowstate import LOWSTATE_TOPIC, MAX_MOTORS
 
 NAME = "like"
-"""The name of the quirk that holds the shapes of a tried robot."""
+"""Name of the quirk that reproduces the message shapes in the report."""
 _DDS_LOWSTATE = "rt/lowstate"
 _MODE_API, _LIST_API = f"{rpc.SPORT}/{int(rpc.SportApi.GET_FSM)}", f"{rpc.ARM}/7107"
 _USUAL_HZ = 50.0
-_MOST_HZ = 1000.0
+_MAX_HZ = 1000.0
 _LATE_S = 0.5
-"""A robot whose quickest answer takes longer than this is late with every answer."""
+"""If the fastest answer takes longer than this, every answer of the robot is late."""
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
-    """What a simulated robot needs to be like another."""
+class RobotProfile:
+    """What is needed to simulate the robot of a report."""
 
     wire: str
     build: Build
     firmware: Firmware
     mode: int | None
-    """The mode in which it was; None if it is not known."""
+    """The robot's mode during the trial; None if unknown."""
     lowstate_hz: float | None
-    """How often its joints are told on DDS."""
+    """Rate of its joint states on DDS."""
     dialect: str
-    """How an A1 speaks."""
+    """Protocol dialect of an A1."""
     a1_start: str
 
 
-def likeness_of(robot: dict[str, Any]) -> Likeness:
-    """Return the likeness of the robot in a report (its part `robot`).
+def profile_from_report(robot: dict[str, Any]) -> RobotProfile:
+    """Return the profile for the `robot` section of a report.
 
-    Raises `BadRequestError` if its build is none that can be simulated, or the report is damaged.
+    Raises `BadRequestError` if its build cannot be simulated or the report is damaged.
     """
     try:
-        return _likeness_of(robot)
+        return _build_profile(robot)
     except BadRequestError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise BadRequestError(
-            f"the report is damaged: {error}", "Name one as a trial wrote it."
+            f"the report is damaged: {error}", "Name a report as a trial wrote it."
         ) from None
 
 
-def _likeness_of(robot: dict[str, Any]) -> Likeness:
+def _build_profile(robot: dict[str, Any]) -> RobotProfile:
     wire = str(robot.get("wire", ""))
     build = find_build(str(robot.get("build", ""))) or DEFAULT_BUILD
     if robot.get("build") and find_build(str(robot["build"])) is None and wire != "a1":
-        build = _by_joints(robot)
+        build = _g1_by_joint_count(robot)
     services = wire in SERVICES
     firmware = firmware_of(build)
-    topics = _dict(robot, "topics")
-    lowstate = _dict(topics, LOWSTATE_TOPIC if wire == "webrtc" else _DDS_LOWSTATE)
+    topics = _get_dict(robot, "topics")
+    lowstate = _get_dict(topics, LOWSTATE_TOPIC if wire == "webrtc" else _DDS_LOWSTATE)
     mode = robot.get("mode")
-    known = {each.id for each in _modes(build)}
-    return Likeness(
+    known = {each.id for each in _known_modes(build)}
+    return RobotProfile(
         wire=wire,
         build=build,
         firmware=replace(
             firmware,
             version="like a report",
-            signalling=_signalling(robot, firmware),
-            answers_everybody=bool(_dict(robot, "discovery").get("answers_everybody", True)),
-            slots=_slots(robot, build, firmware),
-            behaviour=_behaviour(robot, services),
-            quirks=_quirks(robot, wire),
-            delays_s=_delays(robot) if services else {},
-            codes=_codes(robot) if services else {},
-            longest_name=_longest(robot) if services else None,
+            signalling=_read_signalling(robot, firmware),
+            answers_everybody=bool(_get_dict(robot, "discovery").get("answers_everybody", True)),
+            slots=_read_slots(robot, build, firmware),
+            behaviour=_build_behaviour(robot, services),
+            quirks=_build_quirks(robot, wire),
+            delays_s=_answer_delays_s(robot) if services else {},
+            codes=_refusal_codes(robot) if services else {},
+            longest_name=_longest_name_bytes(robot) if services else None,
         ),
         mode=mode if isinstance(mode, int) and mode in known else None,
-        lowstate_hz=_number(lowstate.get("hz")) if wire == "dds" else None,
+        lowstate_hz=_as_number(lowstate.get("hz")) if wire == "dds" else None,
         dialect=str(robot.get("dialect") or "3.3.4"),
         a1_start="hung" if robot.get("a1_level") == "low" else "stand",
     )
 
 
-def _modes(build: Build) -> Iterable[Any]:
+def _known_modes(build: Build) -> Iterable[Any]:
     from rote.sim.columns import family_for  # noqa: PLC0415 - only for builds that are known
 
     return family_for(build).modes.all
 
 
-def _by_joints(robot: dict[str, Any]) -> Build:
-    """Return the G1 with as many joints as a machine tells that rote does not know."""
+def _g1_by_joint_count(robot: dict[str, Any]) -> Build:
+    """Return the G1 build with as many joints as the unknown robot reported."""
     from rote.model.g1 import G1  # noqa: PLC0415 - rarely needed
 
     count = robot.get("joints_told") or robot.get("joints")
@@ -116,23 +116,23 @@ def _by_joints(robot: dict[str, Any]) -> Build:
     return found
 
 
-def _dict(robot: dict[str, Any], name: str) -> dict[str, Any]:
+def _get_dict(robot: dict[str, Any], name: str) -> dict[str, Any]:
     value = robot.get(name)
     return value if isinstance(value, dict) else {}
 
 
-def _number(value: object) -> float | None:
+def _as_number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def _signalling(robot: dict[str, Any], firmware: Firmware) -> int | str:
+def _read_signalling(robot: dict[str, Any], firmware: Firmware) -> int | str:
     variant = robot.get("signalling")
     if variant in ("legacy", "none", "1", "2", "3"):
         return int(variant) if str(variant).isdecimal() else str(variant)
     return firmware.signalling
 
 
-def _slots(robot: dict[str, Any], build: Build, firmware: Firmware) -> int:
+def _read_slots(robot: dict[str, Any], build: Build, firmware: Firmware) -> int:
     slots = robot.get("slots")
     if isinstance(slots, int) and max(build.slots) < slots <= MAX_MOTORS:
         return slots
@@ -142,71 +142,71 @@ def _slots(robot: dict[str, Any], build: Build, firmware: Firmware) -> int:
 # ---- times --------------------------------------------------------------------------------------
 
 
-def _behaviour(robot: dict[str, Any], services: bool) -> Behaviour:
-    teaching, playing = _dict(robot, "teaching"), _dict(robot, "playing")
-    lapse_s = _number(teaching.get("lapse_s"))
+def _build_behaviour(robot: dict[str, Any], services: bool) -> Behaviour:
+    teaching, playing = _get_dict(robot, "teaching"), _get_dict(robot, "playing")
+    lapse_s = _as_number(teaching.get("lapse_s"))
     if not services:
         return replace(POLITE, lapse_s=lapse_s)
-    release_s = _number(teaching.get("release_s")) or RELEASE_S
+    release_s = _as_number(teaching.get("release_s")) or RELEASE_S
     lingers = [
         value
-        for value in (_number(each) for each in (*teaching.get("all_lingers_s", ()),))
+        for value in (_as_number(each) for each in (*teaching.get("all_lingers_s", ()),))
         if value is not None
     ]
-    if (linger_s := _number(teaching.get("lingers_s"))) is not None:
+    if (linger_s := _as_number(teaching.get("lingers_s"))) is not None:
         lingers.append(linger_s)
     shown_s = sum(lingers) / len(lingers) if lingers else 0.0
-    listed_s = _number(teaching.get("listed_after_s"))
-    # A state tells it up to a tenth of a second later.
+    listed_s = _as_number(teaching.get("listed_after_s"))
+    # A state reports the start up to a tenth of a second late.
     starts = tuple(
         value - LOGGED.arm_state_s / 2
-        for value in (_number(each) for each in playing.get("starts_after_s") or ())
+        for value in (_as_number(each) for each in playing.get("starts_after_s") or ())
         if value is not None
     )
-    arm_state = _dict(_dict(robot, "topics"), rpc.ARM_STATE_TOPIC)
-    arm_hz = _number(arm_state.get("hz"))
+    arm_state = _get_dict(_get_dict(robot, "topics"), rpc.ARM_STATE_TOPIC)
+    arm_hz = _as_number(arm_state.get("hz"))
     measured = bool(teaching.get("listed"))
     return replace(
         LOGGED,
         release_s=release_s,
-        # The state is told now and then only, and its last one is already the end.
+        # States come only now and then, and the last one already shows the end.
         linger_s=(max(0.0, min(lingers) - 0.05), max(lingers)) if lingers else LOGGED.linger_s,
         lists_late=listed_s > release_s / 2 if measured and listed_s is not None else True,
         lapse_s=None if lapse_s is None else max(0.5, lapse_s - shown_s),
         lapse_keeps=bool(teaching.get("lapse_stored")),
         overwrites=bool(teaching.get("overwrites", True)),
         measured_starts_s=starts,
-        arm_state_s=_period(arm_hz, LOGGED.arm_state_s),
+        arm_state_s=_publish_period_s(arm_hz, LOGGED.arm_state_s),
     )
 
 
-def _period(hz: float | None, usual_s: float) -> float:
-    """Return a period in whole steps of the robot's publishing."""
+def _publish_period_s(hz: float | None, usual_s: float) -> float:
+    """Return the period of a rate, rounded to the robot's publishing steps."""
     if not hz or abs(hz * usual_s - 1.0) < 0.15:
         return usual_s
     return max(0.02, round(1.0 / hz / 0.02) * 0.02)
 
 
-def _late_s(robot: dict[str, Any]) -> float:
-    """Return by how much every answer is late; 0 for a robot that answers at once."""
-    measured = [value for values in _dict(robot, "delays_s").values() for value in values]
-    quickest_s = min(filter(None, map(_number, measured)), default=0.0)
+def _answer_lateness_s(robot: dict[str, Any]) -> float:
+    """Return the delay common to all answers; 0 if the robot answers at once."""
+    measured = [value for values in _get_dict(robot, "delays_s").values() for value in values]
+    quickest_s = min(filter(None, map(_as_number, measured)), default=0.0)
     return quickest_s if quickest_s > _LATE_S else 0.0
 
 
-def _delays(robot: dict[str, Any]) -> dict[str, tuple[float, ...]]:
+def _answer_delays_s(robot: dict[str, Any]) -> dict[str, tuple[float, ...]]:
     found = {}
-    late_s = _late_s(robot)
-    for api, values in _dict(robot, "delays_s").items():
-        numbers = [value for value in map(_number, values) if value is not None and value >= 0]
+    late_s = _answer_lateness_s(robot)
+    for api, values in _get_dict(robot, "delays_s").items():
+        numbers = [value for value in map(_as_number, values) if value is not None and value >= 0]
         preset = api == f"{rpc.ARM}/{int(rpc.ArmApi.EXECUTE_PRESET)}"
         if numbers and not preset:  # a preset is answered at its end
             found[api] = tuple(value - late_s for value in numbers)
     return found
 
 
-def _codes(robot: dict[str, Any]) -> dict[tuple[str, int], int]:
-    """Return which codes it answers instead of those that rote assumed."""
+def _refusal_codes(robot: dict[str, Any]) -> dict[tuple[str, int], int]:
+    """Return the robot's own refusal codes where they differ from those that rote assumed."""
     codes: dict[tuple[str, int], int] = {}
     for row in robot.get("refusals") or ():
         api, assumed, seen = row.get("api"), row.get("assumed"), row.get("code")
@@ -221,24 +221,24 @@ def _codes(robot: dict[str, Any]) -> dict[tuple[str, int], int]:
     return codes
 
 
-def _longest(robot: dict[str, Any]) -> int | None:
-    refused = _dict(robot, "names").get("refused_bytes")
+def _longest_name_bytes(robot: dict[str, Any]) -> int | None:
+    refused = _get_dict(robot, "names").get("refused_bytes")
     return refused - 1 if isinstance(refused, int) and refused > 1 else None
 
 
 # ---- shapes -------------------------------------------------------------------------------------
 
 
-def _quirks(robot: dict[str, Any], wire: str) -> Quirks:
-    named = [QUIRKS[name] for name in _named(robot, wire)]
-    like = _like(robot, wire)
+def _build_quirks(robot: dict[str, Any], wire: str) -> Quirks:
+    named = [QUIRKS[name] for name in _known_quirk_names(robot, wire)]
+    like = _shape_quirk(robot, wire)
     return Quirks([*named, *([] if like is None else [like])])
 
 
-def _named(robot: dict[str, Any], wire: str) -> Iterable[str]:
-    """Yield the known quirks that the robot has."""
+def _known_quirk_names(robot: dict[str, Any], wire: str) -> Iterable[str]:
+    """Yield the names of the known quirks that the robot has."""
     marks = set(robot.get("text_marks") or ())
-    playing, teaching = _dict(robot, "playing"), _dict(robot, "teaching")
+    playing, teaching = _get_dict(robot, "playing"), _get_dict(robot, "teaching")
     if wire in ("udp", "sim"):
         if robot.get("joints_told") == 12:
             yield "frames-12-joints"
@@ -252,31 +252,31 @@ def _named(robot: dict[str, Any], wire: str) -> Iterable[str]:
         yield "nul"
     if "chunks" in marks:
         yield "chunked-answers"
-    if _code(robot, _LIST_API) or _code(robot, "0x1a"):
+    if _refusal_code(robot, _LIST_API) or _refusal_code(robot, "0x1a"):
         yield "list-refused"
     never = teaching.get("listed") and playing.get("never_moved")
     if never:
         yield "never-moves"
 
 
-def _code(robot: dict[str, Any], api: str) -> int:
+def _refusal_code(robot: dict[str, Any], api: str) -> int:
     rows = [row for row in robot.get("refusals") or () if row.get("api") == api]
     return int(rows[0].get("code") or 0) if rows else 0
 
 
-def _like(robot: dict[str, Any], wire: str) -> Quirk | None:
+def _shape_quirk(robot: dict[str, Any], wire: str) -> Quirk | None:
     if wire not in SERVICES:
         return None
-    shapes, topics = _dict(robot, "shapes"), _dict(robot, "topics")
-    heard = bool(topics)
+    shapes, topics = _get_dict(robot, "shapes"), _get_dict(robot, "topics")
+    received = bool(topics)
     lowstate: Shape | None = shapes.get("lowstate")
-    hz = _number(_dict(topics, LOWSTATE_TOPIC).get("hz"))
-    silent = heard and LOWSTATE_TOPIC not in topics and wire == "webrtc"
-    quiet = heard and _DDS_LOWSTATE not in topics and wire == "dds"
+    hz = _as_number(_get_dict(topics, LOWSTATE_TOPIC).get("hz"))
+    silent = received and LOWSTATE_TOPIC not in topics and wire == "webrtc"
+    quiet = received and _DDS_LOWSTATE not in topics and wire == "dds"
     arm_state: Shape | None = shapes.get("arm_state")
-    armless = heard and rpc.ARM_STATE_TOPIC not in topics
+    armless = received and rpc.ARM_STATE_TOPIC not in topics
     answer: Shape | None = shapes.get("answer")
-    format_ = _dict(robot, "list").get("format")
+    format_ = _get_dict(robot, "list").get("format")
     odd = [text for text in robot.get("odd_messages") or () if isinstance(text, str)]
     size = robot.get("message_bytes")
     small = size if isinstance(size, int) and size < 65_536 else None
@@ -285,43 +285,45 @@ def _like(robot: dict[str, Any], wire: str) -> Quirk | None:
         group="answers",
         wires=(UDP, *SERVICES),
         what="messages have the shapes of the robot in the report",
-        lowstate=(lambda _: None) if silent else (lambda said: _object(said, lowstate)),
+        lowstate=(lambda _: None) if silent else (lambda message: _shape_object(message, lowstate)),
         state=(lambda _: None) if quiet else (lambda state: state),
-        lowstate_hz=None if hz is None or abs(hz - _USUAL_HZ) < 3 else min(hz, _MOST_HZ),
-        arm_state=(lambda _: None) if armless else (lambda said: _arm_state(said, arm_state)),
-        mode=lambda mode: _mode(mode, robot, shapes.get("mode")),
+        lowstate_hz=None if hz is None or abs(hz - _USUAL_HZ) < 3 else min(hz, _MAX_HZ),
+        arm_state=(lambda _: None)
+        if armless
+        else (lambda message: _shape_arm_state(message, arm_state)),
+        mode=lambda mode: _shape_mode(mode, robot, shapes.get("mode")),
         actions=lambda lists: lists if not format_ else formatted(lists, format_),
-        response=lambda said: _object(said, answer) or said,
-        answer_late_s=_late_s(robot),
+        response=lambda message: _shape_object(message, answer) or message,
+        answer_late_s=_answer_lateness_s(robot),
         extra=tuple(odd) if wire == "webrtc" else (),
         message_size=small,
     )
 
 
-def _arm_state(said: dict[str, Any], shape: Shape | None) -> object:
-    """Return the state of the arms in its shape; a bare number is its id."""
+def _shape_arm_state(message: dict[str, Any], shape: Shape | None) -> object:
+    """Return the arm state in the robot's shape; a bare number is its id."""
     if shape is None:
-        return said
-    return shaped(said if "object" in shape["kinds"] else said["id"], shape)
+        return message
+    return shaped(message if "object" in shape["kinds"] else message["id"], shape)
 
 
-def _object(said: dict[str, Any], shape: Shape | None) -> dict[str, Any]:
+def _shape_object(message: dict[str, Any], shape: Shape | None) -> dict[str, Any]:
     if shape is None:
-        return said
-    result = shaped(said, shape)
-    return result if isinstance(result, dict) else said
+        return message
+    result = shaped(message, shape)
+    return result if isinstance(result, dict) else message
 
 
-def _mode(mode: int, robot: dict[str, Any], shape: Shape | None) -> object:
+def _shape_mode(mode: int, robot: dict[str, Any], shape: Shape | None) -> object:
     """Return the mode as the robot sends it."""
-    if _code(robot, _MODE_API):
+    if _refusal_code(robot, _MODE_API):
         return Refused
     if shape is None:
         return mode
     field = shape.get("fields", {}).get("data")
     if field is None or ABSENT in field["kinds"]:
         return Missing if "object" in shape["kinds"] else mode
-    said = _dict(robot, "mode_said").get("data")
-    if isinstance(said, int) and not isinstance(said, bool) and said < 0:
-        return said
+    message = _get_dict(robot, "mode_said").get("data")
+    if isinstance(message, int) and not isinstance(message, bool) and message < 0:
+        return message
     return shaped(mode, field)

@@ -1,6 +1,6 @@
-"""What a trial leaves: a folder with the report, the conversation and a capture, all scrubbed.
+"""The output of a trial: a folder with the report, the conversation and a capture, all scrubbed.
 
-Everything is made before anything is written, so that a person can see first what would be there.
+Everything is built before anything is written, so the operator can review it first.
 Nothing is sent anywhere.
 """
 
@@ -17,9 +17,9 @@ from rote.capture.synthetic.build import webrtc
 from rote.capture.synthetic.script import ScriptMessage
 from rote.errors import BadRequestError, DecodeError
 from rote.platform.atomic_file import appearing
-from rote.trial.page import page_of
-from rote.trial.recorder import BUS, CHANNEL, FRAMES, QUADRUPED, Said
-from rote.trial.report import report_of
+from rote.trial.page import render_page
+from rote.trial.recorder import BUS, CHANNEL, FRAMES, QUADRUPED, RecordedMessage
+from rote.trial.report import build_report
 from rote.trial.runner import PROTOCOLS, TrialResult
 from rote.trial.scrubbing import TrialScrubber
 from rote.wire.teaching import codec as teaching
@@ -28,23 +28,23 @@ REPORT, PAGE, CONVERSATION, CAPTURE, KEYS = (
     "report.json", "report.html", "conversation.jsonl", "capture.pcap", "capture.keys",
 )  # fmt: skip
 _CLIENT, _ROBOT = "192.0.2.20", "192.0.2.1"
-"""Addresses that belong to nobody (RFC 5737)."""
+"""Addresses reserved for documentation (RFC 5737)."""
 _START_NS = 1_700_000_000 * 10**9
 _PORTS = {FRAMES: (50_000, 49_504), QUADRUPED: (8090, 8082), BUS: (7410, 7411)}
 
 
 @dataclass(slots=True)
-class Leaving:
-    """The files of a trial, made and not written yet."""
+class TrialOutput:
+    """The files of a trial, built but not written yet."""
 
     report: dict[str, Any]
     files: dict[str, bytes] = field(default_factory=dict)
     messages: int = 0
     replaced: dict[str, int] = field(default_factory=dict)
-    """How many different identifiers were replaced, by kind."""
+    """Number of distinct identifiers replaced, by kind."""
 
     def write(self, folder: Path) -> None:
-        """Write the files into a folder that is made for them; nothing is overwritten."""
+        """Write the files into `folder`, creating it if needed; nothing is overwritten."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -56,43 +56,43 @@ class Leaving:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise `BadRequestError` if a trial could not write there."""
+    """Raise `BadRequestError` if a trial could not write its output there."""
     if folder.exists() and not folder.is_dir():
         raise BadRequestError(f"{folder} is a file", "Name a folder that does not exist yet.")
-    there = [name for name in (REPORT, PAGE, CONVERSATION, CAPTURE) if (folder / name).exists()]
-    if there:
+    existing = [name for name in (REPORT, PAGE, CONVERSATION, CAPTURE) if (folder / name).exists()]
+    if existing:
         raise BadRequestError(
-            f"{folder} holds a trial already ({there[0]})", "Name another folder with --out."
+            f"{folder} holds a trial already ({existing[0]})", "Name another folder with --out."
         )
 
 
-def leaving_of(result: TrialResult, *, key: bytes | None = None) -> Leaving:
-    """Make the files of a trial, without identifiers; the same key gives the same pseudonyms."""
+def build_output(result: TrialResult, *, key: bytes | None = None) -> TrialOutput:
+    """Build the files of a trial without identifiers; the same key gives the same pseudonyms."""
     recorder = result.recorder
     assert recorder is not None
     protocol = PROTOCOLS[result.wire]
     scrubber = TrialScrubber(key)
     scrubber.learn_robot(result.url, recorder.lists)
     if protocol == FRAMES:
-        scrubber.learn_frames(_names(recorder.conversation))
+        scrubber.learn_frames(_listed_action_names(recorder.conversation))
     for entry in recorder.conversation:
         if entry.is_text:
             scrubber.learn(entry.message)
         elif protocol == BUS:
             scrubber.learn(bytes.fromhex(entry.message))
-    conversation = [scrubber.said(entry, protocol) for entry in recorder.conversation]
-    report = scrubber.document(report_of(result))
+    conversation = [scrubber.scrub_message(entry, protocol) for entry in recorder.conversation]
+    report = scrubber.scrub_document(build_report(result))
     files = {
         REPORT: (json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode(),
-        PAGE: page_of(report).encode(),
-        CONVERSATION: b"".join(_line(entry) for entry in conversation),
+        PAGE: render_page(report).encode(),
+        CONVERSATION: b"".join(_conversation_line(entry) for entry in conversation),
     }
-    files |= _capture(conversation, protocol)
-    replaced = {kind: told["different"] for kind, told in scrubber.tally.document().items()}
-    return Leaving(report, files, len(conversation), replaced)
+    files |= _build_capture(conversation, protocol)
+    replaced = {kind: counts["different"] for kind, counts in scrubber.tally.document().items()}
+    return TrialOutput(report, files, len(conversation), replaced)
 
 
-def _names(conversation: list[Said]) -> list[str]:
+def _listed_action_names(conversation: list[RecordedMessage]) -> list[str]:
     names: list[str] = []
     for entry in conversation:
         if not entry.sent and entry.api == "0x1a" and not entry.is_text:
@@ -105,7 +105,7 @@ def _names(conversation: list[Said]) -> list[str]:
     return names
 
 
-def _line(entry: Said) -> bytes:
+def _conversation_line(entry: RecordedMessage) -> bytes:
     line: dict[str, Any] = {
         "at_s": round(entry.at_s, 4),
         "from": "rote" if entry.sent else "robot",
@@ -119,10 +119,10 @@ def _line(entry: Said) -> bytes:
     return json.dumps(line, ensure_ascii=False).encode(errors="replace") + b"\n"
 
 
-def _capture(conversation: list[Said], protocol: str) -> dict[str, bytes]:
-    """Return a capture of the scrubbed messages, between addresses that belong to nobody."""
-    with TemporaryDirectory(prefix="rote-trial-") as place:
-        path = Path(place) / CAPTURE
+def _build_capture(conversation: list[RecordedMessage], protocol: str) -> dict[str, bytes]:
+    """Return a capture of the scrubbed messages, between documentation addresses."""
+    with TemporaryDirectory(prefix="rote-trial-") as folder:
+        path = Path(folder) / CAPTURE
         if protocol == CHANNEL:
             made = webrtc(
                 ScriptMessage(
@@ -135,18 +135,18 @@ def _capture(conversation: list[Said], protocol: str) -> dict[str, bytes]:
             )
             ethernet.write(path, made.datagrams)
             return {CAPTURE: path.read_bytes(), KEYS: made.keylog.encode("ascii")}
-        ethernet.write(path, _datagrams(conversation, protocol))
+        ethernet.write(path, _build_datagrams(conversation, protocol))
         return {CAPTURE: path.read_bytes()}
 
 
-def _datagrams(conversation: list[Said], protocol: str) -> list[Datagram]:
+def _build_datagrams(conversation: list[RecordedMessage], protocol: str) -> list[Datagram]:
     ports = _PORTS[protocol]
     ends = (_CLIENT, ports[0]), (_ROBOT, ports[1])
     datagrams = []
     for number, entry in enumerate(conversation, start=1):
         data = bytes.fromhex(entry.message) if not entry.is_text else entry.message.encode()
         if protocol == BUS:
-            data = _rtps(entry, data, number)
+            data = _wrap_in_rtps(entry, data, number)
         source, target = ends if entry.sent else ends[::-1]
         time_ns = _START_NS + round(entry.at_s * 1e9)
         if data and len(data) <= 65_000:
@@ -154,8 +154,8 @@ def _datagrams(conversation: list[Said], protocol: str) -> list[Datagram]:
     return datagrams
 
 
-def _rtps(entry: Said, sample: bytes, number: int) -> bytes:
-    """Return a sample in an RTPS message, with its topic's name as an inline parameter."""
+def _wrap_in_rtps(entry: RecordedMessage, sample: bytes, number: int) -> bytes:
+    """Wrap a sample in an RTPS message, with the topic name as an inline parameter."""
     name = entry.topic.encode() + b"\0"
     text = struct.pack("<I", len(name)) + name
     text += bytes(-len(text) % 4)

@@ -9,14 +9,14 @@ import virtual
 from rote.errors import BadRequestError
 from rote.session.a1 import Level
 from rote.sim.behaviour import drawn
-from rote.sim.likeness import likeness_of
+from rote.sim.profile_from_report import profile_from_report
 from rote.sim.quadruped.simulator import A1Simulator
 from rote.sim.quadruped.world import A1World
 from rote.sim.quirks import QUIRKS
 from rote.sim.store import Store
 from rote.sim.world import World
 from rote.trial.judgement import differences
-from rote.trial.report import report_of
+from rote.trial.report import build_report
 from rote.trial.runner import run_trial
 from rote.trial.steps import TrialLevel
 from rote.wire.a1.values import Dialect
@@ -78,7 +78,7 @@ def test_two_different_firmwares_are_told_apart() -> None:
         reports = []
         for odd in ((), ("20-slots",), ("list-one",), ("mode-text",), ("code-text",)):
             world = World(Store(":memory:"), firmware=firmware(*odd, SLOW))
-            reports.append(report_of(await tried("pipe", world, LOOK)))
+            reports.append(build_report(await tried("pipe", world, LOOK)))
         return reports
 
     plain, *odd = virtual.run(story())
@@ -91,7 +91,7 @@ def test_two_different_firmwares_are_told_apart() -> None:
 
 def test_delays_are_taken_over_as_distributions() -> None:
     robot = {"wire": "webrtc", "build": "g1-29", "delays_s": {"arm/7107": [0.1, 0.2, 0.9]}}
-    like = likeness_of(robot)
+    like = profile_from_report(robot)
     world = World(Store(":memory:"), firmware=like.firmware)
     values = [world.draw(like.firmware.delays_s["arm/7107"]) for _ in range(300)]
     assert min(values) < 0.15
@@ -103,7 +103,7 @@ def test_delays_are_taken_over_as_distributions() -> None:
 
 def test_a_report_of_a_machine_that_cannot_be_simulated_says_so() -> None:
     with pytest.raises(BadRequestError, match="cannot be simulated"):
-        likeness_of({"wire": "webrtc", "build": "7 motors", "joints": 7})
+        profile_from_report({"wire": "webrtc", "build": "7 motors", "joints": 7})
 
 
 def test_a_likeness_takes_nonsense_for_nothing() -> None:
@@ -125,19 +125,19 @@ def test_a_likeness_takes_nonsense_for_nothing() -> None:
 
 def test_an_a1_and_a_go1_are_made_from_their_reports() -> None:
     async def story(url: str) -> list[dict[str, Any]]:
-        first = report_of(await run_trial(url, LOOK, Answers()))
-        like = likeness_of(first["robot"])
+        first = build_report(await run_trial(url, LOOK, Answers()))
+        like = profile_from_report(first["robot"])
         world = A1World(dialect=Dialect(like.dialect), start=like.a1_start)
         async with A1Simulator(world) as simulator:
             level = Level(first["robot"]["a1_level"])
             again = f"{simulator.url(level)}&sender=loop"
-            return [first, report_of(await run_trial(again, LOOK, Answers()))]
+            return [first, build_report(await run_trial(again, LOOK, Answers()))]
 
     for url in ("sim://a1?dialect=go1", "sim://a1?dialect=3.2"):
         first, second = virtual.run(story(url))
         assert differences(first["robot"], second["robot"]) == []
         assert judged(first) == judged(second)
-    low = likeness_of({"wire": "a1", "build": "a1", "dialect": "3.3.4", "a1_level": "low"})
+    low = profile_from_report({"wire": "a1", "build": "a1", "dialect": "3.3.4", "a1_level": "low"})
     assert low.a1_start == "hung"
 
 
@@ -154,4 +154,4 @@ def test_an_a1_and_a_go1_are_made_from_their_reports() -> None:
 )
 def test_no_robot_is_made_like_a_damaged_report(damage: dict[str, object]) -> None:
     with pytest.raises(BadRequestError, match="damaged"):
-        likeness_of({"wire": "webrtc", "build": "g1-29", **damage})
+        profile_from_report({"wire": "webrtc", "build": "g1-29", **damage})

@@ -21,8 +21,8 @@ from rote.cli import main
 from rote.errors import BadRequestError
 from rote.sim.store import Store, StoredAction
 from rote.sim.world import World
-from rote.trial.leaving import Leaving, check_folder, leaving_of
-from rote.trial.page import page_of
+from rote.trial.output import TrialOutput, build_output, check_folder
+from rote.trial.page import render_page
 from rote.trial.recorder import FRAMES, QUADRUPED
 from rote.trial.report import read_report, schema
 from rote.trial.scrubbing import TrialScrubber
@@ -49,16 +49,18 @@ def with_actions() -> World:
 
 
 @pytest.fixture(scope="module")
-def by_services() -> Leaving:
-    return leaving_of(virtual.run(tried("pipe", with_actions(), TrialLevel.LOOK)))
+def by_services() -> TrialOutput:
+    return build_output(virtual.run(tried("pipe", with_actions(), TrialLevel.LOOK)))
 
 
 @pytest.fixture(scope="module")
-def by_frames() -> Leaving:
-    return leaving_of(virtual.run(tried("udp", with_actions(), TrialLevel.LOOK)))
+def by_frames() -> TrialOutput:
+    return build_output(virtual.run(tried("udp", with_actions(), TrialLevel.LOOK)))
 
 
-def test_the_report_has_the_published_form(by_services: Leaving, by_frames: Leaving) -> None:
+def test_the_report_has_the_published_form(
+    by_services: TrialOutput, by_frames: TrialOutput
+) -> None:
     check = validator_for(schema())
     for left in (by_services, by_frames):
         check.validate(json.loads(left.files["report.json"]))
@@ -67,7 +69,7 @@ def test_the_report_has_the_published_form(by_services: Leaving, by_frames: Leav
 
 
 def test_the_owners_names_and_the_address_are_in_no_file(
-    by_services: Leaving, by_frames: Leaving
+    by_services: TrialOutput, by_frames: TrialOutput
 ) -> None:
     for left in (by_services, by_frames):
         for name, data in left.files.items():
@@ -79,7 +81,7 @@ def test_the_owners_names_and_the_address_are_in_no_file(
         assert left.replaced
 
 
-def test_factory_actions_and_the_trials_own_keep_their_names(by_services: Leaving) -> None:
+def test_factory_actions_and_the_trials_own_keep_their_names(by_services: TrialOutput) -> None:
     assert b"release_arm" in by_services.files["conversation.jsonl"]
     assert b"turn_back_wave" in by_services.files["report.json"]
 
@@ -91,7 +93,7 @@ def test_serials_hardware_addresses_and_keys_are_replaced_everywhere_alike() -> 
         '"key":"00112233445566778899aabbccddeeff","ip":"10.1.2.3","owner":"Anna Huber"}'
     )
     scrubber.learn(secret)
-    shown = scrubber.text(secret + " B42D2000AAAA1111")
+    shown = scrubber.scrub_text(secret + " B42D2000AAAA1111")
     for part in ("B42D2000AAAA1111", "a4:c3:f0:11:22:33", "Huber", "0011223344", "10.1.2.3"):
         assert part not in shown
     serial = re.search(r'"sn":"([^"]+)"', shown)
@@ -109,18 +111,18 @@ def test_a_frame_and_an_a1s_state_are_still_sound_without_their_names() -> None:
             teaching.encode_reply(m.ActionList((m.ActionEntry("Annas Wunsch", 500),))),
         )
     )
-    frame = teaching.decode(scrubber.bytes(listed, FRAMES))  # raises if its CRC were wrong
+    frame = teaching.decode(scrubber.scrub_bytes(listed, FRAMES))  # raises if its CRC were wrong
     assert b"Annas" not in frame.payload
     state = codec.encode(LowState(header=Header(0xFF, serial=77_777_777)), Dialect.A1_3_3_4)
-    shown = scrubber.bytes(state, QUADRUPED)
+    shown = scrubber.scrub_bytes(state, QUADRUPED)
     inspected = codec.inspect(shown)
     assert inspected.fault is None
     assert struct.pack("<I", 77_777_777) not in shown
 
 
 def test_the_capture_is_read_by_other_programs(
-    by_services: Leaving,
-    by_frames: Leaving,
+    by_services: TrialOutput,
+    by_frames: TrialOutput,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -135,7 +137,7 @@ def test_the_capture_is_read_by_other_programs(
     assert "7107" in capsys.readouterr().out
 
 
-def test_the_page_loads_nothing_and_runs_nothing(by_services: Leaving) -> None:
+def test_the_page_loads_nothing_and_runs_nothing(by_services: TrialOutput) -> None:
     page = by_services.files["report.html"].decode()
     assert "<script" not in page
     assert not re.search(r"(?:src|href)\s*=", page)
@@ -143,12 +145,12 @@ def test_the_page_loads_nothing_and_runs_nothing(by_services: Leaving) -> None:
     assert page.count("<svg") >= 2
 
 
-def test_texts_in_a_report_are_escaped_on_the_page(by_services: Leaving) -> None:
+def test_texts_in_a_report_are_escaped_on_the_page(by_services: TrialOutput) -> None:
     report = {**by_services.report, "reason": "<script>alert(1)</script>"}
-    assert "<script>alert" not in page_of(report)
+    assert "<script>alert" not in render_page(report)
 
 
-def test_nothing_is_written_over(by_services: Leaving, tmp_path: Path) -> None:
+def test_nothing_is_written_over(by_services: TrialOutput, tmp_path: Path) -> None:
     by_services.write(tmp_path / "one")
     with pytest.raises(BadRequestError, match="holds a trial already"):
         check_folder(tmp_path / "one")
@@ -170,12 +172,12 @@ def test_a_file_that_is_no_report_is_refused_with_a_remedy(text: str, tmp_path: 
         read_report(tmp_path / "none.json")
 
 
-def test_a_report_is_read_from_its_folder(by_services: Leaving, tmp_path: Path) -> None:
+def test_a_report_is_read_from_its_folder(by_services: TrialOutput, tmp_path: Path) -> None:
     by_services.write(tmp_path)
     assert read_report(tmp_path) == by_services.report == read_report(tmp_path / "report.json")
 
 
-def test_the_conversation_is_one_json_document_per_line(by_services: Leaving) -> None:
+def test_the_conversation_is_one_json_document_per_line(by_services: TrialOutput) -> None:
     lines = [json.loads(line) for line in by_services.files["conversation.jsonl"].splitlines()]
     assert len(lines) == by_services.messages
     assert {"rote", "robot"} == {line["from"] for line in lines}
@@ -245,14 +247,14 @@ def test_an_owners_name_is_replaced_in_every_form_of_json(data: st.DataObject) -
     text = data.draw(_written({"pre_name": name, "kept": "release_arm"}, 'aB7"\\/_'))
     for _ in range(data.draw(st.integers(0, 3))):
         text = data.draw(_written({"data": text}))
-    shown = json.loads(scrubber.text(text))  # raises if it is no JSON any more
+    shown = json.loads(scrubber.scrub_text(text))  # raises if it is no JSON any more
     found = list(_texts(shown))
     assert name not in found
     assert "release_arm" in found
     if len(name.encode()) >= 4:
         assert not any(name in each for each in found)
     assert scrubber.tally.document()
-    document = scrubber.document({"note": name, "shapes": {name: [name]}})
+    document = scrubber.scrub_document({"note": name, "shapes": {name: [name]}})
     assert name not in list(_texts(document))
 
 
@@ -268,7 +270,7 @@ def test_odd_names_of_owners_are_in_no_file(name: str, wire: str) -> None:
             keyframes=(m.Keyframe(joint=15, time_ms=400, value_rad=0.1),),
         )
     )
-    left = leaving_of(virtual.run(tried(wire, world, TrialLevel.LOOK)))
+    left = build_output(virtual.run(tried(wire, world, TrialLevel.LOOK)))
     assert left.replaced
     for file in ("report.json", "conversation.jsonl"):
         for line in (
