@@ -194,13 +194,13 @@ class _WatchedA1Simulator(A1Simulator):
         self._stepped_at = self._reported_at = self._robot_loop.time()
         return ports
 
-    def _receive(self, arrived: list[tuple[bytes, Any]], send: Any, level: Level) -> None:
+    def _handle_datagrams(self, arrived: list[tuple[bytes, Any]], send: Any, level: Level) -> None:
         def send_on(answer: bytes, to: Any) -> None:
             if not (self._valve.cut or self._valve.states_lost):
                 send(answer, to)
 
         if not self._valve.cut:
-            super()._receive(arrived, send_on, level)
+            super()._handle_datagrams(arrived, send_on, level)
 
 
 def _obey_at_once(door: DdsDoor) -> None:
@@ -415,9 +415,9 @@ def watched_sessions(robot: FaultRobot) -> Iterator[None]:
                 robot._sessions.remove(self)
             super().close()
 
-        def _publish(self) -> None:
+        def _publish_states(self) -> None:
             if not robot.valve.states_lost:
-                super()._publish()
+                super()._publish_states()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rote.sim.webrtc.RpcClientSession", WatchedSession)

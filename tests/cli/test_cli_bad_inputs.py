@@ -15,7 +15,7 @@ from rote.motion.files import load
 from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.platform.paths import data_folder, served_store_file, store_file, takes_folder
-from rote.sim.presets import performed
+from rote.sim.presets import action_from_script
 from rote.sim.store import Store
 
 USAGE = 2
@@ -37,7 +37,7 @@ def refused(capsys: pytest.CaptureFixture[str], line: str) -> str:
 @pytest.fixture
 def teach() -> str:
     """An action of the embedded robot, and a take, both called hello."""
-    action = performed("hello", "wave", 1.0)
+    action = action_from_script("hello", "wave", 1.0)
     assert action.times_s is not None
     assert action.joints_rad is not None
     store = Store(store_file("g1"))

@@ -20,7 +20,7 @@ import pytest
 from rote.connection import connect
 from rote.messages import Phase, RobotState
 from rote.robot.robot import Robot
-from rote.sim.presets import performed
+from rote.sim.presets import action_from_script
 from rote.sim.store import Store
 
 ROTE = [sys.executable, "-m", "rote"]
@@ -41,7 +41,7 @@ class Hall:
         self.home = home
         self.env = {**os.environ, "ROTE_HOME": str(home)}
         store = Store(home / "sim.sqlite")
-        store.save(performed("wave", "wave", 2.0))
+        store.save(action_from_script("wave", "wave", 2.0))
         store.close()
         options = ["--udp", "127.0.0.1:0", "--store", str(home / "sim.sqlite"), "--json"]
         self.sim = subprocess.Popen(

@@ -20,7 +20,7 @@ from rote.motion.files.mcap_file import save_mcap
 from rote.motion.track import Mark, Origin, Track
 from rote.platform.console_text import one_line, without_controls
 from rote.platform.paths import store_file, takes_folder
-from rote.sim.presets import performed
+from rote.sim.presets import action_from_script
 from rote.sim.store import Store, StoredAction
 
 FORGED = "Everything is fine."
@@ -33,7 +33,7 @@ STYLES = re.compile(r"\x1b\[[0-9;?]*[mhlAK]|\r(?!\n)")
 
 def played(script: str, seconds: float = 3.0) -> Track:
     """A scripted hand's motion, as a track."""
-    action = performed(script, script, seconds)
+    action = action_from_script(script, script, seconds)
     assert action.times_s is not None
     assert action.joints_rad is not None
     return Track(times_s=action.times_s, joints_rad=action.joints_rad, names=G1_29.names)

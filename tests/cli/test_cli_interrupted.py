@@ -15,7 +15,7 @@ import pytest
 from rote.cli import main
 from rote.cli.options import run
 from rote.platform.paths import data_folder, store_file
-from rote.sim.presets import performed
+from rote.sim.presets import action_from_script
 from rote.sim.store import Store
 
 ENDED = 128 + signal.SIGINT
@@ -75,7 +75,7 @@ def test_while_it_teaches_it_says_that_nothing_was_saved(moment: str) -> None:
 @pytest.mark.slow
 def test_while_it_plays_it_says_how_the_robot_is_left() -> None:
     store = Store(store_file("g1"))
-    store.save(performed("wave", "wave", 1.0))
+    store.save(action_from_script("wave", "wave", 1.0))
     store.close()
     code, said = interrupted("ask PlayAction", "play", "wave", "--loop")
     assert (code, said) == (ENDED, "Stopped softly: the arms return to rest.")

@@ -22,7 +22,7 @@ from rote.motion.files import load, save
 from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.motion.track_build import build_of
-from rote.sim.presets import performed
+from rote.sim.presets import action_from_script
 from rote.web.services.agents import read_motion
 from rote.web.work.takes import playable
 
@@ -41,7 +41,7 @@ def ask_json(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str
 
 def played(script: str, seconds: float = 3.0) -> Track:
     """A scripted hand's motion, as a track."""
-    action = performed(script, script, seconds)
+    action = action_from_script(script, script, seconds)
     assert action.times_s is not None
     assert action.joints_rad is not None
     return Track(times_s=action.times_s, joints_rad=action.joints_rad, names=G1_29.names)

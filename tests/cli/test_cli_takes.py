@@ -15,7 +15,7 @@ from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.platform.paths import takes_folder
 from rote.robot.take import Take
-from rote.sim.presets import performed
+from rote.sim.presets import action_from_script
 
 
 def ask(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -28,7 +28,7 @@ def shelf() -> Library:
     """The user's takes: hello and bye."""
     library = Library(takes_folder())
     for name, hand in (("hello", "wave"), ("bye", "drum")):
-        action = performed(hand, hand, 1.0)
+        action = action_from_script(hand, hand, 1.0)
         assert action.times_s is not None
         assert action.joints_rad is not None
         track = Track(times_s=action.times_s, joints_rad=action.joints_rad, names=G1_29.names)

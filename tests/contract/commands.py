@@ -19,7 +19,7 @@ from rote.cli import commands, main
 from rote.model.g1 import G1_29
 from rote.motion.files import save
 from rote.motion.track import Track
-from rote.sim.presets import performed
+from rote.sim.presets import action_from_script
 from rote.stage.report import SectionReport, ShowReport
 from rote.wire.stage import StartReport
 
@@ -278,7 +278,7 @@ def _raised(like: Track) -> Track:
 
 
 def _performed(script: str, seconds: float) -> Track:
-    action = performed(script, script, seconds)
+    action = action_from_script(script, script, seconds)
     assert action.times_s is not None
     assert action.joints_rad is not None
     return Track(times_s=action.times_s, joints_rad=action.joints_rad, names=G1_29.names)

@@ -54,7 +54,7 @@ def test_a_long_sound_arrives_whole_in_parts_and_cancelling_ends_it() -> None:
             async with asyncio.timeout(20.0):
                 while SoundState(False) not in heard:
                     await asyncio.sleep(0.02)
-            one.world.voice.hear("good evening")
+            one.world.voice.recognise_speech("good evening")
             async with asyncio.timeout(20.0):
                 while HeardSpeech("good evening") not in heard:
                     await asyncio.sleep(0.02)

@@ -20,7 +20,7 @@ from rote.sim.quadruped.legs import (
     foot_at,
     joints_for,
     quaternion,
-    tilted,
+    rotation_rows,
 )
 
 BUILDS = pytest.mark.parametrize("build", [A1_BUILD, GO1_BUILD], ids=lambda build: build.name)
@@ -111,7 +111,7 @@ def test_the_quaternion_is_the_same_turn_as_the_matrix(
     assert w * w + x * x + y * y + z * z == pytest.approx(1.0)
     down = (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y))
     ahead_y = 2 * (x * y + w * z)
-    rows = tilted(roll, pitch, yaw)
+    rows = rotation_rows(roll, pitch, yaw)
     assert rows[2] == pytest.approx(down)
     assert rows[1][0] == pytest.approx(ahead_y)
 

@@ -12,9 +12,9 @@ from rote.errors import BadRequestError
 from rote.model.a1 import A1_STAND_RAD
 from rote.motion.track import Array
 from rote.session.a1 import Level, neutral
-from rote.sim.quadruped.faults import parse_a1_fault, spoiled
+from rote.sim.quadruped.faults import corrupt_state, parse_a1_fault
 from rote.sim.quadruped.hands import SCRIPTS, A1Hand, parse_hand
-from rote.sim.quadruped.walker import HEIGHT_M, Posture, wish_of
+from rote.sim.quadruped.walker import HEIGHT_M, Posture, walk_goal_from
 from rote.sim.quadruped.world import OVERHEATED, A1World
 from rote.wire.a1 import codec as wire
 from rote.wire.a1 import values as a1_values
@@ -225,19 +225,19 @@ def test_an_older_robot_gets_up_when_it_is_to_stand() -> None:
 
 def test_a_mode_the_robot_does_not_know_is_noted_once_and_changes_nothing() -> None:
     world = A1World(dialect=Dialect.A1_3_2)
-    before = world.walker.wish
+    before = world.walker.goal
     assert not world.obey(ScaledHighCmd(mode=5))
     assert not world.obey(ScaledHighCmd(mode=5))
-    assert (world.walker.wish, world.ignored) == (before, 2)
+    assert (world.walker.goal, world.ignored) == (before, 2)
     assert sum("mode 5" in notice.message for notice in world.notices) == 1
 
 
 def test_shares_of_the_older_dialect_are_cut_to_one() -> None:
-    wish = wish_of(ScaledHighCmd(mode=2, forward=7.0, left=-7.0, turn=7.0, body_height=-7.0))
-    assert wish.along_m_s == (1.0, -0.4)
-    assert wish.turn_rad_s == pytest.approx(2.0944, abs=1e-4)
-    assert wish.lift_m == pytest.approx(-0.1)
-    assert wish_of(ScaledHighCmd(mode=2, forward=-1.0)).along_m_s[0] == -0.7
+    goal = walk_goal_from(ScaledHighCmd(mode=2, forward=7.0, left=-7.0, turn=7.0, body_height=-7.0))
+    assert goal.along_m_s == (1.0, -0.4)
+    assert goal.turn_rad_s == pytest.approx(2.0944, abs=1e-4)
+    assert goal.lift_m == pytest.approx(-0.1)
+    assert walk_goal_from(ScaledHighCmd(mode=2, forward=-1.0)).along_m_s[0] == -0.7
 
 
 # ---- levels -------------------------------------------------------------------------------------
@@ -467,7 +467,7 @@ def test_a_spoiled_state_has_a_number_that_is_none_and_a_sound_checksum(
 ) -> None:
     world = A1World(dialect=dialect)
     sound = wire.encode(world.state(level), dialect)
-    bad = spoiled(sound, part)
+    bad = corrupt_state(sound, part)
     frame = wire.decode(bad)
     assert wire.is_finite(frame.value) is (bad == sound)
     has_it = getattr(wire.decode(sound).value, part, None) is not None

@@ -35,7 +35,7 @@ from rote.sim.columns import Columns
 from rote.sim.factory_actions import add_factory_actions
 from rote.sim.hands import SCRIPTS, ScriptedHand
 from rote.sim.health import parse_fault
-from rote.sim.presets import PRESETS, motion_of, performed
+from rote.sim.presets import PRESETS, action_from_script, motion_of
 from rote.sim.store import Store
 from rote.sim.world import World
 from rote.wire.services.lowstate import encode_lowstate
@@ -242,7 +242,7 @@ def test_factory_actions_can_be_played_by_every_build(build: Build, store: Store
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_a_scripted_hand_stays_within_the_joints_of_every_build(build: Build, script: str) -> None:
     columns = Columns(build)
-    joints = performed("it", script, 6.0, build).joints_rad
+    joints = action_from_script("it", script, 6.0, build).joints_rad
     assert joints is not None
     assert ((joints >= columns.lower_rad - 1e-12) & (joints <= columns.upper_rad + 1e-12)).all()
     hand = ScriptedHand(script, 6.0, build)
@@ -266,7 +266,10 @@ def test_all_joints_give_way_without_a_controller_where_the_family_can_be_damped
 
 @pytest.mark.parametrize("small", [G1_27, G1_23, G1_ARMS], ids=lambda build: build.name)
 def test_a_smaller_g1_waves_as_the_whole_one_does(small: Build) -> None:
-    whole, same = performed("it", "wave", 4.0, G1_29), performed("it", "wave", 4.0, small)
+    whole, same = (
+        action_from_script("it", "wave", 4.0, G1_29),
+        action_from_script("it", "wave", 4.0, small),
+    )
     assert whole.joints_rad is not None
     assert same.joints_rad is not None
     for column, name in enumerate(small.names):

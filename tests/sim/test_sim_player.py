@@ -17,7 +17,7 @@ from rote.sim.body import STEP_S
 from rote.sim.hands import ScriptedHand
 from rote.sim.player import BRAKE_S, SOFT_MIN_S, JointSetpoint, Playback, soft_move
 from rote.sim.refusal import RefusalError
-from rote.sim.safety import MotionChecks
+from rote.sim.safety import MotionCheckCache
 from rote.sim.store import StoredAction
 
 EVERY = list(Interpolation)
@@ -449,7 +449,7 @@ def test_any_playback_that_is_not_refused_never_jumps(
 
 
 def test_a_motion_is_checked_once_and_another_one_again() -> None:
-    checks = MotionChecks(most=2)
+    checks = MotionCheckCache(most=2)
     times_s: Array = np.array([0.0, 1.0, 2.0])
     poses = np.repeat(REST_RAD[None], 3, axis=0)
     first = checks.check(times_s, poses, None, G1_29)
@@ -463,7 +463,7 @@ def test_a_motion_is_checked_once_and_another_one_again() -> None:
 
 
 def test_a_forbidden_motion_is_forbidden_every_time() -> None:
-    checks = MotionChecks()
+    checks = MotionCheckCache()
     poses = np.repeat(REST_RAD[None], 3, axis=0)
     poses[1, ELBOW] = 9.0
     for _ in range(2):

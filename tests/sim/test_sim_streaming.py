@@ -20,7 +20,7 @@ from rote.sim.fsm import ArmActivity
 from rote.sim.health import parse_fault
 from rote.sim.refusal import RefusalError
 from rote.sim.store import Store
-from rote.sim.streaming import FIRST_S, SILENCE_S, Streamed
+from rote.sim.streaming import FIRST_S, SILENCE_S, StreamedPlayback
 from rote.sim.world import World
 
 ANN, BOB = "ann", "bob"
@@ -334,7 +334,7 @@ def test_whatever_is_streamed_no_setpoint_leaves_its_limits_or_is_too_fast(
     said: list[tuple[m.StreamPose, int]],
 ) -> None:
     troubles: list[str] = []
-    streamed = Streamed(REST_RAD.copy(), troubles.append, G1_29)
+    streamed = StreamedPlayback(REST_RAD.copy(), troubles.append, G1_29)
     rows = [REST_RAD]
     for one, steps in said:
         with contextlib.suppress(UnsafeMotionError, RefusalError):

@@ -114,7 +114,7 @@ def test_sounds_light_and_osc_are_played_and_measured_and_a_word_begins_a_sectio
             await until(lambda: one.agent.session.run is None)
             await asyncio.sleep(0.3)
             assert not playing.done()
-            one.rig.world.voice.hear("Good EVENING everybody")
+            one.rig.world.voice.recognise_speech("Good EVENING everybody")
             report = await asyncio.wait_for(playing, 30.0)
             ring, answer = (section.as_json() for section in report.sections)
             assert one.rig.world.voice.played == pcm

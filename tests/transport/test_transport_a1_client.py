@@ -633,7 +633,7 @@ def test_states_that_are_no_numbers_count_as_none(part: str) -> None:
             await asyncio.sleep(0.05)
             client.command(LowCmd(motors=DRIVE))
             newest = client.latest
-            world.health.spoiled = part
+            world.health.corrupted_part = part
             await asyncio.sleep(0.08)
             assert client.dropped["not a number"] > 10
             assert client.latest is not None

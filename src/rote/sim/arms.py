@@ -1,7 +1,7 @@
-"""The simulated arms of any build: their weight, and where they lean against the hip.
+"""The simulated arms of any build: their weight, and how they lean against the hip.
 
 An arm is a chain of joints of the parts `arm` and `wrist`. Links behind joints that a build does
-not have are fixed, and add to the weight on the last joint it has. The robot stands upright.
+not have are fixed and add to the weight on its last joint. The robot stands upright.
 """
 
 from math import cos, sin
@@ -15,7 +15,7 @@ from rote.sim.columns import family_for
 
 GRAVITY_M_S2 = 9.81
 HIP_RAD = 0.2
-"""An arm rolled inwards to this angle, or to its rest, touches the hip."""
+"""Roll angle at which an arm touches the hip, unless its rest angle is smaller."""
 
 _ARM_PARTS = ("arm", "wrist")
 _UPRIGHT: Array = np.eye(3)
@@ -41,8 +41,8 @@ class _Link(NamedTuple):
     axis: int
     """The coordinate about which its joint turns it."""
     sign: float
-    """1, or -1 where it turns the other way."""
-    hangs: tuple[float, float, float]
+    """1, or -1 if it turns the other way."""
+    moment: tuple[float, float, float]
     """Mass times position: of its own centre of mass, and of all links below, at the next joint."""
 
 
@@ -51,25 +51,25 @@ class Arms:
 
     def __init__(self, build: Build) -> None:
         tree = _Tree(family_for(build), build)
-        chains = [_chain(tree, root) for root in tree.roots]
+        chains = [_build_chain(tree, root) for root in tree.roots]
         self.columns: tuple[int, ...] = tuple(
             build.names.index(step.joint.name) for chain in chains for step in chain
         )
         """The columns of the arms' joints, each arm from the shoulder down."""
         self.shoulders: tuple[Shoulder, ...] = tuple(
-            shoulder for chain in chains if (shoulder := _shoulder(chain, build)) is not None
+            shoulder for chain in chains if (shoulder := _find_shoulder(chain, build)) is not None
         )
-        self._links: list[tuple[tuple[_Link, ...], slice]] = []
+        self._build_links: list[tuple[tuple[_Link, ...], slice]] = []
         first = 0
         for chain in chains:
-            self._links.append((_links(chain), slice(first, first + len(chain))))
+            self._build_links.append((_build_links(chain), slice(first, first + len(chain))))
             first += len(chain)
 
     def weight_nm(self, angles_rad: Array) -> Array:
         """Return the torque that gravity puts on the arms' joints, in the order of `columns`."""
         angles = angles_rad.tolist()
         torques: list[float] = []
-        for links, part in self._links:
+        for links, part in self._build_links:
             torques += _one_arm_nm(links, angles[part])
         return np.array(torques)
 
@@ -105,22 +105,21 @@ class _Tree:
         for joint in family.joints:
             self._children.setdefault(joint.parent, []).append(joint)
         self._driven = {joint.name for joint in build.joints if joint.part in _ARM_PARTS}
-        self.roots = self._roots(family.body.base, _UPRIGHT)
+        self.roots = self._find_arm_roots(family.body.base, _UPRIGHT)
 
-    def _roots(self, link: str, frame: Array) -> list[_Step]:
+    def _find_arm_roots(self, link: str, frame: Array) -> list[_Step]:
         """Return the first joint of each arm below a link, in the orientation of the base."""
         roots: list[_Step] = []
         for joint in self._children.get(link, ()):
-            turned = frame @ _rotation(joint.origin_rpy_rad)
+            turned = frame @ _rotation_matrix(joint.origin_rpy_rad)
             if joint.name in self._driven:
                 roots.append(_Step(joint, np.zeros(3), turned))
             else:
-                roots += self._roots(joint.link, turned)
+                roots += self._find_arm_roots(joint.link, turned)
         return roots
 
     def load(self, link: str) -> _Load:
-        """Return a link with everything fixed to it; joints that are no arm joints count as fixed
-        at 0.
+        """Return a link with everything fixed to it; joints outside the arm count as fixed at 0.
 
         If an arm branches, it continues in the first branch; the others are fixed too.
         """
@@ -129,7 +128,7 @@ class _Tree:
             mass_kg += mass.mass_kg
             moment = moment + mass.mass_kg * np.array(mass.com_m)
         for joint in self._children.get(link, ()):
-            origin, frame = np.array(joint.origin_m), _rotation(joint.origin_rpy_rad)
+            origin, frame = np.array(joint.origin_m), _rotation_matrix(joint.origin_rpy_rad)
             if joint.name in self._driven and following is None:
                 following = _Step(joint, origin, frame)
                 continue
@@ -138,12 +137,12 @@ class _Tree:
             moment = moment + below.mass_kg * origin + frame @ below.moment
             if below.following is not None and following is None:
                 deeper = below.following
-                place = origin + frame @ deeper.origin_m
-                following = _Step(deeper.joint, place, frame @ deeper.frame)
+                position = origin + frame @ deeper.origin_m
+                following = _Step(deeper.joint, position, frame @ deeper.frame)
         return _Load(mass_kg, moment, following)
 
 
-class _Placed(NamedTuple):
+class _ChainJoint(NamedTuple):
     """A joint of an arm with the load of its link."""
 
     joint: Joint
@@ -152,18 +151,18 @@ class _Placed(NamedTuple):
     load: _Load
 
 
-def _chain(tree: _Tree, root: _Step) -> list[_Placed]:
+def _build_chain(tree: _Tree, root: _Step) -> list[_ChainJoint]:
     """Return an arm's joints from the shoulder down."""
-    chain: list[_Placed] = []
+    chain: list[_ChainJoint] = []
     step: _Step | None = root
     while step is not None:
         load = tree.load(step.joint.link)
-        chain.append(_Placed(*step, load))
+        chain.append(_ChainJoint(*step, load))
         step = load.following
     return chain
 
 
-def _shoulder(chain: list[_Placed], build: Build) -> Shoulder | None:
+def _find_shoulder(chain: list[_ChainJoint], build: Build) -> Shoulder | None:
     """Return how an arm leans against the hip, if it begins with a pitch and a roll joint."""
     if [placed.joint.axis for placed in chain[:2]] != [Y, X]:
         return None
@@ -175,9 +174,9 @@ def _shoulder(chain: list[_Placed], build: Build) -> Shoulder | None:
 # ---- weight -------------------------------------------------------------------------------------
 
 
-def _links(chain: list[_Placed]) -> tuple[_Link, ...]:
+def _build_links(chain: list[_ChainJoint]) -> tuple[_Link, ...]:
     """Return an arm's links from the shoulder down."""
-    turns = [_turn(placed.joint.axis) for placed in chain]
+    turns = [_axis_frame(placed.joint.axis) for placed in chain]
     above = [_UPRIGHT, *(turn for turn, _, _ in turns[:-1])]
     links: list[_Link] = []
     below_kg, below = 0.0, np.zeros(3)
@@ -192,20 +191,19 @@ def _links(chain: list[_Placed]) -> tuple[_Link, ...]:
     return tuple(reversed(links))
 
 
-def _turn(axis: Vector) -> tuple[Array, int, float]:
-    """Return coordinates in which a joint rotates about one axis, which it is, and the sign."""
+def _axis_frame(axis: Vector) -> tuple[Array, int, float]:
+    """Return a frame in which the joint turns about a coordinate axis, its index and its sign."""
     unit = np.array(axis) / np.linalg.norm(axis)
-    place = int(np.argmax(np.abs(unit)))
-    if abs(unit[place]) == 1.0:
-        return _UPRIGHT, place, float(unit[place])
-    # The axis is no coordinate axis of the link: choose one along it, and two at right angles to
-    # it.
+    index = int(np.argmax(np.abs(unit)))
+    if abs(unit[index]) == 1.0:
+        return _UPRIGHT, index, float(unit[index])
+    # Not a coordinate axis of the link: choose one axis along it, and two perpendicular ones.
     side = np.cross(unit, _UPRIGHT[int(np.argmin(np.abs(unit)))])
     side /= np.linalg.norm(side)
     return np.column_stack([side, np.cross(unit, side), unit]), 2, 1.0
 
 
-def _rotation(rpy: Vector) -> Array:
+def _rotation_matrix(rpy: Vector) -> Array:
     roll, pitch, yaw = rpy
     cr, sr, cp, sp = np.cos(roll), np.sin(roll), np.cos(pitch), np.sin(pitch)
     cy, sy = np.cos(yaw), np.sin(yaw)

@@ -1,9 +1,9 @@
-"""How long a robot takes to begin and to end what its arms do, as logs of a real G1 show it.
+"""Delays with which a robot starts and ends arm motions, taken from logs of a real G1.
 
 The logs are from one G1 Air: eight days, 15 plays and 10 recordings. `LOGGED` is that robot and the
-default. `POLITE` is a robot that does everything at once, for tests and demonstrations of something
-else. These times belong to the services of a G1 (WebRTC, DDS). The UDP frames are a protocol of
-this project and no log of them exists, so on them every robot is polite.
+default. `POLITE` has no delays, for tests and demonstrations of other things. The delays apply to
+the services of a G1 (WebRTC, DDS). The UDP frames are a protocol of this project without any logs,
+so on them every robot is polite.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ ARM_STATE_S = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """How long a robot takes, and what it refuses in the meantime."""
+    """A robot's delays, and what it refuses in the meantime."""
 
     start_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """From the answer to a play until the arms begin and their state is 100: minimum, usual and
@@ -40,18 +40,18 @@ class Behaviour:
     arm_state_s: float = ARM_STATE_S
     """The time between two states of the arms."""
     lapse_s: float | None = None
-    """After how long without a keep-alive it ends a teaching; None for the usual time."""
+    """Time without a keep-alive after which it ends a teaching; None for the usual time."""
     lapse_keeps: bool = False
-    """Whether it stores what was taught until then."""
+    """Whether a teaching that lapses is stored."""
     overwrites: bool = True
     """Whether a teaching may have the name of an action that exists, and replaces it."""
     measured_starts_s: tuple[float, ...] = ()
-    """Measured delays of the start, in place of `start_s`; see `drawn`."""
+    """Measured delays of the start, in place of `start_s`; see `draw_measured`."""
 
     def start_delay_s(self, chance: np.random.Generator) -> float:
         """Return how many seconds after its answer this play begins."""
         if self.measured_starts_s:
-            return drawn(self.measured_starts_s, chance)
+            return draw_measured(self.measured_starts_s, chance)
         least, usual, most = self.start_s
         return float(chance.triangular(least, usual, most)) if most > least else least
 
@@ -60,8 +60,8 @@ class Behaviour:
         return float(chance.uniform(*self.linger_s))
 
 
-def drawn(measured: Sequence[float], chance: np.random.Generator) -> float:
-    """Return a value from the distribution that was measured: between two neighbours of it."""
+def draw_measured(measured: Sequence[float], chance: np.random.Generator) -> float:
+    """Draw a value from a measured distribution, interpolated between neighbours."""
     return float(np.quantile(np.asarray(measured, dtype=float), chance.random()))
 
 

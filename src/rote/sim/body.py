@@ -5,12 +5,12 @@ limited to the motor's torque, with a setpoint of limited speed. Arms have their
 which the controller cancels a part; the rest is the sag one sees. Legs and waist have none: the
 balance controller that would hold them is not simulated.
 
-A second takes 500 steps, so a step is written to be cheap: a numpy call on few numbers costs half a
-microsecond whatever it does. What is alike is stacked and done in one; what stands still, sleeps.
-A step in which nothing reaches a limit is linear in the state and the goals, so what does not
-depend on the state is computed beforehand. Where the next goals are known, `run` takes the steps up
-to the next weighing so, looks once whether a limit was passed, and only then takes them one by one
-after all. One step or many, the numbers are the same to the last bit.
+A second takes 500 steps, so a step has to be cheap: a numpy call on few numbers costs half a
+microsecond whatever it does. Similar arrays are stacked and computed in one call; a motionless body
+sleeps. A step in which nothing reaches a limit is linear in the state and the goals, so everything
+that does not depend on the state is computed beforehand. If the next goals are known, `run` takes
+all steps up to the next weighing this way and then checks the limits once; if one was exceeded, it
+repeats the steps one by one. Both ways give the same numbers to the last bit.
 """
 
 from typing import NamedTuple, Protocol
@@ -28,19 +28,17 @@ GRAVITY_EVERY = 10
 HAND_EVERY = 5
 """Steps between two calls of a hand's `grip`: 100 Hz."""
 STILL_WEIGHINGS, STILL_RAD_S = 5, 1e-12
-"""A body slower than this, and unchanged to the last bit for this many weighings, needs no more
-steps.
-"""
+"""A body slower than this, and unchanged to the last bit for this many weighings, falls asleep."""
 MAX_RAD_S = 12.0
-"""The setpoint of a joint never moves faster than this, nor than its motor, whatever is asked."""
+"""Speed limit of every setpoint; a slower motor limits it further."""
 HOLDING_CANCELS = 0.7
 SOFT_CANCELS = 0.85
-"""How much of the arms' weight the controller cancels: while holding, and while soft."""
+"""Share of the arms' weight that the controller cancels: while holding, and while soft."""
 _HANGS_RAD, _HIP_NM_RAD = 0.6, 60.0
 
 
 class _Servo(NamedTuple):
-    """The properties of a joint by body part; the values are this project's choice."""
+    """Servo properties by body part; the values are this project's choice."""
 
     stiffness: float
     damping: float
@@ -74,7 +72,7 @@ class _Servos:
         servos = [_SERVOS.get(joint.part, _SERVOS["arm"]) for joint in build.joints]
         table = np.ascontiguousarray(np.array(servos).T)
         stiffness, damping, self.inertia, soft_damping, self.friction = table[:5]
-        # Nobody lifts a leg that is not taught: the robot stands on it.
+        # A hand never pulls on a leg that is not taught: the robot stands on it.
         held = np.array(
             [joint.part != "leg" or joint.name in build.taught for joint in build.joints]
         )
@@ -86,7 +84,7 @@ class _Servos:
         self.hand_back_nm = -self.hand_nm
         self.lower_rad, self.upper_rad = columns.lower_rad, columns.upper_rad
         self.effort_nm, self.effort_back_nm = columns.effort_nm, -columns.effort_nm
-        # A gearbox turns no faster than its motor, however hard somebody pulls.
+        # A gearbox turns no faster than its motor, however hard a hand pulls.
         self.fastest, self.fastest_back = columns.velocity_rad_s, -columns.velocity_rad_s
         self.most_a_step = np.minimum(columns.velocity_rad_s, MAX_RAD_S) * STEP_S
         self.least_a_step = -self.most_a_step
@@ -94,38 +92,38 @@ class _Servos:
             [columns.lower_rad, self.fastest_back, self.effort_back_nm, self.least_a_step]
         )
         self.most = np.array([columns.upper_rad, self.fastest, self.effort_nm, self.most_a_step])
-        """How far, how fast, how strong, and how far a setpoint moves in a step."""
+        """Limits of position, speed, torque, and setpoint move per step."""
         self.step_s = np.full(len(servos), STEP_S)
         self.speed_per_nm = STEP_S / self.inertia
         """What a torque adds to a joint's speed in a step."""
 
 
 class _Scratch:
-    """Arrays that a step writes into, so that it makes none; nothing in them outlasts it."""
+    """Preallocated arrays that a step writes into; their contents are valid within one step."""
 
     def __init__(self, count: int) -> None:
         self.parts = np.zeros((2, count))
-        self.place_part: Array = self.parts[0]
+        self.position_part: Array = self.parts[0]
         self.speed_part: Array = self.parts[1]
         self.moved, self.possible = np.zeros((2, count))
         self.runs = [_StepRun(steps, count) for steps in range(GRAVITY_EVERY + 1)]
-        """By how many steps are taken at once."""
+        """By the number of steps taken at once."""
 
 
 class _StepRun:
-    """The arrays of a number of steps that are taken at once.
+    """The arrays for several steps taken at once.
 
-    A view of an array costs as much as a sum of its numbers, so all views are made once.
+    Creating a view costs as much as summing the array, so all views are created once.
     """
 
     def __init__(self, steps: int, count: int) -> None:
         self.goals, self.goal_parts = np.zeros((2, steps, 2, count))
-        self.goal_places, self.goal_speeds = self.goals[:, 0], self.goals[:, 1]
-        self.place_parts, self.speed_parts = self.goal_parts[:, 0], self.goal_parts[:, 1]
+        self.goal_positions, self.goal_speeds = self.goals[:, 0], self.goals[:, 1]
+        self.position_parts, self.speed_parts = self.goal_parts[:, 0], self.goal_parts[:, 1]
         self.pushes = np.zeros((steps, count))
         """What the goals and the weight add to the speed."""
         limited = np.zeros((steps + 1, 4, count))
-        """Place, speed, torque and move of the setpoint, before the first step and after each."""
+        """Position, speed, torque and setpoint move, before the first step and after each."""
         self.start = limited[0, :2]
         self.before, self.after = limited[:-1, :2], limited[1:, :2]
         self.torques_nm, self.moves = limited[1:, 2], limited[1:, 3]
@@ -139,13 +137,13 @@ class _StepRun:
 
 
 class PullingHand(Protocol):
-    """Somebody who pulls on the joints."""
+    """A hand that pulls on the joints."""
 
     def grip(self, time_s: float) -> Array | None:
-        """Return the positions that the hand wants, by column; NaN for joints that it does not
-        hold.
+        """Return the hand's target positions by column; NaN for joints that it does not hold.
 
-        `time_s` counts from when the hand took hold; None means that it has let go for good.
+        `time_s` counts from when the hand took hold. None means that it has released the joints for
+        good.
         """
 
 
@@ -174,8 +172,8 @@ class SimBody:
         self._soft = np.zeros(count, dtype=bool)
         self._hand: PullingHand | None = None
         self._hand_since_s = 0.0
-        self._steps = self._still = 0
-        self._places = self._asleep = b""
+        self._steps = self._motionless_weighings = 0
+        self._last_positions = self._asleep = b""
         self.soften(())
 
     def soften(
@@ -183,8 +181,8 @@ class SimBody:
     ) -> None:
         """Make these joints soft and let all others hold where they are, without a jump.
 
-        `cancels` is the part of the arms' weight that the controller carries meanwhile. Without it,
-        and not `damped`, the motors give no torque at all.
+        `cancels` is the share of the arms' weight that the controller carries meanwhile. With 0 and
+        not `damped`, the motors give no torque at all.
         """
         soft = np.zeros_like(self._soft)
         soft[np.asarray(joints, dtype=int)] = True
@@ -195,14 +193,14 @@ class SimBody:
         self._follows = np.where(soft, 0.0, 1.0)
         self._gains = np.where(soft, servos.soft_gains if damped else 0.0, servos.gains)
         self._cancels = np.where(soft, cancels, HOLDING_CANCELS)
-        # What a step adds to the speeds is linear: by goals, and by the state, which loses some.
+        # The change of speed in a step is linear in the goals and in the state (with damping).
         self._pulls = self._gains * servos.speed_per_nm
         self._keeps = -self._pulls
         self._keeps[1] += 1.0 - servos.friction * servos.speed_per_nm
-        self._carry()
+        self._update_carried_weight()
         self._leaning = tuple(arm for arm in self._arms.shoulders if soft[arm.roll])
         self._grip: tuple[Array, Array] | None = None
-        self._wake()
+        self._wake_up()
 
     @property
     def soft(self) -> tuple[int, ...]:
@@ -217,7 +215,7 @@ class SimBody:
     def attach(self, hand: PullingHand | None, now_s: float) -> None:
         """Let a hand take hold of the body; None removes it."""
         self._hand, self._hand_since_s, self._grip = hand, now_s, None
-        self._wake()
+        self._wake_up()
 
     @property
     def held_by_hand(self) -> bool:
@@ -228,22 +226,22 @@ class SimBody:
         """Advance by `STEP_S` towards a target; soft joints ignore it."""
         weighs = self._steps % GRAVITY_EVERY == 0
         self._steps += 1
-        if self._asleep and self._asleep == self._everything(target_rad, target_speed_rad_s):
+        if self._asleep and self._asleep == self._step_inputs(target_rad, target_speed_rad_s):
             return
         if weighs:
-            self._weigh()
-        self._aim(target_rad, target_speed_rad_s)
-        more = self._drive()
+            self._compute_weight()
+        self._move_setpoint(target_rad, target_speed_rad_s)
+        more = self._apply_motors()
         if self._hand is not None:
-            self._pull(now_s, more)
+            self._add_hand_torques(now_s, more)
         if self._leaning:
-            self._lean(more)
-        self._move(more)
+            self._add_hip_contact(more)
+        self._integrate_step(more)
         if weighs:
-            self._watch(target_rad, target_speed_rad_s)
+            self._sleep_if_motionless(target_rad, target_speed_rad_s)
 
     def run(self, targets_rad: Array, target_speeds_rad_s: Array) -> None:
-        """Advance by a step for each row, as `step` does; nobody may hold the body meanwhile."""
+        """Advance by a step for each row, as `step` does; no hand may hold the body meanwhile."""
         first, count = 0, len(targets_rad)
         while first < count:
             last = min(count, first + GRAVITY_EVERY - self._steps % GRAVITY_EVERY)
@@ -254,40 +252,41 @@ class SimBody:
             first = last
 
     def _run_to_weighing(self, targets_rad: Array, target_speeds_rad_s: Array) -> bool:
-        """Take steps at once, of which only the first weighs; False, and nothing done, where they
-        have to be taken one by one.
+        """Take steps at once, of which only the first may weigh.
+
+        Returns False, without any effect, if they have to be taken one by one.
         """
         if self._asleep or self._leaning or self._hand is not None:
             return False
         if self._steps % GRAVITY_EVERY:
             return self._run_freely(targets_rad, target_speeds_rad_s)
-        self._weigh()
+        self._compute_weight()
         return self._run_freely(targets_rad, target_speeds_rad_s, weighs=True)
 
     def _run_freely(
         self, targets_rad: Array, target_speeds_rad_s: Array, *, weighs: bool = False
     ) -> bool:
-        """Take steps as if nothing had limits; False, and nothing done, where one was passed.
+        """Take steps without applying limits.
 
-        If the first of them `weighs`, False also where it leaves everything as it was at the last
-        weighing: the body may fall asleep.
+        Returns False, without any effect, if a limit was exceeded; also if the first step `weighs`
+        and nothing has changed since the last weighing, because the body may fall asleep.
         """
         count = len(targets_rad)
         run = self._scratch.runs[count]
-        run.goal_places[:] = targets_rad
+        run.goal_positions[:] = targets_rad
         np.multiply(target_speeds_rad_s, self._follows, run.goal_speeds)
         run.start[:] = self._state
         self._take_steps(run)
         np.subtract(targets_rad[0], self._setpoint, run.moves[0])
         np.subtract(targets_rad[1:], targets_rad[:-1], run.moves[1:])
-        self._motors_nm(run.goals, run.before, run.goal_parts, run.torques_nm)
+        self._compute_motor_torques(run.goals, run.before, run.goal_parts, run.torques_nm)
         if not self._is_within_limits(run):
             return False
         if weighs:
-            places = run.after[0, 0].tobytes() + run.goals[0].tobytes()
-            if places == self._places:
+            positions_bytes = run.after[0, 0].tobytes() + run.goals[0].tobytes()
+            if positions_bytes == self._last_positions:
                 return False
-            self._still, self._places = 0, places
+            self._motionless_weighings, self._last_positions = 0, positions_bytes
         self._state[:], self._goals[:] = run.after[-1], run.goals[-1]
         self.torques_nm = run.torques_nm[-1].copy()
         self._steps += count
@@ -296,46 +295,48 @@ class SimBody:
     def _take_steps(self, run: _StepRun) -> None:
         """Compute the states after each step from the one before and the goals."""
         scratch, step_s = self._scratch, self._servos.step_s
-        parts, place_part, speed_part = scratch.parts, scratch.place_part, scratch.speed_part
+        parts, position_part, speed_part = scratch.parts, scratch.position_part, scratch.speed_part
         moved, keeps = scratch.moved, self._keeps
         np.multiply(run.goals, self._pulls, run.goal_parts)
-        np.add(run.place_parts, run.speed_parts, run.pushes)
+        np.add(run.position_parts, run.speed_parts, run.pushes)
         np.add(run.pushes, self._falls, run.pushes)
         state: Array = self._state
-        place: Array = self.joints_rad
-        for push, state_then, place_then, speed_then in run.steps:
+        position: Array = self.joints_rad
+        for push, state_then, position_then, speed_then in run.steps:
             np.multiply(state, keeps, parts)
-            np.add(place_part, speed_part, speed_then)
+            np.add(position_part, speed_part, speed_then)
             np.add(speed_then, push, speed_then)
             np.multiply(speed_then, step_s, moved)
-            np.add(place, moved, place_then)
-            state, place = state_then, place_then
+            np.add(position, moved, position_then)
+            state, position = state_then, position_then
 
     def _is_within_limits(self, run: _StepRun) -> bool:
         np.greater_equal(run.limited, self._servos.least, run.allowed[0])
         np.less_equal(run.limited, self._servos.most, run.allowed[1])
         return int(np.count_nonzero(run.allowed)) == run.allowed.size
 
-    def _motors_nm(self, goals: Array, states: Array, parts: Array, torques_nm: Array) -> None:
+    def _compute_motor_torques(
+        self, goals: Array, states: Array, parts: Array, torques_nm: Array
+    ) -> None:
         """Write the motors' torques, without a limit; `parts` is overwritten."""
         np.subtract(goals, states, parts)
         np.multiply(parts, self._gains, parts)
         np.add(parts[..., 0, :], parts[..., 1, :], torques_nm)
         np.subtract(torques_nm, self._carried, torques_nm)
 
-    def _weigh(self) -> None:
-        """Compute the gravity torques on the arms again."""
+    def _compute_weight(self) -> None:
+        """Compute the gravity torques on the arms."""
         if self._arms.columns:
             arms_rad = self.joints_rad[self._weighed]
             self._weight[self._weighed] = self._arms.weight_nm(arms_rad)
-        self._carry()
+        self._update_carried_weight()
 
-    def _carry(self) -> None:
-        """Let the controller carry its part of the weight."""
+    def _update_carried_weight(self) -> None:
+        """Compute the share of the weight that the controller carries, and the rest."""
         self._carried = self._cancels * self._weight
         self._falls = (self._weight - self._carried) * self._servos.speed_per_nm
 
-    def _aim(self, target_rad: Array, target_speed_rad_s: Array) -> None:
+    def _move_setpoint(self, target_rad: Array, target_speed_rad_s: Array) -> None:
         """Move the setpoint towards its target, as fast as it may."""
         servos = self._servos
         if target_rad.tobytes() != self._setpoint.tobytes():
@@ -348,64 +349,65 @@ class SimBody:
                 self._setpoint += allowed
         np.multiply(target_speed_rad_s, self._follows, self._goal_speeds)
 
-    def _drive(self) -> Array:
-        """Let the motors drive the joints; returns what they lack, where they are too weak."""
+    def _apply_motors(self) -> Array:
+        """Set the motor torques within their limits; return the difference to unlimited ones."""
         servos, torques = self._servos, np.empty_like(self.torques_nm)
-        self._motors_nm(self._goals, self._state, self._scratch.parts, torques)
+        self._compute_motor_torques(self._goals, self._state, self._scratch.parts, torques)
         possible = np.maximum(torques, servos.effort_back_nm)
         self.torques_nm = np.minimum(possible, servos.effort_nm, out=possible)
         return np.subtract(possible, torques, torques)
 
-    def _spring(self, goals: Array, gains: Array) -> Array:
+    def _spring_torques_nm(self, goals: Array, gains: Array) -> Array:
         """Return stiffness * error + damping * speed error."""
         parts = goals - self._state
         parts *= gains
         torques: Array = parts[0] + parts[1]
         return torques
 
-    def _pull(self, now_s: float, more_nm: Array) -> None:
-        """Add the hand's torques; it is asked for its positions every few steps."""
+    def _add_hand_torques(self, now_s: float, more_nm: Array) -> None:
+        """Add the hand's torques; its target positions are read every few steps."""
         if self._steps % HAND_EVERY == 0 or self._grip is None:
-            self._take_grip(now_s)
+            self._update_grip(now_s)
         if self._grip is not None:
-            servos, pull = self._servos, self._spring(*self._grip)
+            servos, pull = self._servos, self._spring_torques_nm(*self._grip)
             np.maximum(pull, servos.hand_back_nm, out=pull)
             np.minimum(pull, servos.hand_nm, out=pull)
             more_nm += pull
 
-    def _take_grip(self, now_s: float) -> None:
-        """Ask the hand for its positions; joints that it does not hold are not pulled."""
+    def _update_grip(self, now_s: float) -> None:
+        """Read the hand's target positions; joints that it does not hold are not pulled."""
         assert self._hand is not None
-        wanted = self._hand.grip(now_s - self._hand_since_s)
-        if wanted is None:
+        grip_rad = self._hand.grip(now_s - self._hand_since_s)
+        if grip_rad is None:
             self._hand = self._grip = None
             return
-        # A person moves what is soft; a robot that holds is not overpowered.
-        held = ~np.isnan(wanted) & self._soft
+        # A hand moves soft joints only; it does not overpower joints that hold.
+        held = ~np.isnan(grip_rad) & self._soft
         goals = np.zeros_like(self._goals)
-        goals[0, held] = wanted[held]
+        goals[0, held] = grip_rad[held]
         self._grip = (goals, self._servos.hand_gains * held)
 
-    def _lean(self, more_nm: Array) -> None:
-        """Let a soft arm that hangs down lean against the hip instead of passing through it."""
+    def _add_hip_contact(self, more_nm: Array) -> None:
+        """Add the contact force of a soft, hanging arm against the hip."""
         for pitch, roll, outwards, hip_rad in self._leaning:
             if abs(self.joints_rad.item(pitch)) < _HANGS_RAD:
                 inside = hip_rad - outwards * self.joints_rad.item(roll)
                 if inside > 0.0:
                     more_nm[roll] += outwards * _HIP_NM_RAD * inside
 
-    def _move(self, more_nm: Array) -> None:
-        """Take one step, with more torque than the motors were asked for; a joint at its mechanical
-        stop stays there.
+    def _integrate_step(self, more_nm: Array) -> None:
+        """Advance speeds and positions by one step; a joint at its mechanical stop stays there.
+
+        `more_nm` is added to the unlimited motor torques.
         """
         speeds, positions, servos = self.speeds_rad_s, self.joints_rad, self._servos
         scratch = self._scratch
         moved, possible, parts = scratch.moved, scratch.possible, scratch.parts
         np.multiply(self._goals, self._pulls, parts)
-        push = np.add(scratch.place_part, scratch.speed_part, possible)
+        push = np.add(scratch.position_part, scratch.speed_part, possible)
         np.add(push, self._falls, push)
         np.multiply(self._state, self._keeps, parts)
-        np.add(scratch.place_part, scratch.speed_part, speeds)
+        np.add(scratch.position_part, scratch.speed_part, speeds)
         np.add(speeds, push, speeds)
         np.multiply(more_nm, servos.speed_per_nm, moved)
         np.add(speeds, moved, speeds)
@@ -421,29 +423,31 @@ class SimBody:
 
     # ---- sleep ----------------------------------------------------------------------------------
 
-    def _watch(self, target_rad: Array, target_speed_rad_s: Array) -> None:
-        """Fall asleep when nothing has moved for long; any change wakes the body.
+    def _sleep_if_motionless(self, target_rad: Array, target_speed_rad_s: Array) -> None:
+        """Fall asleep after several weighings without motion; any change wakes the body.
 
-        The speeds that remain then are too small to change a position by its last bit.
+        The remaining speeds are too small to change a position by its last bit.
         """
-        places = self.joints_rad.tobytes() + self._goals.tobytes()
-        self._still = self._still + 1 if places == self._places else 0
-        self._places, self._asleep = places, b""
-        still = self._still >= STILL_WEIGHINGS and self._hand is None
-        if still and np.abs(self.speeds_rad_s).max() < STILL_RAD_S:
-            self._asleep = self._everything(target_rad, target_speed_rad_s)
+        positions_bytes = self.joints_rad.tobytes() + self._goals.tobytes()
+        self._motionless_weighings = (
+            self._motionless_weighings + 1 if positions_bytes == self._last_positions else 0
+        )
+        self._last_positions, self._asleep = positions_bytes, b""
+        motionless = self._motionless_weighings >= STILL_WEIGHINGS and self._hand is None
+        if motionless and np.abs(self.speeds_rad_s).max() < STILL_RAD_S:
+            self._asleep = self._step_inputs(target_rad, target_speed_rad_s)
 
-    def _wake(self) -> None:
-        self._still, self._asleep = 0, b""
+    def _wake_up(self) -> None:
+        self._motionless_weighings, self._asleep = 0, b""
 
-    def _everything(self, target_rad: Array, target_speed_rad_s: Array) -> bytes:
+    def _step_inputs(self, target_rad: Array, target_speed_rad_s: Array) -> bytes:
         """Return everything that can make one step differ from another, to the last bit."""
         arrays = (self._state, self._goals, target_rad, target_speed_rad_s)
         return b"".join([array.tobytes() for array in arrays])
 
 
 def _as_slice(columns: tuple[int, ...]) -> slice | list[int]:
-    """Return columns as a slice if they are consecutive, which is quicker to use."""
+    """Return consecutive columns as a slice, which is faster to use."""
     if columns and columns == tuple(range(columns[0], columns[0] + len(columns))):
         return slice(columns[0], columns[0] + len(columns))
     return list(columns)

@@ -1,7 +1,7 @@
 """A build's joints as arrays, one value per column: rest positions, limits and motor strength.
 
-Every part of the simulated robot that computes with joints takes a `Build` and gets its arrays
-here, so that none of them depends on the robot.
+Every part of the simulated robot that computes with joints gets its arrays from here, so none of
+them depends on a particular robot.
 """
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ UNKNOWN_EFFORT_NM = 20.0
 
 
 class Columns:
-    """What is known about a build's joints; each array has one value per column."""
+    """A build's joint properties; each array has one value per column."""
 
     def __init__(self, build: Build) -> None:
         joints = build.joints
@@ -35,7 +35,7 @@ class Columns:
 
 
 def family_for(build: Build) -> Family:
-    """Return the family of a build; if none is registered, one of that build alone."""
+    """Return the family of a build; if none is registered, one with that build only."""
     return family_of(build) or _family_alone(build)
 
 

@@ -47,17 +47,17 @@ _BATTERY_S, _CEASED_S = 1.0, 0.5
 GAP_S = 0.1
 """After this long without a command, the arms return to the robot's own pose."""
 RAMP_S = 1.0
-"""Shortest duration of that; a guess, because no document says it."""
+"""Shortest duration of that return; a guess, since it is not documented."""
 _RAMP_SHARE = 0.7
-"""The speed of that, and of the way to the commanded pose when commands come again, as a share of
-the family's soft speed: the arms overshoot where they begin or turn back.
+"""Speed of that return, and of the move to the commanded pose when commands resume, as a share of
+the family's soft speed: the arms overshoot when they start or reverse.
 """
 _REPEAT_S = 0.04
 _REQUESTS, _REPLIES, _COMMANDS = 256, 64, 16
 
 
 class _Network:
-    """A bad network as DDS shows it: in order, and reliable samples are sent again."""
+    """A bad network as seen through DDS: in order, and reliable samples are resent."""
 
     def __init__(self, bad: Impairment) -> None:
         # UDP's checksum removes damaged packets, and sequence numbers remove repeated and overtaken
@@ -65,16 +65,16 @@ class _Network:
         lost = 1.0 - (1.0 - bad.loss) * (1.0 - bad.corrupt)
         ordered = replace(bad, loss=lost, corrupt=0.0, duplicate=0.0, reorder=0.0)
         self._lossy = Disturber(ordered)
-        self._sure = Disturber(replace(ordered, loss=0.0))
+        self._reliable = Disturber(replace(ordered, loss=0.0))
 
     def pass_on(self, kind: types.Type, data: bytes, deliver: Callable[[bytes], None]) -> None:
-        """Deliver a sample: later, or not at all if it belongs to an unreliable stream."""
-        sure = kind in (types.REQUEST, types.RESPONSE)
-        (self._sure if sure else self._lossy).pass_on(data, deliver)
+        """Deliver a sample, possibly late; samples of unreliable topics may be lost."""
+        reliable = kind in (types.REQUEST, types.RESPONSE)
+        (self._reliable if reliable else self._lossy).pass_on(data, deliver)
 
 
 class DdsDoor:
-    """Serves the robot's services and states to everybody in a DDS domain."""
+    """Serves the robot's services and states to all participants of a DDS domain."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class DdsDoor:
         *,
         lowstate_hz: float = LOWSTATE_HZ,
         impairment: Impairment | None = None,
-        worn: tuple[Hand, ...] = (),
+        hands: tuple[Hand, ...] = (),
     ) -> None:
         self._services = services
         self._world = services.world
@@ -96,53 +96,57 @@ class DdsDoor:
         self._bus = Bus(target)
         self._requests: dict[str, Inlet] = {}
         self._responses = {
-            service: self._writer(f"rt/api/{service}/response", types.RESPONSE, _REPLIES)
+            service: self._create_writer(f"rt/api/{service}/response", types.RESPONSE, _REPLIES)
             for service in VERSIONS
         }
-        self._lowstate = self._writer(dds_lowlevel.LOWSTATE_TOPIC, types.LOWSTATE)
-        self._mode = self._writer(SPORT_TOPIC, types.SPORT)
-        self._battery = self._writer(BMS_TOPIC, types.BATTERY)
-        self._arms = self._writer(rpc.ARM_STATE_TOPIC, types.TEXT)
-        self._audio = self._writer(rpc.AUDIO_TOPIC, types.TEXT, _COMMANDS)
+        self._lowstate = self._create_writer(dds_lowlevel.LOWSTATE_TOPIC, types.LOWSTATE)
+        self._mode = self._create_writer(SPORT_TOPIC, types.SPORT)
+        self._battery = self._create_writer(BMS_TOPIC, types.BATTERY)
+        self._arms = self._create_writer(rpc.ARM_STATE_TOPIC, types.TEXT)
+        self._audio = self._create_writer(rpc.AUDIO_TOPIC, types.TEXT, _COMMANDS)
         build = self._world.build
         self._stream_topic = (
             build.stream.topic if build.stream else ""
         ) or dds_lowlevel.ARM_SDK_TOPIC
-        # The places of the taught joints among the streamed ones; a joint that is not streamed
-        # stays at rest.
-        self._places = [(*build.streamed, *build.taught).index(name) for name in build.taught]
+        # Indices of the taught joints among the streamed ones; a joint that is not streamed stays
+        # at rest.
+        self._taught_indices = [
+            (*build.streamed, *build.taught).index(name) for name in build.taught
+        ]
         self._rest_rad = tuple(build.rest.get(name, 0.0) for name in build.taught)
-        self._reader(HAND_TOPIC, types.TEXT, self._take_hand, _COMMANDS)
-        self._reader(self._stream_topic, types.LOWCMD, self._obey_arms, _COMMANDS)
-        self._wear(worn)
+        self._create_reader(HAND_TOPIC, types.TEXT, self._handle_scripted_hand, _COMMANDS)
+        self._create_reader(self._stream_topic, types.LOWCMD, self._obey_arms, _COMMANDS)
+        self._attach_hands(hands)
         self._waiting: list[tuple[rpc.RpcRequest, ServiceAnswer]] = []
         self._numbers = 0
-        self._spent = False
+        self._stream_used_up = False
         self._commanded_s = float("-inf")
         self._pose: m.StreamPose | None = None
         """The last pose of the stream that is followed."""
         self._share = 1.0
-        """How much of the commanded weight the arms follow: less in a gap."""
+        """Share of the commanded weight that the arms follow; reduced in a gap."""
         self._share_at = 0.0
         self._resuming_rad: Array | None = None
-        """Where the arms are on the way to the commanded pose, after a gap."""
+        """Setpoint of the arms while they move to the commanded pose after a gap."""
         family = family_of(build)
         self._ramp_rad_s = _RAMP_SHARE * (1.0 if family is None else family.soft_rad_s)
-        self._watched = False
+        self._has_lowstate_readers = False
         self._slow_at = self._battery_at = self._joints_at = self._world.time_s
         self._hands_at = self._world.time_s
         self._open_services()
 
-    def _wear(self, worn: tuple[Hand, ...]) -> None:
-        """Add the hands: their state topics, and the readers of their commands."""
-        self.fingers = tuple(map(Fingers, worn))
-        """The hands that it wears."""
+    def _attach_hands(self, hands: tuple[Hand, ...]) -> None:
+        """Create the state writers and command readers of the attached hands."""
+        self.fingers = tuple(map(Fingers, hands))
+        """The attached hands."""
         self.hands_report = True
         """Whether they report; a hand with a loose cable does not."""
-        self._hand_states = [self._writer(hand.state_topic, types.HAND_STATE) for hand in worn]
+        self._hand_states = [
+            self._create_writer(hand.state_topic, types.HAND_STATE) for hand in hands
+        ]
         for each in self.fingers:
             obey = partial(self._obey_hand, each)
-            self._reader(each.hand.command_topic, types.HAND_COMMAND, obey, _COMMANDS)
+            self._create_reader(each.hand.command_topic, types.HAND_COMMAND, obey, _COMMANDS)
 
     @property
     def url(self) -> str:
@@ -152,21 +156,21 @@ class DdsDoor:
 
     @property
     def clients(self) -> int:
-        """How many clients use the service that reports whether the others run."""
+        """Number of clients, counted on the service that reports whether the others run."""
         return self._requests[rpc.MOTION_SWITCHER].matched if not self._bus.closed else 0
 
     async def close(self) -> None:
         """Leave the domain. Safe to call twice."""
         self._bus.close()
 
-    def _writer(self, topic: str, kind: types.Type, depth: int = 1) -> Outlet:
+    def _create_writer(self, topic: str, kind: types.Type, depth: int = 1) -> Outlet:
         return self._bus.writer(topic, kind, depth=depth)
 
-    def _reader(
+    def _create_reader(
         self, topic: str, kind: types.Type, take: Callable[[bytes], None], depth: int
     ) -> Inlet:
         def receive(data: bytes) -> None:
-            self._pass_on(kind, data, partial(self._heed, take))
+            self._pass_on(kind, data, partial(self._handle_sample, take))
 
         return self._bus.reader(topic, kind, receive, depth=depth)
 
@@ -176,13 +180,13 @@ class DdsDoor:
         else:
             self._network.pass_on(kind, data, deliver)
 
-    def _heed(self, take: Callable[[bytes], None], data: bytes) -> None:
+    def _handle_sample(self, take: Callable[[bytes], None], data: bytes) -> None:
         try:
             take(data)
         except DecodeError as error:
             self._world.note(f"something on DDS could not be read: {error}")
 
-    def _say(self, kind: types.Type, outlet: Outlet, data: bytes) -> None:
+    def _write_sample(self, kind: types.Type, outlet: Outlet, data: bytes) -> None:
         def write(arriving: bytes) -> None:
             if not self._bus.closed:
                 try:
@@ -192,7 +196,7 @@ class DdsDoor:
 
         self._pass_on(kind, data, write)
 
-    # ---- what is published ----------------------------------------------------------------------
+    # ---- publishing -----------------------------------------------------------------------------
 
     def publish(self) -> None:
         """Publish what is due at the robot's time; called after each of its ticks."""
@@ -202,91 +206,91 @@ class DdsDoor:
         if now_s >= self._slow_at:
             self._slow_at += self._world.firmware.behaviour.arm_state_s
             self._publish_slowly()
-        if self._watched and now_s >= self._joints_at:
+        if self._has_lowstate_readers and now_s >= self._joints_at:
             self._joints_at = max(self._joints_at + self.period_s, now_s - self.period_s)
             self._publish_joints()
         if now_s >= self._battery_at:
             self._battery_at += _BATTERY_S
             percent = self._world.health.battery_percent
-            self._say(types.BATTERY, self._battery, cdr.encode_battery(percent))
+            self._write_sample(types.BATTERY, self._battery, cdr.encode_battery(percent))
         if self.fingers and now_s >= self._hands_at:
             self._hands_at = max(self._hands_at, now_s - 1.0 / HAND_HZ) + 1.0 / HAND_HZ
             self._publish_hands()
-        for text in self._world.voice.news(self._world.time_s):
-            self._say(types.TEXT, self._audio, cdr.encode_text(text))
-        self._answer_those_who_wait()
+        for text in self._world.voice.take_messages(self._world.time_s):
+            self._write_sample(types.TEXT, self._audio, cdr.encode_text(text))
+        self._answer_finished_requests()
         self._bridge_gaps()
 
     def _publish_joints(self) -> None:
         state = self._quirks.state(self._world.state())
         if state is not None:
             data = dds_lowlevel.encode_lowstate(state, build=self._world.build)
-            self._say(types.LOWSTATE, self._lowstate, data)
+            self._write_sample(types.LOWSTATE, self._lowstate, data)
 
     def _publish_hands(self) -> None:
         world = self._world
         led = world.machine.activity is ArmActivity.TEACHING and world.body.held_by_hand
-        for worn, outlet in zip(self.fingers, self._hand_states, strict=True):
-            if worn.advance(world.time_s, led=led):
-                world.note(f"no command to the {worn.hand.side} hand any more: it relaxes")
+        for fingers, outlet in zip(self.fingers, self._hand_states, strict=True):
+            if fingers.advance(world.time_s, led=led):
+                world.note(f"no command to the {fingers.hand.side} hand any more: it relaxes")
             if self.hands_report:
-                data = dds_hands.encode_state(worn.reading(), worn.hand)
-                self._say(types.HAND_STATE, outlet, data)
+                data = dds_hands.encode_state(fingers.reading(), fingers.hand)
+                self._write_sample(types.HAND_STATE, outlet, data)
 
     def _publish_slowly(self) -> None:
-        self._watched = self._lowstate.matched > 0
+        self._has_lowstate_readers = self._lowstate.matched > 0
         self._open_services()
         if self._services.alive(rpc.ARM):
             arms = self._services.arm_state()
             if arms is not None:
-                self._say(types.TEXT, self._arms, cdr.encode_text(arms))
+                self._write_sample(types.TEXT, self._arms, cdr.encode_text(arms))
         if self._services.alive(rpc.SPORT):
-            # DDS has a 32-bit integer for the mode: what does not fit is not published.
+            # DDS has a 32-bit integer for the mode: other types are not published.
             mode = self._services.mode()
             if isinstance(mode, int):
-                self._say(types.SPORT, self._mode, cdr.encode_mode(mode & 0xFFFFFFFF))
+                self._write_sample(types.SPORT, self._mode, cdr.encode_mode(mode & 0xFFFFFFFF))
 
     def _open_services(self) -> None:
-        """Take requests for the services that run, and for no other."""
+        """Open readers for the services that run, and close all others."""
         for service in VERSIONS:
             if not self._services.alive(service):
                 inlet = self._requests.pop(service, None)
                 if inlet is not None:
                     inlet.close()
             elif service not in self._requests:
-                self._requests[service] = self._reader(
+                self._requests[service] = self._create_reader(
                     f"rt/api/{service}/request",
                     types.REQUEST,
-                    partial(self._take_request, service),
+                    partial(self._handle_request, service),
                     _REQUESTS,
                 )
 
-    # ---- what is asked --------------------------------------------------------------------------
+    # ---- requests -------------------------------------------------------------------------------
 
-    def _take_request(self, service: str, data: bytes) -> None:
+    def _handle_request(self, service: str, data: bytes) -> None:
         request = cdr.decode_request(data, service)
         if request.api_id == VERSION_API:
             answer = ServiceAnswer(data=VERSIONS[service])
         else:
             answer = self._services.answer(self, request)
         if not answer.silent:
-            self._answer(request, answer)
+            self._schedule_answer(request, answer)
 
-    def _answer(self, request: rpc.RpcRequest, answer: ServiceAnswer) -> None:
+    def _schedule_answer(self, request: rpc.RpcRequest, answer: ServiceAnswer) -> None:
         if answer.after:
             self._waiting.append((request, answer))
         elif answer.delay_s > 0:
-            self._loop.call_later(answer.delay_s, self._reply, request, answer)
+            self._loop.call_later(answer.delay_s, self._send_response, request, answer)
         else:
-            self._reply(request, answer)
+            self._send_response(request, answer)
 
-    def _answer_those_who_wait(self) -> None:
+    def _answer_finished_requests(self) -> None:
         for waiting in [w for w in self._waiting if self._services.is_over(w[1])]:
             self._waiting.remove(waiting)
             request, answer = waiting
-            self._answer(request, answer._replace(after=0))
+            self._schedule_answer(request, answer._replace(after=0))
 
-    def _reply(self, request: rpc.RpcRequest, answer: ServiceAnswer) -> None:
+    def _send_response(self, request: rpc.RpcRequest, answer: ServiceAnswer) -> None:
         if request.noreply:
             return
         response = rpc.RpcResponse(
@@ -297,27 +301,30 @@ class DdsDoor:
             data=answer.data,
         )
         reply = cdr.encode_response(response)
-        self._say(types.RESPONSE, self._responses[request.service], reply)
+        self._write_sample(types.RESPONSE, self._responses[request.service], reply)
 
-    def _take_hand(self, data: bytes) -> None:
-        """Let the scripted hand take hold, if a rote client asks for it."""
-        said = rpc.read_json(cdr.decode_text(data))
-        script, duration_ms = rpc.read(said, "script", str), rpc.read(said, "duration_ms", int)
+    def _handle_scripted_hand(self, data: bytes) -> None:
+        """Start the scripted hand that a rote client requests."""
+        message = rpc.read_json(cdr.decode_text(data))
+        script, duration_ms = (
+            rpc.read(message, "script", str),
+            rpc.read(message, "duration_ms", int),
+        )
         self._world.obey(self, m.MoveByHand(script, duration_ms))
 
-    # ---- hands and arms that are streamed -------------------------------------------------------
+    # ---- streamed hands and arms ----------------------------------------------------------------
 
-    def _obey_hand(self, worn: Fingers, data: bytes) -> None:
-        was_relaxed = worn.relaxed
-        worn.obey(dds_hands.decode_command(data, worn.hand), self._world.time_s)
-        if was_relaxed != worn.relaxed:
-            does = "relaxes" if worn.relaxed else "follows commands"
-            self._world.note(f"the {worn.hand.side} hand {does}")
+    def _obey_hand(self, fingers: Fingers, data: bytes) -> None:
+        was_relaxed = fingers.relaxed
+        fingers.obey(dds_hands.decode_command(data, fingers.hand), self._world.time_s)
+        if was_relaxed != fingers.relaxed:
+            does = "relaxes" if fingers.relaxed else "follows commands"
+            self._world.note(f"the {fingers.hand.side} hand {does}")
 
     def _obey_arms(self, data: bytes) -> None:
         """Follow a command according to its weight; the first one with a weight begins a stream.
 
-        A stream that was refused, or ended by somebody else, does not begin again by itself: first
+        A stream that was refused, or ended by another client, does not begin again by itself: first
         the weight must go back to 0, or the commands must stop.
         """
         build = self._world.build
@@ -327,11 +334,11 @@ class DdsDoor:
             self._commanded_s = self._world.time_s
             return
         command = dds_lowlevel.decode_arm_command(data, build)
-        told = command.joints_rad + self._rest_rad
-        taught = tuple([told[place] for place in self._places])
+        all_joints_rad = command.joints_rad + self._rest_rad
+        taught = tuple([all_joints_rad[index] for index in self._taught_indices])
         pose = m.StreamPose(0, command.weight, taught)
         if self._world.time_s - self._commanded_s > _CEASED_S or command.weight == 0.0:
-            self._spent = False
+            self._stream_used_up = False
         self._commanded_s = self._world.time_s
         if command.weight == 0.0:
             self._share, self._resuming_rad = 1.0, None
@@ -339,23 +346,21 @@ class DdsDoor:
             self._share = 1.0
             self._resuming_rad = self._world.body.setpoint_rad[list(build.taught_columns)]
             self._world.note("commands come again: the arms follow from where they are")
-        if self._follow(pose):
+        if self._follow_pose(pose):
             return
         self._pose = None
-        if command.weight == 0.0 or self._spent:
+        if command.weight == 0.0 or self._stream_used_up:
             return
-        self._spent = True
+        self._stream_used_up = True
         begun = self._world.obey(self, m.BeginStream())
         if begun == m.Status():
-            self._follow(pose)
+            self._follow_pose(pose)
         elif isinstance(begun, m.Status):
             message, _ = m.explain(begun.code)
             self._world.note(f"the arms do not follow {self._stream_topic}: {message}")
 
-    def _follow(self, pose: m.StreamPose) -> bool:
-        """Let the arms follow a pose by its weight and their share; return False if no
-        stream runs.
-        """
+    def _follow_pose(self, pose: m.StreamPose) -> bool:
+        """Follow a pose by its weight and the current share; return False if no stream runs."""
         self._numbers += 1
         shared = replace(pose, number=self._numbers, weight=pose.weight * self._share)
         if self._resuming_rad is not None:
@@ -366,9 +371,9 @@ class DdsDoor:
         return followed
 
     def _bridge_gaps(self) -> None:
-        """Ramp down while no commands arrive, and to the commanded pose when they do.
+        """Ramp down while no commands arrive, and back to the commanded pose when they resume.
 
-        A stream that has ramped down to 0 gets no more poses from here, and ends itself.
+        After ramping down to 0 no more poses are passed on, so the stream ends itself.
         """
         now_s = self._world.time_s
         passed_s, self._share_at = now_s - self._share_at, now_s
@@ -392,4 +397,4 @@ class DdsDoor:
         if self._share == 0.0:
             self._pose = self._resuming_rad = None
         elif silent_s > _REPEAT_S or self._share != before or resuming:
-            self._follow(self._pose)
+            self._follow_pose(self._pose)

@@ -1,4 +1,4 @@
-"""The four taught actions that a G1 is delivered with, by their real names and lengths.
+"""The four taught actions that a G1 ships with, by their real names and lengths.
 
 The motions are this project's own; those of the factory are not public.
 """
@@ -6,7 +6,7 @@ The motions are this project's own; those of the factory are not public.
 from rote.messages import ActionEntry
 from rote.model.family import Build
 from rote.sim.columns import DEFAULT_BUILD
-from rote.sim.presets import performed
+from rote.sim.presets import action_from_script
 from rote.sim.refusal import RefusalError
 from rote.sim.store import Store
 
@@ -21,16 +21,16 @@ _CREATED_S = 1_704_067_200
 
 
 def add_factory_actions(store: Store, build: Build = DEFAULT_BUILD) -> tuple[ActionEntry, ...]:
-    """Add those of the factory's actions to the store that are not there yet."""
+    """Add the missing factory actions to the store; return those added."""
     there = {entry.name for entry in store.entries()}
     added = []
     for name, length_s, script in _FACTORY:
         if name in there:
             continue
-        action = performed(name, script, length_s, build, _CREATED_S)
+        action = action_from_script(name, script, length_s, build, _CREATED_S)
         try:
             store.save(action)
-        except RefusalError:  # no place left: what the person taught has priority
+        except RefusalError:  # the store is full: the user's own actions have priority
             break
         added.append(ActionEntry(name, action.duration_ms))
     return tuple(added)

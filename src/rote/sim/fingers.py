@@ -1,8 +1,8 @@
 """The simulated hands of a robot: motors that follow their own commands, and relax without them.
 
 A finger has no weight here. It moves to its target as fast as its stiffness and its motor allow,
-stops at its limits, and stays where it is when its motors relax. While the robot is taught, the
-person who moves its arms opens and closes its hands a little.
+stops at its limits, and stays where it is when its motors relax. During teaching, the simulated
+operator also opens and closes the hands a little.
 """
 
 import math
@@ -15,16 +15,16 @@ from rote.motion.track import Array
 from rote.wire.dds.hands import HandCommand, HandReading
 
 HAND_HZ = 100.0
-"""How often a hand reports. It is not published: this is the rate in public examples."""
+"""Report rate of a hand. The real rate is not published; this is the one in public examples."""
 WARM_C = 28.0
 _FULL_RAD_S = 8.0
 """The rate per second at which a finger with full stiffness approaches its target."""
 _LED_SHARE, _LED_BEAT_S, _LED_PER_S = 0.35, 2.0, 6.0
-"""How far a person closes a hand, as a share of the way to the farthest limit, and how fast."""
+"""How far the operator closes a hand, as a share of the farthest limit, and how fast."""
 
 
 def hands_named(name: str, build: Build) -> tuple[Hand, ...]:
-    """Return the hands of that name that a robot of a build may wear; none if it may not."""
+    """Return the hands of that name that fit a build; empty if none do."""
     family = family_of(build)
     return () if family is None else tuple(h for h in family.hands if h.name == name)
 
@@ -43,7 +43,7 @@ class Fingers:
         furthest = np.where(self._upper > -self._lower, self._upper, self._lower)
         self._closed = _LED_SHARE * furthest
         self._command: HandCommand | None = None
-        self._told_s = self._led_since_s = -math.inf
+        self._commanded_s = self._led_since_s = -math.inf
         self._at_s = 0.0
 
     @property
@@ -54,35 +54,39 @@ class Fingers:
 
     def obey(self, command: HandCommand, now_s: float) -> None:
         """Follow a command until the next one."""
-        self._command, self._told_s = command, now_s
+        self._command, self._commanded_s = command, now_s
 
     def advance(self, now_s: float, *, led: bool) -> bool:
-        """Let time pass; `led` says whether a person moves the fingers, if the motors are relaxed.
+        """Advance to `now_s`; if `led`, the operator moves relaxed fingers.
 
         Return whether the motors have just relaxed because the commands stopped.
         """
         seconds, self._at_s = now_s - self._at_s, now_s
         command, ceased = self._command, False
-        if command is not None and command.timeout and now_s - self._told_s > self.hand.timeout_s:
+        if (
+            command is not None
+            and command.timeout
+            and now_s - self._commanded_s > self.hand.timeout_s
+        ):
             ceased = not self.relaxed
             self._command = command = None
         before = self.joints_rad
         if command is not None and not self.relaxed:
             stiffness = np.array(command.stiffness_nm_rad) / self.hand.stiffness_nm_rad
-            self._go(np.array(command.joints_rad), _FULL_RAD_S * stiffness, seconds)
+            self._move_towards(np.array(command.joints_rad), _FULL_RAD_S * stiffness, seconds)
         elif led:
             if self._led_since_s == -math.inf:
                 self._led_since_s = now_s
             beats = (now_s - self._led_since_s) / _LED_BEAT_S
             closing = 0.5 - 0.5 * math.cos(2.0 * math.pi * beats)
-            self._go(self._closed * closing, np.full(len(before), _LED_PER_S), seconds)
+            self._move_towards(self._closed * closing, np.full(len(before), _LED_PER_S), seconds)
         if not led:
             self._led_since_s = -math.inf
         if seconds > 0.0:
             self._speeds = (self.joints_rad - before) / seconds
         return ceased
 
-    def _go(self, target_rad: Array, per_s: Array, seconds: float) -> None:
+    def _move_towards(self, target_rad: Array, per_s: Array, seconds: float) -> None:
         """Move towards a target, within the joints' limits and speeds."""
         target = np.clip(target_rad, self._lower, self._upper)
         step = (target - self.joints_rad) * (1.0 - np.exp(-per_s * seconds))
@@ -90,7 +94,7 @@ class Fingers:
         self.joints_rad = self.joints_rad + np.clip(step, -most, most)
 
     def reading(self) -> HandReading:
-        """Return what the hand reports now."""
+        """Return the hand's current state."""
         return HandReading(
             tuple(self.joints_rad.tolist()),
             tuple(self._speeds.tolist()),

@@ -1,7 +1,7 @@
 """Differences between firmware versions, as profiles.
 
-The build says which hardware it runs on. Of a G1's two running modes, its firmware knows the one
-for the joints that the build has.
+The hardware is given by the build. Of a G1's two running modes, the firmware knows the one that
+matches the build's joints.
 """
 
 from collections.abc import Mapping
@@ -27,20 +27,20 @@ class Firmware:
     answers_everybody: bool
     """Whether it answers a search for any robot, or only one that names its serial number."""
     standing: int | None = None
-    """The mode in which it stands after a normal start; None for the usual one of its family."""
+    """The mode after a normal start; None for the usual one of its family."""
     ignored: frozenset[int] = frozenset()
     """Modes that it accepts but does not change to."""
     slots: int = SLOTS
-    """How many motors its states contain over WebRTC, whatever joints it has."""
+    """Number of motors in its WebRTC states, whatever joints it has."""
     behaviour: Behaviour = LOGGED
-    """How long its arms take to begin and to end, over the services."""
+    """Delays of its arms over the services."""
     quirks: Quirks = NO_QUIRKS
     """Its known oddities."""
     delays_s: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """Measured delays of its answers, by service and api id: `arm/7107`. Others are usual."""
+    """Measured answer delays by service and api id (`arm/7107`); others use the defaults."""
     codes: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    """What it answers instead of a code, by service and api id, and the code. Something else
-    instead of 0 means that it refuses this request always."""
+    """Codes that replace the usual ones, by (service and api id, usual code). A replacement for 0
+    means that the request is always refused."""
     longest_name: int | None = None
     """The longest name in bytes that its services take; None for any."""
 
@@ -79,7 +79,7 @@ def firmware_of(build: Build) -> Firmware:
 
 
 def firmware_named(version: str, build: Build) -> Firmware:
-    """Return the firmware of that version, or raise `BadRequestError` that lists the known ones."""
+    """Return the firmware of that version; raise `BadRequestError` with the known ones."""
     known = PROFILES if build.family == _FAMILY else {}
     if version not in known:
         raise BadRequestError(
@@ -90,9 +90,7 @@ def firmware_named(version: str, build: Build) -> Firmware:
 
 
 def unknown_modes(build: Build) -> frozenset[int]:
-    """Return the modes of its family that a build does not know: one of a G1's two running
-    modes.
-    """
+    """Return the family's modes that a build does not know: one of a G1's two running modes."""
     if build.family != _FAMILY:
         return frozenset()
     return frozenset({_RUN_29 if len(build.joints) == _JOINTS_OF_SMALLEST else _RUN})
@@ -104,11 +102,11 @@ _GETTING_UP = {
     706: ModeFacts(706, "squat to stand", "from a squat to a stand", balanced=False, stiff=True),
 }
 _GET_UP_S, _LEAVE_S, _DAMP_S = 3.0, 1.0, 0.2
-"""How long it takes to get up, to go on from there, and to be damped; guesses."""
+"""Durations of getting up, of leaving that mode, and of damping; guesses."""
 
 
 def modes_of(build: Build) -> Modes:
-    """Return the modes of a build's controller; for a G1 with the two in which it gets up.
+    """Return the modes of a build's controller; for a G1 including the two for getting up.
 
     They are 702, from lying, and 706, from a squat and back. Both begin in the damped mode, because
     this robot's legs neither lie nor squat; 706 may begin in a stand too. Teaching is not possible

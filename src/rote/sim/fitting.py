@@ -1,4 +1,4 @@
-"""Fits an action that was taught on another build to this one, by joint names."""
+"""Adapts an action that was taught on another build, by joint names."""
 
 from dataclasses import replace
 
@@ -12,16 +12,16 @@ from rote.sim.refusal import RefusalError
 from rote.sim.store import StoredAction
 
 
-def fit(action: StoredAction, build: Build) -> tuple[StoredAction, tuple[str, ...]]:
-    """Return the action in the columns of `build`, and what a person should know about it.
+def fit_action(action: StoredAction, build: Build) -> tuple[StoredAction, tuple[str, ...]]:
+    """Return the action in the columns of `build`, and warnings about joints left out.
 
-    Raises `UnsafeMotionError` if it does not say what a taught joint of the build should do.
+    Raises `UnsafeMotionError` if the action lacks a taught joint of the build.
     """
     if action.names == build.names:
         return action, ()
     fitted = _fit_keyframes(action, build) if action.keyframes else _fit_frames(action, build)
     message = f"{action.name!r} was taught on a robot with other joints"
-    if left_out := [name for name in _moved(action) if name not in build.names]:
+    if left_out := [name for name in _moved_joints(action) if name not in build.names]:
         message += f": {', '.join(left_out)} is left out"
     return fitted, (message,)
 
@@ -51,8 +51,7 @@ def _fit_keyframes(action: StoredAction, build: Build) -> StoredAction:
     return replace(action, keyframes=keyframes, names=build.names)
 
 
-def _moved(action: StoredAction) -> list[str]:
-    """Return the joints that an action moves."""
+def _moved_joints(action: StoredAction) -> list[str]:
     if action.joints_rad is None:
         return [action.names[joint] for joint in sorted({k.joint for k in action.keyframes})]
     moved = np.ptp(action.joints_rad, axis=0) > MOVED_RAD

@@ -1,7 +1,7 @@
 """The robot's modes as tables: which transitions are allowed, how long they take, what they need.
 
-The modes and their transitions are the family's data. What is not in a table is refused and changes
-nothing. A family without a motion controller has one mode and is always ready.
+The modes and their transitions are the family's data. A transition that is not in a table is
+refused and changes nothing. A family without a motion controller has one mode and is always ready.
 """
 
 from enum import Enum
@@ -20,7 +20,7 @@ class ArmActivity(Enum):
 
 
 class ArmInput(Enum):
-    """What can happen to the arms."""
+    """Events that change what the arms are doing."""
 
     TEACH = "teach"
     EXIT = "exit"
@@ -75,7 +75,7 @@ class Machine:
 
     @property
     def damped(self) -> bool:
-        """Whether joints give way slowly, rather than hang free."""
+        """Whether limp joints are damped rather than free."""
         return self.mode == self.modes.damp
 
     @property
@@ -84,7 +84,7 @@ class Machine:
         return self._target is not None
 
     def change_mode(self, target: int, now_s: float) -> None:
-        """Begin to change the mode; `advance` completes it."""
+        """Start a mode change; `advance` completes it."""
         if self.modes.find(target) is None:
             raise RefusalError(Code.BAD_PAYLOAD)
         if target == self.mode:
@@ -103,14 +103,14 @@ class Machine:
             self.mode, self._target = self.modes.damp, None
 
     def advance(self, now_s: float) -> bool:
-        """Complete a change of mode that is due; return whether there was one."""
+        """Complete a mode change that is due; return whether there was one."""
         if self._target is None or now_s < self._arrival_s:
             return False
         self.mode, self._target = self._target, None
         return True
 
     def act(self, event: ArmInput) -> None:
-        """Change what the arms are doing by the table, or raise `RefusalError`."""
+        """Apply an event to the arms' activity, or raise `RefusalError`."""
         if event in _NEED_BALANCE and not self.balanced:
             raise RefusalError(Code.WRONG_STATE)
         following = ACTIVITIES.get((self.activity, event))

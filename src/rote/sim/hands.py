@@ -1,7 +1,7 @@
 """Scripted hands: a wave, a bow, a clap and a drum roll, as a person would move the soft arms.
 
-A hand goes through poses by minimum-jerk moves, with a small tremor. It holds all joints that are
-soft, also those it does not move: a joint that nobody holds sinks, wrists first.
+A hand goes through poses by minimum-jerk moves, with a small tremor. It holds all soft joints, also
+those it does not move: a soft joint that is not held goes down by its weight, wrists first.
 
 The scripts name joints of a humanoid. Joints that a build does not have are left out; in a build
 that has none of them, every taught joint swings gently.
@@ -75,15 +75,13 @@ SCRIPTS: dict[str, Script] = {
 _FULL_SIZE_S = 2.5
 """A shorter performance is smaller, so that it is not faster."""
 _GENTLE_RAD, _GENTLE_PART, _GENTLE_BEAT_S = 0.25, 0.2, 1.6
-"""How far a joint that no script knows swings: this angle, and no more than this part of
-its range.
-"""
+"""Swing of a joint that no script knows: this angle, but no more than this share of its range."""
 _TREMOR_RAD = 0.003
 _TREMOR_HZ = np.array([7.9, 9.3, 11.1])
 
 
 class ScriptedHand:
-    """A hand that performs a script once, in `seconds`, and lets go."""
+    """A hand that performs a script once, in `seconds`, then releases the joints."""
 
     def __init__(
         self, name: str, seconds: float, build: Build = DEFAULT_BUILD, seed: int = 0
@@ -97,13 +95,15 @@ class ScriptedHand:
         self.seconds = seconds
         self._joints = len(build.joints)
         self._held = columns.taught
-        self._times_s, self._poses = _via_points(_way(SCRIPTS[name], columns), columns, seconds)
+        self._times_s, self._poses = _via_points(
+            _fit_script(SCRIPTS[name], columns), columns, seconds
+        )
         self._moments = self._times_s.tolist()
         random = np.random.default_rng(seed)
         self._phases = random.uniform(0, 2 * np.pi, (3, self._held.size))
 
     def grip(self, time_s: float) -> Array | None:
-        """Return the wanted positions of the joints it holds; None when it has let go."""
+        """Return the target positions of the joints it holds; None once it has released them."""
         if time_s > self.seconds:
             return None
         pose = self.pose(time_s)
@@ -125,47 +125,45 @@ class ScriptedHand:
         return pose
 
 
-class _Way(NamedTuple):
-    """A script on one build: the pose in the middle, the swing around it, and the beat."""
+class _FittedScript(NamedTuple):
+    """A script fitted to one build: the middle pose, the swing around it, and the beat."""
 
     middle_rad: Array
     swing_rad: Array
     beat_s: float
 
 
-def _way(script: Script, columns: Columns) -> _Way:
-    """Return a script for the joints that a build has, within their limits."""
+def _fit_script(script: Script, columns: Columns) -> _FittedScript:
+    """Fit a script to the joints of a build, within their limits."""
     names = [name.removesuffix("_joint") for name in columns.build.names]
     if not set(names).intersection(script.pose):
-        return _gentle(columns)
+        return _gentle_swing(columns)
     middle, swing = columns.rest_rad.copy(), np.zeros_like(columns.rest_rad)
     for values, target in ((script.pose, middle), (script.swing, swing)):
         for joint, value in values.items():
             if joint in names:
                 target[names.index(joint)] = value
     middle = np.clip(middle, columns.lower_rad + abs(swing), columns.upper_rad - abs(swing))
-    return _Way(middle, swing, script.beat_s)
+    return _FittedScript(middle, swing, script.beat_s)
 
 
-def _gentle(columns: Columns) -> _Way:
-    """Return a small swing of every taught joint, around its rest or as near as its limits
-    allow.
-    """
+def _gentle_swing(columns: Columns) -> _FittedScript:
+    """Return a small swing of every taught joint, around its rest or as near as limits allow."""
     reach = columns.upper_rad - columns.lower_rad
     swing = np.zeros_like(reach)
     swing[columns.taught] = np.minimum(_GENTLE_RAD, _GENTLE_PART * reach[columns.taught])
     middle = np.clip(columns.rest_rad, columns.lower_rad + swing, columns.upper_rad - swing)
-    return _Way(middle, swing, _GENTLE_BEAT_S)
+    return _FittedScript(middle, swing, _GENTLE_BEAT_S)
 
 
-def _via_points(way: _Way, columns: Columns, seconds: float) -> tuple[Array, Array]:
+def _via_points(fitted: _FittedScript, columns: Columns, seconds: float) -> tuple[Array, Array]:
     """Return the times and poses of a script: out, back and forth, and back to rest."""
     size = min(1.0, seconds / _FULL_SIZE_S)
     rest = columns.rest_rad
-    middle, swing = rest + size * (way.middle_rad - rest), size * way.swing_rad
+    middle, swing = rest + size * (fitted.middle_rad - rest), size * fitted.swing_rad
     out_s = min(0.9, 0.3 * seconds)
     swinging_s = seconds - 2 * out_s
-    turns = max(1, round(swinging_s / (way.beat_s / 2)))
+    turns = max(1, round(swinging_s / (fitted.beat_s / 2)))
     inner = np.linspace(out_s, seconds - out_s, turns + 1)
     poses = [middle + swing * (1 if turn % 2 else -1) for turn in range(turns + 1)]
     return np.array([0.0, *inner, seconds]), np.array([rest, *poses, rest])

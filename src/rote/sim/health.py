@@ -1,7 +1,7 @@
 """The simulated robot's health: its battery, its motor temperatures, and its faults.
 
-Faults are reported as a G1 does, by source and code. They occur on request, to try what happens
-then. A heated motor cools down again by itself.
+Faults are reported by source and code, as on a G1. They occur on request, for tests. A heated motor
+cools down by itself.
 """
 
 from collections.abc import Callable
@@ -17,14 +17,12 @@ from rote.sim.network_options import seconds
 from rote.wire.services.faults import Fault
 
 BATTERY_S = 7200.0
-"""From full to empty, if it did not stop at the reserve."""
+"""Time from full to empty, ignoring the reserve."""
 RESERVE_PERCENT = 20.0
-"""It does not discharge below this by itself, so that a simulator left running is still usable the
-next day.
-"""
+"""The battery does not discharge below this by itself, so a simulator left running stays usable."""
 LOW_PERCENT = 8.0
 AMBIENT_C, FULL_TORQUE_C = 28.0, 70.0
-"""The temperature of a motor at rest, and how much warmer one at full torque gets in the end."""
+"""Temperature of a motor at rest, and the final temperature rise at full torque."""
 THERMAL_S = 300.0
 HOT_C, TOO_HOT_C, COOLED_C = 110.0, 90.0, 70.0
 
@@ -47,7 +45,7 @@ class Health:
         self.changes = 0
         """Increases whenever a fault begins or ends."""
         self.messages: tuple[str, ...] = ()
-        """The faults, as text for a person."""
+        """The faults as text."""
         self._unix_s = self._began_unix_s = began_unix_s
         self._faults: dict[tuple[int, int], Fault] = {}
         self._planned: list[PlannedFault] = []
@@ -71,12 +69,12 @@ class Health:
         """Add a fault."""
         if (source, code) not in self._faults:
             self._faults[source, code] = Fault(int(self._unix_s), source, code)
-            self._changed()
+            self._on_faults_changed()
 
     def clear_fault(self, source: int, code: int) -> None:
         """Remove a fault; nothing happens if there is none."""
         if self._faults.pop((source, code), None) is not None:
-            self._changed()
+            self._on_faults_changed()
 
     def low_battery(self) -> None:
         """Set the battery to a low level."""
@@ -85,7 +83,7 @@ class Health:
 
     def hot_motor(self, slot: int) -> None:
         """Overheat the motor in a slot; it needs minutes to cool."""
-        self.temperatures_c[_column(slot, self._build)] = HOT_C
+        self.temperatures_c[_column_of_slot(slot, self._build)] = HOT_C
         self.add_fault(MOTORS + slot, OVERHEATED)
 
     def plan(self, fault: "PlannedFault") -> None:
@@ -93,9 +91,7 @@ class Health:
         self._planned.append(fault)
 
     def advance(self, time_s: float, elapsed_s: float, torques_nm: Array) -> None:
-        """Let time pass: discharge the battery, warm and cool the motors, trigger scheduled
-        faults.
-        """
+        """Advance time: discharge the battery, warm and cool motors, trigger planned faults."""
         self._unix_s = self._began_unix_s + time_s
         if self.battery_percent > RESERVE_PERCENT:
             drained = self.battery_percent - 100.0 * elapsed_s / BATTERY_S
@@ -117,12 +113,12 @@ class Health:
             if is_heat and self.temperatures_c[slots.index(slot)] < COOLED_C:
                 self.clear_fault(source, code)
 
-    def _changed(self) -> None:
+    def _on_faults_changed(self) -> None:
         self.changes += 1
         self.messages = tuple(fault.message for fault in self._faults.values())
 
 
-# ---- faults asked for in words ------------------------------------------------------------------
+# ---- parsing faults -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +143,16 @@ def parse_fault(text: str, build: Build = DEFAULT_BUILD) -> PlannedFault:
         source = MOTORS if name == "hot-motor" else int(name)
         value = int(number, 0)
     except ValueError:
-        raise _unreadable(text) from None
+        raise _invalid_fault(text) from None
     if name == "hot-motor":
-        _column(value, build)
+        _column_of_slot(value, build)
         return PlannedFault(when_s, lambda health: health.hot_motor(value))
     if source < 0 or value <= 0:
-        raise _unreadable(text)
+        raise _invalid_fault(text)
     return PlannedFault(when_s, lambda health: health.add_fault(source, value))
 
 
-def _unreadable(text: str) -> BadRequestError:
+def _invalid_fault(text: str) -> BadRequestError:
     return BadRequestError(
         f"{text!r} is not a fault",
         "Write low-battery, hot-motor:16 or SOURCE:CODE like 600:0x8, "
@@ -164,7 +160,7 @@ def _unreadable(text: str) -> BadRequestError:
     )
 
 
-def _column(slot: int, build: Build) -> int:
+def _column_of_slot(slot: int, build: Build) -> int:
     """Return the column of the joint whose motor is in a slot."""
     if slot in build.slots:
         return build.slots.index(slot)

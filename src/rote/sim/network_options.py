@@ -1,4 +1,4 @@
-"""Options for a bad network: what happens to my show if the Wi-Fi drops at 3.2 s?"""
+"""Options for simulating a bad network."""
 
 import re
 
@@ -17,7 +17,7 @@ def seconds(text: str) -> float:
 
 
 def describe(impairment: Impairment) -> str:
-    """Return what the network will do, as text; empty if it is good."""
+    """Describe an impairment; empty if there is none."""
     parts = [
         f"{100 * value:g} % {effect}"
         for value, effect in (

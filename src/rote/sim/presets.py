@@ -18,7 +18,7 @@ RELEASE = 99
 HOLD_S = 20.0
 """A held pose is released after this long."""
 _PRESET_S = 3.8
-"""With the way to its first pose a wave then takes 4.2 s, as on a real robot."""
+"""With the approach to its first pose a wave then takes 4.2 s, as on a real robot."""
 _RISE_S = 2.4
 _FAMILY = "g1"
 
@@ -108,7 +108,7 @@ def motion_of(preset: SimPreset, build: Build) -> StoredAction:
     """Return a preset as an action that can be played; a held one ends in its pose."""
     pose = POSES.get(preset.id)
     if pose is None:
-        return performed(preset.name, preset.script, _PRESET_S, build)
+        return action_from_script(preset.name, preset.script, _PRESET_S, build)
     rest, end = np.array(build.rest_rad), np.array(build.rest_rad)
     for joint, value in pose.items():
         if (name := f"{joint}_joint") in build.names:
@@ -124,10 +124,10 @@ def motion_of(preset: SimPreset, build: Build) -> StoredAction:
     )
 
 
-def performed(
+def action_from_script(
     name: str, script: str, seconds: float, build: Build = DEFAULT_BUILD, created_s: int = 0
 ) -> StoredAction:
-    """Return what a scripted hand shows, at 100 samples per second, as an action."""
+    """Return the motion of a scripted hand as an action, at 100 samples per second."""
     hand = ScriptedHand(script, seconds, build)
     times_s = np.arange(round(seconds * 100) + 1) / 100.0
     return StoredAction(

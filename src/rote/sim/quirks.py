@@ -1,10 +1,10 @@
-"""Known oddities of robots' firmware, by name: one table, from which a simulated robot is made.
+"""Known oddities of robot firmware, by name, that a simulated robot can reproduce.
 
 Each was seen on a robot, in a recorded message or in another client's bug reports, or is what a
 small mistake in firmware would look like. They are for testing clients: `rote sim --quirk NAME`.
 
-A quirk changes what the robot sends at one place; `Quirk` has one hook for each place. Several
-quirks can be combined; at one place they are applied in the table's order.
+`Quirk` has one hook for each kind of message that a quirk can change. Several quirks can be
+combined; quirks with the same hook are applied in the table's order.
 """
 
 import json
@@ -49,13 +49,13 @@ _CHUNK = 20
 _ESCAPED_LINE_BREAK = re.compile(r"(?<!\\)((?:\\\\)*)\\n")
 
 
-def _same(value: Any) -> Any:
+def _unchanged(value: Any) -> Any:
     return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quirk:
-    """One oddity: its name, what it does in one line, and the hook that does it."""
+    """One oddity: its name, a one-line description, and the hooks that implement it."""
 
     name: str
     group: str
@@ -63,132 +63,132 @@ class Quirk:
     what: str
     never_moves: bool = False
     busy_after_playing: bool = False
-    arm_state: Callable[[Document], object] = _same
+    arm_state: Callable[[Document], object] = _unchanged
     """The published state of the arms; None publishes nothing."""
     arm_state_late_s: float = 0.0
-    lowstate: Callable[[Document], Document | None] = _same
+    lowstate: Callable[[Document], Document | None] = _unchanged
     """A state of the joints on the data channel; None publishes nothing."""
-    state: Callable[[RobotState], RobotState | None] = _same
-    """The same state before DDS encodes it; DDS has a place for every field."""
+    state: Callable[[RobotState], RobotState | None] = _unchanged
+    """The same state before DDS encodes it; DDS has a slot for every field."""
     lowstate_hz: float | None = None
-    mode: Callable[[int], object] = _same
+    mode: Callable[[int], object] = _unchanged
     """The number of the mode, wherever it is sent."""
-    actions: Callable[[list[Any]], object] = _same
+    actions: Callable[[list[Any]], object] = _unchanged
     """The lists of actions."""
     list_refused: bool = False
     answer_late_s: float = 0.0
-    data: Callable[[str], str] = _same
+    data: Callable[[str], str] = _unchanged
     """The text in an answer."""
-    response: Callable[[Document], Document] = _same
+    response: Callable[[Document], Document] = _unchanged
     """A whole answer of the data channel."""
     binary: bool = False
     """Whether the text of an answer is sent after it, in a binary frame."""
     most_in_one: int | None = None
     """The longest text in one message, in characters, for an answer that is split."""
-    message: Callable[[str], str] = _same
+    message: Callable[[str], str] = _unchanged
     """A whole message of the data channel."""
     extra: tuple[str, ...] = ()
     """Messages that are sent before each answer."""
-    description: Callable[[str], str] = _same
+    description: Callable[[str], str] = _unchanged
     """The SDP of the robot's answer to an offer."""
     message_size: int | None = None
     """The longest message that the robot announces it accepts."""
-    frame_state: Callable[[RobotState], RobotState] = _same
+    frame_state: Callable[[RobotState], RobotState] = _unchanged
     """A state before it is written as a UDP frame."""
     documented_joints: bool = False
     """Whether UDP frames contain 12 joints, whatever the client asks for."""
 
 
-# ---- what they do -------------------------------------------------------------------------------
+# ---- hooks --------------------------------------------------------------------------------------
 
 
-def _without(*keys: str) -> Callable[[Document], Document]:
+def _remove_keys(*keys: str) -> Callable[[Document], Document]:
     return lambda document: {key: v for key, v in document.items() if key not in keys}
 
 
-def _motors(change: Callable[[list[Any]], object]) -> Callable[[Document], Document]:
-    return lambda said: {**said, "motor_state": change(said["motor_state"])}
+def _change_motors(change: Callable[[list[Any]], object]) -> Callable[[Document], Document]:
+    return lambda document: {**document, "motor_state": change(document["motor_state"])}
 
 
-def _without_imu(said: Document) -> Document:
-    return {**said, "imu_state": {}}
+def _remove_imu(document: Document) -> Document:
+    return {**document, "imu_state": {}}
 
 
-def _each_taught(change: Callable[[Document], object]) -> Callable[[list[Any]], object]:
+def _change_each_taught(change: Callable[[Document], object]) -> Callable[[list[Any]], object]:
     return lambda lists: [lists[0], [change(entry) for entry in lists[1]]]
 
 
-def _each_preset(change: Callable[[Document], object]) -> Callable[[list[Any]], object]:
+def _change_each_preset(change: Callable[[Document], object]) -> Callable[[list[Any]], object]:
     return lambda lists: [[change(entry) for entry in lists[0]], lists[1]]
 
 
-def _names_only(lists: list[Any]) -> object:
+def _keep_names_only(lists: list[Any]) -> object:
     return [[entry.get("name", "") for entry in entries] for entries in lists]
 
 
-def _named_oddly(name: str) -> Callable[[list[Any]], object]:
+def _add_odd_name(name: str) -> Callable[[list[Any]], object]:
     return lambda lists: [[*lists[0], {"id": 98, "name": name}], lists[1]]
 
 
-def _identity(change: Callable[[Document], Document]) -> Callable[[Document], Document]:
+def _change_identity(change: Callable[[Document], Document]) -> Callable[[Document], Document]:
     def changed(body: Document) -> Document:
         header = body["header"]
         return {**body, "header": {**header, "identity": change(header["identity"])}}
 
-    return _body(changed)
+    return _change_body(changed)
 
 
-def _body(change: Callable[[Document], Document]) -> Callable[[Document], Document]:
+def _change_body(change: Callable[[Document], Document]) -> Callable[[Document], Document]:
     return lambda document: {**document, "data": change(document["data"])}
 
 
-def _code(change: Callable[[int], object]) -> Callable[[Document], Document]:
+def _change_code(change: Callable[[int], object]) -> Callable[[Document], Document]:
     def changed(body: Document) -> Document:
         header = body["header"]
         return {**body, "header": {**header, "status": {"code": change(header["status"]["code"])}}}
 
-    return _body(changed)
+    return _change_body(changed)
 
 
-def _without_status(body: Document) -> Document:
+def _remove_status(body: Document) -> Document:
     header = {key: value for key, value in body["header"].items() if key != "status"}
     return {**body, "header": header}
 
 
-def _data_as_object(body: Document) -> Document:
+def _parse_data(body: Document) -> Document:
     try:
         return {**body, "data": json.loads(body["data"])}
     except ValueError:  # a plain text, or one part of a longer one
         return body
 
 
-def _raw_line_breaks(text: str) -> str:
-    """Put every kind of line break into a JSON text unescaped, and add more around its parts."""
+def _unescape_line_breaks(text: str) -> str:
+    """Unescape the line breaks in a JSON text, and add more between its parts."""
     return _ESCAPED_LINE_BREAK.sub(r"\1\n", text).replace(",", ",\r\n", 1) + "\n"
 
 
-def _with_unreadable_candidate(sdp: str) -> str:
+def _add_unreadable_candidate(sdp: str) -> str:
     return sdp.replace("a=candidate:", "a=candidate:1 1 udp here\r\na=candidate:", 1)
 
 
-def _with_fixed_time(state: RobotState) -> RobotState:
+def _fix_time(state: RobotState) -> RobotState:
     return replace(state, time_us=1000 * FIXED_TICK_MS)
 
 
-def _as_the_page_has_it(state: RobotState) -> RobotState:
+def _reduce_to_documented_state(state: RobotState) -> RobotState:
     """Keep only the flag that the arms are soft, and no metadata."""
     return replace(
         state, mode=-1, recording=False, phase=Phase.NONE, stopped_early=False, time_us=0
     )
 
 
-def _slots(count: int) -> Quirk:
+def _slots_quirk(count: int) -> Quirk:
     return Quirk(
         name=f"{count}-slots",
         group="joints",
         wires=(WEBRTC,),
         what=f"states of the joints have {count} motor slots, whatever joints the robot has",
-        lowstate=_motors(lambda motors: (motors + [{"q": 0.0, "dq": 0.0}] * count)[:count]),
+        lowstate=_change_motors(lambda motors: (motors + [{"q": 0.0, "dq": 0.0}] * count)[:count]),
     )
 
 
@@ -214,21 +214,21 @@ _TABLE = (
         group="plays",
         wires=SERVICES,
         what="the arms' state is a bare number, such as 100",
-        arm_state=lambda said: said["id"],
+        arm_state=lambda document: document["id"],
     ),
     Quirk(
         name="arm-state-no-names",
         group="plays",
         wires=SERVICES,
         what="the arms' state has an id and no name",
-        arm_state=_without("name"),
+        arm_state=_remove_keys("name"),
     ),
     Quirk(
         name="arm-state-other-shape",
         group="plays",
         wires=SERVICES,
         what="the arms' state is an object of another shape, without an id",
-        arm_state=lambda said: {"state": {"running": said["id"] != 0}},
+        arm_state=lambda document: {"state": {"running": document["id"] != 0}},
     ),
     Quirk(
         name="arm-state-late",
@@ -257,7 +257,7 @@ _TABLE = (
         group="joints",
         wires=SERVICES,
         what="states of the joints have no `tick`; on DDS it is 0",
-        lowstate=_without("tick"),
+        lowstate=_remove_keys("tick"),
         state=lambda state: replace(state, time_us=0),
     ),
     Quirk(
@@ -265,16 +265,16 @@ _TABLE = (
         group="joints",
         wires=(UDP, *SERVICES),
         what="the clock of its states, `tick`, never advances",
-        lowstate=lambda said: {**said, "tick": FIXED_TICK_MS},
-        state=_with_fixed_time,
-        frame_state=_with_fixed_time,
+        lowstate=lambda document: {**document, "tick": FIXED_TICK_MS},
+        state=_fix_time,
+        frame_state=_fix_time,
     ),
     Quirk(
         name="no-dq",
         group="joints",
         wires=SERVICES,
         what="states of the joints have no velocity `dq`; on DDS it is 0",
-        lowstate=_motors(lambda motors: [_without("dq")(motor) for motor in motors]),
+        lowstate=_change_motors(lambda motors: [_remove_keys("dq")(motor) for motor in motors]),
         state=lambda state: replace(state, velocities_rad_s=(0.0,) * len(state.velocities_rad_s)),
     ),
     Quirk(
@@ -282,7 +282,7 @@ _TABLE = (
         group="joints",
         wires=SERVICES,
         what="states of the joints have no accelerometer and no gyroscope; on DDS they are 0",
-        lowstate=_without_imu,
+        lowstate=_remove_imu,
         state=lambda state: replace(
             state, accelerometer_m_s2=(0.0,) * 3, gyroscope_rad_s=(0.0,) * 3
         ),
@@ -292,18 +292,20 @@ _TABLE = (
         group="joints",
         wires=(WEBRTC,),
         what="every motor in a state of the joints is null",
-        lowstate=_motors(lambda motors: [None] * len(motors)),
+        lowstate=_change_motors(lambda motors: [None] * len(motors)),
     ),
     Quirk(
         name="some-null-motors",
         group="joints",
         wires=(WEBRTC,),
         what="every fifth motor in a state of the joints is null",
-        lowstate=_motors(lambda ms: [None if n % 5 == 0 else one for n, one in enumerate(ms)]),
+        lowstate=_change_motors(
+            lambda ms: [None if n % 5 == 0 else one for n, one in enumerate(ms)]
+        ),
     ),
-    _slots(20),
-    _slots(29),
-    _slots(12),
+    _slots_quirk(20),
+    _slots_quirk(29),
+    _slots_quirk(12),
     Quirk(
         name="lowstate-1hz",
         group="joints",
@@ -365,21 +367,21 @@ _TABLE = (
         group="lists",
         wires=SERVICES,
         what="taught actions have no `time`",
-        actions=_each_taught(_without("time")),
+        actions=_change_each_taught(_remove_keys("time")),
     ),
     Quirk(
         name="list-null-time",
         group="lists",
         wires=SERVICES,
         what="the `time` of taught actions is null",
-        actions=_each_taught(lambda entry: {**entry, "time": None}),
+        actions=_change_each_taught(lambda entry: {**entry, "time": None}),
     ),
     Quirk(
         name="list-text-time",
         group="lists",
         wires=SERVICES,
         what='the `time` of taught actions is a text with a unit: "3.2s"',
-        actions=_each_taught(lambda entry: {**entry, "time": f"{entry.get('time')}s"}),
+        actions=_change_each_taught(lambda entry: {**entry, "time": f"{entry.get('time')}s"}),
     ),
     Quirk(
         name="list-no-name",
@@ -393,28 +395,28 @@ _TABLE = (
         group="lists",
         wires=SERVICES,
         what="ids of presets have a fraction: 99.0",
-        actions=_each_preset(lambda entry: {**entry, "id": float(entry["id"])}),
+        actions=_change_each_preset(lambda entry: {**entry, "id": float(entry["id"])}),
     ),
     Quirk(
         name="list-null-fsm",
         group="lists",
         wires=SERVICES,
         what="the gate `fsm` of presets is null",
-        actions=_each_preset(lambda entry: {**entry, "fsm": None}),
+        actions=_change_each_preset(lambda entry: {**entry, "fsm": None}),
     ),
     Quirk(
         name="list-number-fsm",
         group="lists",
         wires=SERVICES,
         what="the gate `fsm` of presets is one number and no list",
-        actions=_each_preset(lambda entry: {**entry, "fsm": 500}),
+        actions=_change_each_preset(lambda entry: {**entry, "fsm": 500}),
     ),
     Quirk(
         name="list-names-only",
         group="lists",
         wires=SERVICES,
         what="both lists hold names and nothing else",
-        actions=_names_only,
+        actions=_keep_names_only,
     ),
     Quirk(
         name="list-one",
@@ -442,42 +444,42 @@ _TABLE = (
         group="answers",
         wires=(WEBRTC,),
         what='the code of an answer is a text: "0"',
-        response=_code(str),
+        response=_change_code(str),
     ),
     Quirk(
         name="code-float",
         group="answers",
         wires=(WEBRTC,),
         what="the code of an answer has a fraction: 0.0",
-        response=_code(float),
+        response=_change_code(float),
     ),
     Quirk(
         name="no-status",
         group="answers",
         wires=(WEBRTC,),
         what="answers have no status, so no code",
-        response=_body(_without_status),
+        response=_change_body(_remove_status),
     ),
     Quirk(
         name="no-api-id",
         group="answers",
         wires=(WEBRTC,),
         what="answers do not say to which api id they belong",
-        response=_identity(_without("api_id")),
+        response=_change_identity(_remove_keys("api_id")),
     ),
     Quirk(
         name="id-text",
         group="answers",
         wires=(WEBRTC,),
         what='the id of an answer is a text: "17"',
-        response=_identity(lambda identity: {**identity, "id": str(identity["id"])}),
+        response=_change_identity(lambda identity: {**identity, "id": str(identity["id"])}),
     ),
     Quirk(
         name="data-object",
         group="answers",
         wires=(WEBRTC,),
         what="the data of an answer is an object and not the text of one",
-        response=_body(_data_as_object),
+        response=_change_body(_parse_data),
     ),
     Quirk(
         name="empty-topic",
@@ -521,16 +523,16 @@ _TABLE = (
         group="answers",
         wires=SERVICES,
         what="texts hold line breaks, also within a name",
-        actions=_named_oddly("two\nlines"),
-        data=_raw_line_breaks,
-        message=_raw_line_breaks,
+        actions=_add_odd_name("two\nlines"),
+        data=_unescape_line_breaks,
+        message=_unescape_line_breaks,
     ),
     Quirk(
         name="lone-surrogate",
         group="answers",
         wires=SERVICES,
         what="a name holds half a character: a lone surrogate",
-        actions=_named_oddly("half \ud83d"),
+        actions=_add_odd_name("half \ud83d"),
     ),
     Quirk(
         name="late-answers",
@@ -551,7 +553,7 @@ _TABLE = (
         group="connection",
         wires=(WEBRTC,),
         what="its answer to an offer has an ICE candidate that cannot be read",
-        description=_with_unreadable_candidate,
+        description=_add_unreadable_candidate,
     ),
     Quirk(
         name="small-message-size",
@@ -565,7 +567,7 @@ _TABLE = (
         group="frames",
         wires=(UDP,),
         what="states have only bit 0 of the flags, and no metadata, as the documents have it",
-        frame_state=_as_the_page_has_it,
+        frame_state=_reduce_to_documented_state,
     ),
     Quirk(
         name="frames-12-joints",
@@ -580,7 +582,7 @@ QUIRKS: dict[str, Quirk] = {quirk.name: quirk for quirk in _TABLE}
 
 
 class Quirks:
-    """A combination of quirks: each method is one place where a robot sends something."""
+    """A combination of quirks, with one method for each kind of message."""
 
     def __init__(self, chosen: Iterable[Quirk] = ()) -> None:
         given = {quirk.name: quirk for quirk in chosen}
@@ -594,73 +596,73 @@ class Quirks:
         self.binary = any(quirk.binary for quirk in each)
         self.arm_state_late_s = max((quirk.arm_state_late_s for quirk in each), default=0.0)
         self.answer_late_s = max((quirk.answer_late_s for quirk in each), default=0.0)
-        self.lowstate_hz = _first(quirk.lowstate_hz for quirk in each)
-        self.most_in_one = _first(quirk.most_in_one for quirk in each)
-        self.message_size = _first(quirk.message_size for quirk in each)
+        self.lowstate_hz = _first_set(quirk.lowstate_hz for quirk in each)
+        self.most_in_one = _first_set(quirk.most_in_one for quirk in each)
+        self.message_size = _first_set(quirk.message_size for quirk in each)
         self.extra = tuple(text for quirk in each for text in quirk.extra)
 
     def __bool__(self) -> bool:
         return bool(self.chosen)
 
-    def arm_state(self, said: Document) -> object:
+    def arm_state(self, document: Document) -> object:
         """Return the published state of the arms; None publishes nothing."""
-        told: object = said
+        result: object = document
         for quirk in self.chosen:
-            if isinstance(told, dict):
-                told = quirk.arm_state(told)
-        return told
+            if isinstance(result, dict):
+                result = quirk.arm_state(result)
+        return result
 
-    def lowstate(self, said: Document) -> Document | None:
+    def lowstate(self, document: Document) -> Document | None:
         """Return a state of the joints on the data channel; None publishes nothing."""
-        return self._through([quirk.lowstate for quirk in self.chosen], said)
+        return self._apply_changes([quirk.lowstate for quirk in self.chosen], document)
 
-    def state(self, said: RobotState) -> RobotState | None:
+    def state(self, state: RobotState) -> RobotState | None:
         """Return a state of the joints before DDS encodes it; None publishes nothing."""
-        return self._through([quirk.state for quirk in self.chosen], said)
+        return self._apply_changes([quirk.state for quirk in self.chosen], state)
 
     def mode(self, number: int) -> object:
         """Return what is sent instead of the mode's number: anything, `Refused` or `Missing`."""
-        odd = [quirk.mode for quirk in self.chosen if quirk.mode is not _same]
+        odd = [quirk.mode for quirk in self.chosen if quirk.mode is not _unchanged]
         return odd[0](number) if odd else number
 
     def actions(self, lists: list[Any]) -> object:
         """Return what is sent instead of the two lists of actions."""
-        told: object = lists
+        result: object = lists
         for quirk in self.chosen:
-            if isinstance(told, list) and len(told) > 1:  # otherwise there is no second list
-                told = quirk.actions(told)
-        return told
+            if isinstance(result, list) and len(result) > 1:  # otherwise there is no second list
+                result = quirk.actions(result)
+        return result
 
     def data(self, text: str) -> str:
         """Return the text in an answer."""
-        return self._through([quirk.data for quirk in self.chosen], text) or ""
+        return self._apply_changes([quirk.data for quirk in self.chosen], text) or ""
 
     def response(self, document: Document) -> Document:
         """Return a whole answer of the data channel."""
-        return self._through([quirk.response for quirk in self.chosen], document) or {}
+        return self._apply_changes([quirk.response for quirk in self.chosen], document) or {}
 
     def message(self, text: str) -> str:
         """Return a whole message of the data channel."""
-        return self._through([quirk.message for quirk in self.chosen], text) or ""
+        return self._apply_changes([quirk.message for quirk in self.chosen], text) or ""
 
     def description(self, sdp: str) -> str:
         """Return the SDP with which the robot answers an offer."""
-        return self._through([quirk.description for quirk in self.chosen], sdp) or ""
+        return self._apply_changes([quirk.description for quirk in self.chosen], sdp) or ""
 
     def frame_state(self, state: RobotState) -> RobotState:
         """Return a state before it is written as a UDP frame."""
-        return self._through([quirk.frame_state for quirk in self.chosen], state) or state
+        return self._apply_changes([quirk.frame_state for quirk in self.chosen], state) or state
 
     @staticmethod
-    def _through(changes: Iterable[Callable[[_T], _T | None]], value: _T) -> _T | None:
-        told: _T | None = value
+    def _apply_changes(changes: Iterable[Callable[[_T], _T | None]], value: _T) -> _T | None:
+        result: _T | None = value
         for change in changes:
-            if told is not None:
-                told = change(told)
-        return told
+            if result is not None:
+                result = change(result)
+        return result
 
 
-def _first(values: Iterable[Any]) -> Any:
+def _first_set(values: Iterable[Any]) -> Any:
     return next((value for value in values if value is not None), None)
 
 

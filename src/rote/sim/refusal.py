@@ -1,10 +1,10 @@
-"""The error by which a part of the simulated robot refuses; the world turns it into a status."""
+"""The error that parts of the simulated robot raise to refuse a command."""
 
 from rote.messages import Code
 
 
 class RefusalError(Exception):
-    """The robot will not do that, and `code` says why; `note` adds what only this robot knows."""
+    """The robot refuses with `code`; `note` adds details. `World.obey` turns it into a status."""
 
     def __init__(self, code: Code, note: str = "") -> None:
         super().__init__(code, note)

@@ -35,7 +35,7 @@ Send = Callable[[str | bytes], None]
 class RpcClientSession:
     """One client of the simulated robot's services.
 
-    `on_close` is called once, when the client has left or was silent too long: then the carrier can
+    `on_close` is called once, when the client has left or was silent too long; the carrier can then
     be closed.
     """
 
@@ -66,16 +66,16 @@ class RpcClientSession:
         self.session.open(self._loop.time(), challenge=challenge)
         self._waiting: dict[int, ServiceAnswer] = {}
         self._ticks = 0
-        self._told: dict[tuple[int, int], faults.Fault] = {}
-        self._told_changes = -1
+        self._published_faults: dict[tuple[int, int], faults.Fault] = {}
+        self._published_changes = -1
         self._next_at = self._loop.time() + self._tick_s
         self._timer: asyncio.TimerHandle | None = self._loop.call_at(self._next_at, self._tick)
-        self._settle()
+        self._process_session()
 
     def receive(self, message: str | bytes) -> None:
         """Process one message from the client."""
         self.session.receive(message, self._loop.time())
-        self._settle()
+        self._process_session()
 
     def close(self) -> None:
         """End the session: the client has left, or the robot ends. Safe to call twice."""
@@ -89,85 +89,89 @@ class RpcClientSession:
         if self._on_close is not None:
             self._on_close()
 
-    # ---- what is published ----------------------------------------------------------------------
+    # ---- publishing -----------------------------------------------------------------------------
 
     def _tick(self) -> None:
         now = self._loop.time()
-        # By absolute times, so that the rate holds; reports that a busy process missed are skipped.
+        # Absolute times keep the rate; reports that a busy process missed are skipped.
         self._next_at = max(self._next_at + self._tick_s, now)
         self._timer = self._loop.call_at(self._next_at, self._tick)
         self._ticks += 1
         self.session.tick(now)
-        self._publish()
-        self._tell_faults()
+        self._publish_states()
+        self._publish_faults()
         for token, answer in list(self._waiting.items()):
             if self._services.is_over(answer):
                 del self._waiting[token]
-                self._answer(token, answer._replace(after=0))
-        self._settle()
+                self._schedule_answer(token, answer._replace(after=0))
+        self._process_session()
 
-    def _publish(self) -> None:
+    def _publish_states(self) -> None:
         session, world = self.session, self._world
         if session.wants(LOWSTATE_TOPIC) and self._ticks % self._lowstate_every == 0:
             slots = world.firmware.slots
             state = encode_lowstate(world.state(), build=world.build, slots=slots)
-            told = self._quirks.lowstate(state) if self._quirks else state
-            if told is not None:
-                session.publish(LOWSTATE_TOPIC, told)
-        if self._is_time(world.firmware.behaviour.arm_state_s):
+            value = self._quirks.lowstate(state) if self._quirks else state
+            if value is not None:
+                session.publish(LOWSTATE_TOPIC, value)
+        if self._is_due(world.firmware.behaviour.arm_state_s):
             if self._services.alive(rpc.ARM):
                 arms = self._services.arm_state()
                 if arms is not None:
                     session.publish(rpc.ARM_STATE_TOPIC, arms)
             if self._services.alive(rpc.SPORT):
                 self._publish_mode(self._services.mode())
-        if self._is_time(_BATTERY_S):
+        if self._is_due(_BATTERY_S):
             session.publish(BMS_TOPIC, encode_battery(world.health.battery_percent))
 
-    def _is_time(self, period_s: float) -> bool:
+    def _is_due(self, period_s: float) -> bool:
         return self._ticks % round(period_s / self._tick_s) == 0
 
-    def _publish_mode(self, told: object) -> None:
-        if told is Refused:
+    def _publish_mode(self, value: object) -> None:
+        if value is Refused:
             return
-        said = encode_fsm(self._world.machine.mode)
-        del said["fsm_id"]
-        self.session.publish(SPORT_TOPIC, said if told is Missing else {"fsm_id": told, **said})
+        message = encode_fsm(self._world.machine.mode)
+        del message["fsm_id"]
+        self.session.publish(
+            SPORT_TOPIC, message if value is Missing else {"fsm_id": value, **message}
+        )
 
-    def _tell_faults(self) -> None:
-        """Publish new faults, and all of them from time to time."""
-        if self._told_changes < 0 or not self.session.live:
+    def _publish_faults(self) -> None:
+        """Publish new and removed faults, and periodically all of them."""
+        if self._published_changes < 0 or not self.session.live:
             return
-        if self._told_changes != self._world.health.changes:
+        if self._published_changes != self._world.health.changes:
             now = {(fault.source, fault.code): fault for fault in self._services.faults()}
-            for key in self._told.keys() - now.keys():
-                self.session.send(Faults(Change.REMOVED, (self._told[key],)))
-            for key in now.keys() - self._told.keys():
+            for key in self._published_faults.keys() - now.keys():
+                self.session.send(Faults(Change.REMOVED, (self._published_faults[key],)))
+            for key in now.keys() - self._published_faults.keys():
                 self.session.send(Faults(Change.ADDED, (now[key],)))
-            self._remember_faults()
-        if self._is_time(_FAULTS_S):
-            self._tell_all_faults()
+            self._note_published_faults()
+        if self._is_due(_FAULTS_S):
+            self._publish_all_faults()
 
-    def _tell_all_faults(self) -> None:
+    def _publish_all_faults(self) -> None:
         self.session.send(Faults(Change.ALL, self._services.faults()))
-        self._remember_faults()
+        self._note_published_faults()
 
-    def _remember_faults(self) -> None:
-        self._told = {(fault.source, fault.code): fault for fault in self._services.faults()}
-        self._told_changes = self._world.health.changes
+    def _note_published_faults(self) -> None:
+        self._published_faults = {
+            (fault.source, fault.code): fault for fault in self._services.faults()
+        }
+        self._published_changes = self._world.health.changes
 
-    # ---- what is asked --------------------------------------------------------------------------
+    # ---- requests -------------------------------------------------------------------------------
 
-    def _settle(self) -> None:
+    def _process_session(self) -> None:
         for event in self.session.events():
-            self._handle(event)
+            self._handle_event(event)
         for message in self.session.outgoing():
             if self._quirks:
-                self._send_oddly(message)
+                self._send_with_quirks(message)
             else:
                 self._send(message)
 
-    def _send_oddly(self, message: str | bytes) -> None:
+    def _send_with_quirks(self, message: str | bytes) -> None:
         """Send a message with the robot's quirks applied."""
         quirks, payload = self._quirks, b""
         if isinstance(message, bytes):
@@ -185,50 +189,50 @@ class RpcClientSession:
         framed = quirks.binary and is_response
         self._send(channel.encode_frame(text, payload) if framed else text)
 
-    def _handle(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         if isinstance(event, RequestAsked):
-            self._answer(event.token, self._services.answer(self, event.request))
+            self._schedule_answer(event.token, self._services.answer(self, event.request))
         elif isinstance(event, Heard):
-            self._hear(event.value)
+            self._handle_message(event.value)
         elif isinstance(event, Opened):
-            self._tell_all_faults()
+            self._publish_all_faults()
         elif isinstance(event, PeerLost):
             self.close()
 
-    def _answer(self, token: int, answer: ServiceAnswer) -> None:
+    def _schedule_answer(self, token: int, answer: ServiceAnswer) -> None:
         if answer.silent:
             self.session.ignore(token)
         elif answer.after:
             self._waiting[token] = answer
         elif answer.delay_s > 0:
-            self._loop.call_later(answer.delay_s, self._reply, token, answer)
+            self._loop.call_later(answer.delay_s, self._send_reply, token, answer)
         else:
             self.session.reply(token, answer.code, answer.data)
 
-    def _reply(self, token: int, answer: ServiceAnswer) -> None:
+    def _send_reply(self, token: int, answer: ServiceAnswer) -> None:
         self.session.reply(token, answer.code, answer.data)
-        self._settle()
+        self._process_session()
 
-    def _hear(self, value: channel.Value) -> None:
+    def _handle_message(self, value: channel.Value) -> None:
         if isinstance(value, channel.Inner):
             self._answer_inner(value.data)
         elif isinstance(value, channel.ChannelMessage) and value.topic == HAND_TOPIC:
-            self._take_hand(value)
+            self._handle_scripted_hand(value)
 
-    def _answer_inner(self, asked: dict[str, object]) -> None:
-        """Answer for the robot's WebRTC service; unknown requests are not answered."""
-        kind = asked.get("req_type")
+    def _answer_inner(self, request: dict[str, object]) -> None:
+        """Answer a request to the WebRTC service itself; unknown ones are not answered."""
+        kind = request.get("req_type")
         if kind == "public_network_status":
             status = "NetworkStatus.ON_WIFI_CONNECTED"
-            said = {"req_type": kind, "uuid": asked.get("uuid"), "status": status}
+            message = {"req_type": kind, "uuid": request.get("uuid"), "status": status}
         elif kind == "disable_traffic_saving":
-            said = {"req_type": kind, "execution": "ok"}
+            message = {"req_type": kind, "execution": "ok"}
         else:
             return
-        self.session.send(channel.Inner(said, answer=True))
+        self.session.send(channel.Inner(message, answer=True))
 
-    def _take_hand(self, message: channel.ChannelMessage) -> None:
-        """Let the scripted hand take hold, if a rote client asks for it."""
+    def _handle_scripted_hand(self, message: channel.ChannelMessage) -> None:
+        """Start the scripted hand that a rote client requests."""
         try:
             script = rpc.read(message.data, "script", str)
             duration_ms = rpc.read(message.data, "duration_ms", int)

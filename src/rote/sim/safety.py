@@ -1,7 +1,7 @@
 """The robot's own checks of a motion before it moves: the same that clients run.
 
-They are those of `motion.check` without contact. Contact needs a library that a robot need not
-have, and takes longer than its loop may stand still. The client that sends a motion checks it.
+They are those of `motion.check` without contact. The contact check needs a library that a robot
+need not have, and takes longer than its loop may block. The client that sends a motion runs it.
 """
 
 from collections import OrderedDict
@@ -17,11 +17,11 @@ from rote.motion.track import Array, Track
 def check_motion(
     times_s: Array, poses_rad: Array, recorded_s: Array | None, build: Build
 ) -> CheckReport:
-    """Return what speaks against a motion; raise `UnsafeMotionError` if something forbids it.
+    """Return the findings about a motion; raise `UnsafeMotionError` if it has errors.
 
     `poses_rad` is in the build's columns, as it would be played. `recorded_s` are the times of the
-    recorded samples, if it was recorded: gaps between them are checked. Warnings forbid nothing,
-    because nobody is there to look at them.
+    recorded samples, if it was recorded: gaps between them are checked. Warnings do not forbid a
+    motion, because the robot has no operator to confirm them.
     """
     if recorded_s is not None:
         check_gaps(recorded_s).permit(force=True)
@@ -37,8 +37,8 @@ def check_motion(
 MotionCheck = Callable[[Array, Array, Array | None, Build], CheckReport]
 
 
-class MotionChecks:
-    """What was found of the motions that a robot played last, so that none is checked twice."""
+class MotionCheckCache:
+    """Caches the check reports of the last played motions."""
 
     def __init__(self, most: int = 32) -> None:
         self._most = most
@@ -47,16 +47,16 @@ class MotionChecks:
     def check(
         self, times_s: Array, poses_rad: Array, recorded_s: Array | None, build: Build
     ) -> CheckReport:
-        """Do as `check_motion` does; of the same numbers on the same build it knows the answer.
+        """Like `check_motion`, but cached by build and numbers.
 
-        What is forbidden is not remembered.
+        Forbidden motions are not cached.
         """
-        of = blake2b(build.name.encode(), digest_size=16)
+        digest = blake2b(build.name.encode(), digest_size=16)
         for numbers in (times_s, poses_rad, recorded_s):
             shape = b"none" if numbers is None else str(numbers.shape).encode()
-            of.update(shape)
-            of.update(b"" if numbers is None else numbers.tobytes())
-        key = of.digest()
+            digest.update(shape)
+            digest.update(b"" if numbers is None else numbers.tobytes())
+        key = digest.digest()
         report = self._found.get(key)
         if report is None:
             report = check_motion(times_s, poses_rad, recorded_s, build)

@@ -1,4 +1,4 @@
-"""From a recording, or from keyframes that were sent, to an action for the store."""
+"""Builds actions for the store from a recording or from received keyframes."""
 
 import math
 from collections.abc import Sequence
@@ -15,10 +15,12 @@ from rote.sim.store import StoredAction
 RECORD_EVERY = 5
 """Steps between two samples of a recording: 100 Hz."""
 OWN_LENGTH_S = 0.25
-"""A stated duration this near to the recording's own agrees with it: the clocks differ."""
+"""Tolerance between a stated duration and the recording's own: the clocks differ."""
 
 
-def recorded(samples: Sequence[Array], command: SaveAction, build: Build) -> StoredAction:
+def action_from_recording(
+    samples: Sequence[Array], command: SaveAction, build: Build
+) -> StoredAction:
     """Return the whole recording at its own length as an action.
 
     The frames and the duration of a save describe it, and neither cut nor stretch it.
@@ -38,8 +40,8 @@ def recorded(samples: Sequence[Array], command: SaveAction, build: Build) -> Sto
     )
 
 
-def disagreement(action: StoredAction) -> str:
-    """Return what was stored, where its sender described it differently; "" where it agrees."""
+def describe_disagreement(action: StoredAction) -> str:
+    """Describe what was stored if its sender described it differently; "" if it agrees."""
     other_count = action.stated_frames not in (0, action.frames)
     other_length = abs(action.duration_ms - action.stated_ms) > OWN_LENGTH_S * 1000
     if not other_count and not other_length:
@@ -47,7 +49,7 @@ def disagreement(action: StoredAction) -> str:
     return f"kept all {action.frames} frames, {action.duration_ms / 1000:.2f} s"
 
 
-def keyframed(command: SaveAction, build: Build) -> StoredAction:
+def action_from_keyframes(command: SaveAction, build: Build) -> StoredAction:
     """Return the keyframes of a save command as an action."""
     return StoredAction(
         name=command.name,

@@ -1,4 +1,4 @@
-"""What the simulated robot reports: what its arms do, and its state with noise."""
+"""The simulated robot's reports: the arm state code, and the robot state with noise."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,9 +17,7 @@ RECORDING_ID, PLAYING_ID = -1, 100
 
 
 class ArmStateCode(NamedTuple):
-    """What the arms do: 0 nothing, -1 recording, 100 playing, 99 returning, otherwise a preset's
-    id.
-    """
+    """The arms' activity: 0 idle, -1 recording, 100 playing, 99 returning, otherwise a preset."""
 
     id: int
     name: str
@@ -35,7 +33,7 @@ class Sensors:
         self._foot_n = mass_kg * GRAVITY_M_S2 / 4 if family.body.feet else 0.0
 
     def read(self, world: "World") -> RobotState:
-        """Return what the robot reports now."""
+        """Return the current state, with noise."""
         noise = self._random.standard_normal(10)
         return RobotState(
             mode=world.machine.mode,

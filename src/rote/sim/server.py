@@ -76,7 +76,7 @@ class Simulator:
 
     @property
     def clients(self) -> int:
-        """How many clients are talking to the robot."""
+        """Number of connected clients."""
         return len(self._clients) + sum(door.clients for door in self._doors)
 
     async def serve_udp(self, host: str, port: int) -> str:
@@ -166,7 +166,7 @@ class Simulator:
             DdsTarget(interface, domain),
             lowstate_hz=self.world.firmware.quirks.lowstate_hz or lowstate_hz or LOWSTATE_HZ,
             impairment=self._impairment,
-            worn=hands,
+            hands=hands,
         )
         self._doors.append(door)
         self._publishers.append(door)
@@ -216,15 +216,15 @@ class Simulator:
                 publisher.publish()
             every = round(TICK_S / self._tick_s)
             if self._ticks % (every if self.world.recording else 2 * every) == 0:
-                self._report()
+                self._report_state()
         for client in list(self._clients.values()):
             client.session.tick(now)
-            self._settle(client)
+            self._process_session(client)
         # One step at a time, even to catch up, so that messages from clients are handled in
         # between.
         self._timer = self._loop.call_at(self._next_at, self._tick)
 
-    def _report(self) -> None:
+    def _report_state(self) -> None:
         """Send every client the state: at 50 Hz, while recording at 100 Hz."""
         if self._clients:
             state = self.world.firmware.quirks.frame_state(self.world.state())
@@ -242,7 +242,7 @@ class Simulator:
             if client is None:
                 return
         client.session.receive(datagram, self._loop.time())
-        self._settle(client)
+        self._process_session(client)
 
     def _admit(self, datagram: bytes, address: Address, send: Send) -> _Client | None:
         """Make a session for a new address; bytes that are no frame create nothing."""
@@ -262,17 +262,17 @@ class Simulator:
         client = self._clients[address] = _Client(session, send, address, is_spare)
         return client
 
-    def _settle(self, client: _Client) -> None:
+    def _process_session(self, client: _Client) -> None:
         """Handle the events of a session, and send its outgoing datagrams."""
         session = client.session
         for event in session.events():
-            self._handle(event, client)
+            self._handle_event(event, client)
         for datagram in session.outgoing():
             client.send(datagram, client.address)
         if not session.live:
             self._clients.pop(client.address, None)
 
-    def _handle(self, event: Event | Told, client: _Client) -> None:
+    def _handle_event(self, event: Event | Told, client: _Client) -> None:
         if isinstance(event, Requested):
             client.session.reply(event.token, self._obey(client, event.command))
         elif isinstance(event, Told) and not client.is_spare:
@@ -287,11 +287,13 @@ class Simulator:
             return m.Status(m.Code.STORE_FAILED)
         reply = self.world.obey(client.address, command)
         if isinstance(reply, m.ActionList):
-            return m.ActionList(tuple(map(_fit_frame, reply.actions)), reply.presets, reply.notes)
+            return m.ActionList(
+                tuple(map(_fit_entry_name, reply.actions)), reply.presets, reply.notes
+            )
         return reply
 
 
-def _fit_frame(entry: m.ActionEntry) -> m.ActionEntry:
+def _fit_entry_name(entry: m.ActionEntry) -> m.ActionEntry:
     """Return an entry of the list with a name that a frame can carry.
 
     A store may hold others: services take longer names, and files can be edited.

@@ -1,8 +1,7 @@
 """The services of a G1 (arm, sport, motion_switcher, robot_state, voice) on the simulated robot.
 
 They use the same world as the UDP frames: an action taught on one wire plays on the other. Answers
-have the delays and codes that were seen on a real robot; the codes that are this project's own are
-not sent.
+have the delays and codes observed on a real robot; codes specific to this project are not sent.
 """
 
 import json
@@ -31,10 +30,10 @@ _OURS = range(7410, 7420)
 """Codes that a real robot does not know."""
 
 _TASKS = {0: 26, 1: 1, 2: 27, 3: RELEASE}
-"""Arm tasks of `sport`: wave, turn and wave, offer a hand, take it back; with their presets."""
+"""Presets by arm task of `sport`: wave, turn and wave, offer a hand, take it back."""
 
 _BASH = "bashrunner"
-# Robots run scripts on request. rote never asks for it; other clients ask for this one.
+# Robots run scripts on request. rote never requests it; other clients request this script.
 _VERSION_SCRIPT = "get_software_version.sh"
 
 _PROCESSES = {rpc.SPORT: "ai_sport", rpc.ARM: "g1_arm_example"}
@@ -43,7 +42,7 @@ _BASICS = "basic_service"
 
 
 class ServiceAnswer(NamedTuple):
-    """What a service answers, and when."""
+    """A service's answer and when to send it."""
 
     code: int = 0
     data: str = ""
@@ -55,7 +54,7 @@ class ServiceAnswer(NamedTuple):
 
 
 class Services:
-    """Answers requests by asking the world; without `latency`, immediately."""
+    """Answers requests through the world; without `latency`, immediately."""
 
     def __init__(self, world: World, *, latency: bool = True) -> None:
         self.world = world
@@ -79,7 +78,7 @@ class Services:
         key, firmware = f"{request.service}/{request.api_id}", self.world.firmware
         refused = firmware.codes.get((key, Code.OK))
         if refused:
-            handler = partial(_refuse, refused)
+            handler = partial(_refuse_always, refused)
         measured = firmware.delays_s.get(key)
         self._drawn_s = None if measured is None else self.world.draw(measured)
         try:
@@ -106,33 +105,31 @@ class Services:
         return self.world.doing.id != answer.after or self.world.holding
 
     def arm_state(self) -> str | None:
-        """Return the state of the arms, which is published ten times per second; None publishes
-        nothing.
-        """
+        """Return the arm state to publish, ten times per second; None publishes nothing."""
         doing = self.world.doing
         state = rpc.ArmState(holding=self.world.holding, id=doing.id, name=doing.name)
         if not self._quirks:
             return rpc.encode_arm_state(state)
         now_s, late_s = self.world.time_s, self._quirks.arm_state_late_s
-        said = {"holding": state.holding, "id": state.id, "name": state.name}
-        self._arm_states.append((now_s, self._quirks.arm_state(said)))
+        fields = {"holding": state.holding, "id": state.id, "name": state.name}
+        self._arm_states.append((now_s, self._quirks.arm_state(fields)))
         while len(self._arm_states) > 1 and self._arm_states[1][0] <= now_s - late_s:
             self._arm_states.popleft()
-        then_s, told = self._arm_states[0]
-        return None if told is None or then_s > now_s - late_s else rpc.write_json(told)
+        then_s, sent = self._arm_states[0]
+        return None if sent is None or then_s > now_s - late_s else rpc.write_json(sent)
 
     def mode(self) -> object:
-        """Return the number of the mode as it is sent: usually a number, otherwise `Refused` or
-        `Missing`.
-        """
+        """Return the mode as it is sent: usually a number, otherwise `Refused` or `Missing`."""
         return self._quirks.mode(self.world.machine.mode)
 
     def faults(self) -> tuple[Fault, ...]:
         """Return the robot's faults."""
         return self.world.health.faults
 
-    def _obey(self, client: Hashable, command: m.Command, *, store_failed: int = _FAILED) -> int:
-        """Return the world's code in the numbers of the services."""
+    def _obey_with_service_codes(
+        self, client: Hashable, command: m.Command, *, store_failed: int = _FAILED
+    ) -> int:
+        """Let the world obey a command; return its code as the services number it."""
         reply = self.world.obey(client, command)
         assert isinstance(reply, m.Status)
         if reply.code == Code.STORE_FAILED:
@@ -141,12 +138,12 @@ class Services:
 
     # ---- arm ------------------------------------------------------------------------------------
 
-    def _names(self, client: Hashable) -> tuple[m.ActionEntry, ...] | None:
+    def _taught_entries(self, client: Hashable) -> tuple[m.ActionEntry, ...] | None:
         reply = self.world.obey(client, m.ListActions())
         return reply.actions if isinstance(reply, m.ActionList) else None
 
-    def _list(self, client: Hashable, _: RpcRequest) -> ServiceAnswer:
-        actions = self._names(client)
+    def _list_actions(self, client: Hashable, _: RpcRequest) -> ServiceAnswer:
+        actions = self._taught_entries(client)
         if actions is None or self._quirks.list_refused:
             return ServiceAnswer(_FAILED)
         unlisted = self.world.unlisted
@@ -163,75 +160,79 @@ class Services:
             data = json.dumps(self._quirks.actions(json.loads(data)))
         return ServiceAnswer(data=data)
 
-    def _preset(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
+    def _play_preset(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         preset = rpc.decode_preset(request.parameter)
-        code = self._obey(client, m.PlayPreset(preset))
+        code = self._obey_with_service_codes(client, m.PlayPreset(preset))
         # A release that waits for the end of another preset is answered at once.
         waits = code == Code.OK and self.world.doing.id == preset
         return ServiceAnswer(code, after=preset if waits else 0)
 
-    def _play(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
+    def _play_taught(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         name = rpc.decode_name(request.parameter)
-        actions = self._names(client)
+        actions = self._taught_entries(client)
         if actions is None:
             return ServiceAnswer(_UNREADABLE)
         names = [action.name for action in actions]
         if name not in names:
             return ServiceAnswer(_NO_SUCH_ACTION)
         play = m.PlayAction(action=names.index(name) + 1, name=name)
-        code = self._obey(client, play, store_failed=_UNREADABLE)
+        code = self._obey_with_service_codes(client, play, store_failed=_UNREADABLE)
         if code == Code.OK:
             answer_s = _SLOW_S if self._drawn_s is None else self._drawn_s
             self.world.postpone(answer_s if self._latency else 0.0)
         return ServiceAnswer(code, delay_s=_SLOW_S)
 
-    def _rename(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
+    def _rename_taught(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         command = m.RenameAction(*rpc.decode_rename(request.parameter))
         if self._is_too_long(command.new):
             return ServiceAnswer(_BAD_PARAMETER, delay_s=_CHANGE_S)
-        return ServiceAnswer(self._obey(client, command), delay_s=_CHANGE_S)
+        return ServiceAnswer(self._obey_with_service_codes(client, command), delay_s=_CHANGE_S)
 
-    def _delete(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
+    def _delete_taught(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         command = m.DeleteAction(rpc.decode_name(request.parameter))
-        return ServiceAnswer(self._obey(client, command), delay_s=_CHANGE_S)
+        return ServiceAnswer(self._obey_with_service_codes(client, command), delay_s=_CHANGE_S)
 
-    def _stop(self, client: Hashable, _: RpcRequest) -> ServiceAnswer:
+    def _stop_taught(self, client: Hashable, _: RpcRequest) -> ServiceAnswer:
         if self.world.teaching or self.world.holding:
             return ServiceAnswer()  # it stops a taught action, and nothing else
-        return ServiceAnswer(self._obey(client, m.StopMotion()))
+        return ServiceAnswer(self._obey_with_service_codes(client, m.StopMotion()))
 
-    def _teach(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
+    def _handle_teach(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
         name = rpc.decode_teach(request.parameter)
         if name is None:
             self.world.end_teaching()  # the service does not know which client began it
             return ServiceAnswer()  # a real robot always answers 0
         if name == "":
-            return ServiceAnswer(self._obey(client, m.KeepTeaching()))
+            return ServiceAnswer(self._obey_with_service_codes(client, m.KeepTeaching()))
         if m.name_problem(name, in_use=True) or self._is_too_long(name):
             return ServiceAnswer(_BAD_PARAMETER)
-        return ServiceAnswer(self._obey(client, m.EnterTeaching(name=name)), delay_s=_SLOW_S)
+        return ServiceAnswer(
+            self._obey_with_service_codes(client, m.EnterTeaching(name=name)), delay_s=_SLOW_S
+        )
 
     def _is_too_long(self, name: str) -> bool:
         longest = self.world.firmware.longest_name
         return longest is not None and len(name.encode(errors="replace")) > longest
 
-    def _pause(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
-        self._obey(client, m.PauseRecording(rpc.decode_pause(request.parameter)))
-        return ServiceAnswer()  # the same here
+    def _pause_recording(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
+        self._obey_with_service_codes(client, m.PauseRecording(rpc.decode_pause(request.parameter)))
+        return ServiceAnswer()  # a real robot always answers 0
 
     # ---- sport ----------------------------------------------------------------------------------
 
     def _get_fsm(self, _: Hashable, __: RpcRequest) -> ServiceAnswer:
-        told = self.mode()
-        if told is Refused:
+        mode = self.mode()
+        if mode is Refused:
             return ServiceAnswer(_UNKNOWN_API)
-        return ServiceAnswer(data=rpc.write_json({} if told is Missing else {"data": told}))
+        return ServiceAnswer(data=rpc.write_json({} if mode is Missing else {"data": mode}))
 
     def _get_fsm_mode(self, _: Hashable, __: RpcRequest) -> ServiceAnswer:
         return ServiceAnswer(data=rpc.encode_value(0))  # it never walks
 
     def _set_fsm(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
-        code = self._obey(client, m.ChangeMode(rpc.decode_value(request.parameter)))
+        code = self._obey_with_service_codes(
+            client, m.ChangeMode(rpc.decode_value(request.parameter))
+        )
         return ServiceAnswer(_INVALID_FSM if code == Code.BAD_PAYLOAD else code)
 
     def _get_number(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
@@ -242,22 +243,22 @@ class Services:
         self._sport[_GETTERS[request.api_id]] = value
         return ServiceAnswer()
 
-    def _move(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
-        """Accept a velocity without moving: the legs of this robot are not simulated."""
-        said = rpc.read_json(request.parameter)
-        velocity = rpc.read(said, "velocity", list)
+    def _set_velocity(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
+        """Accept a velocity without moving: this robot's legs are not simulated."""
+        parameters = rpc.read_json(request.parameter)
+        velocity = rpc.read(parameters, "velocity", list)
         for part in velocity:
             rpc.read({"velocity": part}, "velocity", float)
-        if len(velocity) != 3 or rpc.read(said, "duration", float, 1.0) < 0:
+        if len(velocity) != 3 or rpc.read(parameters, "duration", float, 1.0) < 0:
             raise PayloadError("a velocity has three numbers, and lasts a while")
         return ServiceAnswer()
 
     def _set_task(self, client: Hashable, request: RpcRequest) -> ServiceAnswer:
-        """Wave or shake hands, by the presets for it; answered when the motion begins."""
+        """Wave or shake hands by a preset; answered when the motion begins."""
         preset = _TASKS.get(rpc.decode_value(request.parameter))
         if preset is None:
             return ServiceAnswer(_INVALID_TASK)
-        code = self._obey(client, m.PlayPreset(preset))
+        code = self._obey_with_service_codes(client, m.PlayPreset(preset))
         return ServiceAnswer(0 if code == Code.OK else _NOT_AVAILABLE)
 
     def _set_speed(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
@@ -282,9 +283,9 @@ class Services:
         self.world.drive("")
         return ServiceAnswer(delay_s=_CHANGE_S)
 
-    def _switch(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
-        said = rpc.read_json(request.parameter)
-        name, on = rpc.read(said, "name", str), rpc.read(said, "switch", int)
+    def _switch_service(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
+        parameters = rpc.read_json(request.parameter)
+        name, on = rpc.read(parameters, "name", str), rpc.read(parameters, "switch", int)
         if name == _BASICS:
             return ServiceAnswer(_PROTECTED)
         if name not in _PROCESSES.values() or on not in (0, 1):
@@ -302,9 +303,9 @@ class Services:
         ]
         return ServiceAnswer(data=rpc.write_json(services))
 
-    def _speak(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
+    def _use_voice(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
         try:
-            data, message = self.world.voice.ask(
+            data, message = self.world.voice.handle_request(
                 request.api_id, request.parameter, request.binary, self.world.time_s
             )
         except PayloadError:
@@ -313,16 +314,15 @@ class Services:
             self.world.note(message)
         return ServiceAnswer(data=data)
 
-    def _run(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
-        """Report the version; no other script exists, and none is run."""
+    def _run_script(self, _: Hashable, request: RpcRequest) -> ServiceAnswer:
+        """Report the version; no other script exists, and none is executed."""
         if rpc.read(rpc.read_json(request.parameter), "script", str) != _VERSION_SCRIPT:
             return ServiceAnswer(_BAD_PARAMETER)
-        said = {"type": "content acquisition", "info": self.world.firmware.version}
-        return ServiceAnswer(data=rpc.write_json(said), delay_s=_SCRIPT_S)
+        answer = {"type": "content acquisition", "info": self.world.firmware.version}
+        return ServiceAnswer(data=rpc.write_json(answer), delay_s=_SCRIPT_S)
 
 
-def _refuse(code: int, *_: object) -> ServiceAnswer:
-    """Return the refusal of a robot that does not do this at all."""
+def _refuse_always(code: int, *_: object) -> ServiceAnswer:
     return ServiceAnswer(code)
 
 
@@ -332,18 +332,18 @@ _GETTERS: dict[int, int] = {
     SportApi.SET_STAND_HEIGHT: SportApi.GET_STAND_HEIGHT,
 }
 _HANDLERS: dict[tuple[str, int], Callable[[Services, Hashable, RpcRequest], ServiceAnswer]] = {
-    (rpc.ARM, ArmApi.EXECUTE_PRESET): Services._preset,
-    (rpc.ARM, ArmApi.LIST_ACTIONS): Services._list,
-    (rpc.ARM, ArmApi.PLAY_TAUGHT): Services._play,
-    (rpc.ARM, ArmApi.RENAME_TAUGHT): Services._rename,
-    (rpc.ARM, ArmApi.TEACH): Services._teach,
-    (rpc.ARM, ArmApi.PAUSE_TEACHING): Services._pause,
-    (rpc.ARM, ArmApi.DELETE_TAUGHT): Services._delete,
-    (rpc.ARM, ArmApi.STOP_TAUGHT): Services._stop,
+    (rpc.ARM, ArmApi.EXECUTE_PRESET): Services._play_preset,
+    (rpc.ARM, ArmApi.LIST_ACTIONS): Services._list_actions,
+    (rpc.ARM, ArmApi.PLAY_TAUGHT): Services._play_taught,
+    (rpc.ARM, ArmApi.RENAME_TAUGHT): Services._rename_taught,
+    (rpc.ARM, ArmApi.TEACH): Services._handle_teach,
+    (rpc.ARM, ArmApi.PAUSE_TEACHING): Services._pause_recording,
+    (rpc.ARM, ArmApi.DELETE_TAUGHT): Services._delete_taught,
+    (rpc.ARM, ArmApi.STOP_TAUGHT): Services._stop_taught,
     (rpc.SPORT, SportApi.GET_FSM): Services._get_fsm,
     (rpc.SPORT, SportApi.GET_FSM_MODE): Services._get_fsm_mode,
     (rpc.SPORT, SportApi.SET_FSM): Services._set_fsm,
-    (rpc.SPORT, SportApi.SET_VELOCITY): Services._move,
+    (rpc.SPORT, SportApi.SET_VELOCITY): Services._set_velocity,
     (rpc.SPORT, SportApi.SET_SPEED_MODE): Services._set_speed,
     (rpc.SPORT, SportApi.SET_ARM_TASK): Services._set_task,
     **{(rpc.SPORT, setter): Services._set_number for setter in _GETTERS},
@@ -351,9 +351,9 @@ _HANDLERS: dict[tuple[str, int], Callable[[Services, Hashable, RpcRequest], Serv
     (rpc.MOTION_SWITCHER, MotionSwitcherApi.CHECK_MODE): Services._check_mode,
     (rpc.MOTION_SWITCHER, MotionSwitcherApi.SELECT_MODE): Services._select_mode,
     (rpc.MOTION_SWITCHER, MotionSwitcherApi.RELEASE_MODE): Services._release_mode,
-    (rpc.ROBOT_STATE, RobotStateApi.SWITCH_SERVICE): Services._switch,
+    (rpc.ROBOT_STATE, RobotStateApi.SWITCH_SERVICE): Services._switch_service,
     (rpc.ROBOT_STATE, RobotStateApi.SET_REPORT_FREQUENCY): Services._set_report,
     (rpc.ROBOT_STATE, RobotStateApi.LIST_SERVICES): Services._list_services,
-    **{(voice.SERVICE, api): Services._speak for api in rpc.VoiceApi},
-    (_BASH, 1001): Services._run,
+    **{(voice.SERVICE, api): Services._use_voice for api in rpc.VoiceApi},
+    (_BASH, 1001): Services._run_script,
 }

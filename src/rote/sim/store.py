@@ -1,4 +1,4 @@
-"""The robot's memory: one SQLite file with up to 15 taught actions.
+"""The robot's action store: one SQLite file with up to 15 taught actions.
 
 A save is one transaction, on disk before it is answered (write-ahead log, full synchronisation), so
 a `kill -9` at any moment loses no acknowledged save and leaves no half-written one.
@@ -49,8 +49,8 @@ _APPLICATION_ID = 0x726F7465
 _KEYFRAME = struct.Struct("<HHf")
 _MAGIC = b"SQLite format 3\0"
 _OPEN_S, _LOCKED_S = 5.0, 1.0
-"""How long to wait for a store that another program has locked: when it is opened, and later. The
-robot's event loop stands still meanwhile, and its clients take 2.5 s of silence for a loss.
+"""Timeouts for a store that another program has locked: on opening, and later. The robot's event
+loop is blocked meanwhile, and its clients treat 2.5 s of silence as a loss.
 """
 
 
@@ -73,11 +73,11 @@ class StoredAction:
     """
     stated_frames: int = 0
     stated_ms: int = 0
-    """What the sender of a save said of a recording; 0 where nothing was said."""
+    """What the sender of a save stated about the recording; 0 if not stated."""
 
     @property
     def frames(self) -> int:
-        """How many frames it holds."""
+        """Number of frames or keyframes."""
         return len(self.keyframes) if self.times_s is None else int(self.times_s.size)
 
 
@@ -87,7 +87,7 @@ class Store:
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
         self._entries: tuple[int, tuple[ActionEntry, ...]] | None = None
-        self._alone = self.path == ":memory:"  # no other process can write there
+        self._is_private = self.path == ":memory:"  # no other process can write there
         try:
             if self.path != ":memory:":
                 _check_file(Path(self.path))
@@ -100,7 +100,7 @@ class Store:
                 raise
         except (sqlite3.Error, OSError) as error:
             if _is_locked(error):
-                raise self._locked() from error
+                raise self._locked_error() from error
             raise StoreError(
                 f"the store {self.path} cannot be opened: {error}",
                 Text(
@@ -123,17 +123,17 @@ class Store:
         self._add_columns()
 
     def _add_columns(self) -> None:
-        """Give a store of an older version the columns that it lacks."""
-        if not self._lacking():
+        """Add the columns that a store of an older version lacks."""
+        if not self._missing_columns():
             return
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            for column in self._lacking():  # another process may have done it first
+            for column in self._missing_columns():  # another process may have done it first
                 self._db.execute(f"ALTER TABLE actions ADD COLUMN {column} {_ADDED[column]}")
         finally:
             self._db.execute("COMMIT")
 
-    def _lacking(self) -> list[str]:
+    def _missing_columns(self) -> list[str]:
         columns = self._db.execute("SELECT name FROM pragma_table_info('actions')").fetchall()
         return [column for column in _ADDED if (column,) not in columns]
 
@@ -145,24 +145,24 @@ class Store:
         """Return the stored actions, in the order of their numbers."""
         # The list is read far more often than it changes. SQLite's data version shows when another
         # process has written; our own writes clear the cached list.
-        version = self._version()
+        version = self._data_version()
         if self._entries is None or self._entries[0] != version:
             rows = self._query("SELECT name, duration_ms FROM actions ORDER BY number")
             self._entries = (version, tuple(ActionEntry(name, ms) for name, ms in rows))
         return self._entries[1]
 
-    def _version(self) -> int:
-        if self._alone:
+    def _data_version(self) -> int:
+        if self._is_private:
             return 0
         ((version,),) = self._query("PRAGMA data_version")
         return int(version)
 
     def save(self, action: StoredAction, *, replace: bool = False) -> None:
-        """Store an action for good, or raise and change nothing.
+        """Store an action durably, or raise and change nothing.
 
-        With `replace` an action of that name is overwritten, as a G1's own teaching service does.
+        With `replace` an action of that name is overwritten, as a G1's teaching service does.
         """
-        kind, data = _pack(action)
+        kind, data = _encode_action(action)
         joints = json.dumps(action.names)
         row = (
             action.name,
@@ -171,7 +171,7 @@ class Store:
             int(action.loop),
             kind,
             data,
-            _crc(data, joints),
+            _compute_crc(data, joints),
             joints,
             action.stated_frames,
             action.stated_ms,
@@ -179,7 +179,7 @@ class Store:
         with self._transaction():
             if replace:
                 self._query("DELETE FROM actions WHERE name = ?", action.name)
-            elif self._has(action.name):
+            elif self._has_action(action.name):
                 raise RefusalError(Code.NAME_EXISTS)
             ((count,),) = self._query("SELECT count(*) FROM actions")
             if count >= MAX_ACTIONS:
@@ -193,22 +193,22 @@ class Store:
     def rename(self, old: str, new: str) -> None:
         """Rename an action; its number stays."""
         with self._transaction():
-            if not self._has(old):
+            if not self._has_action(old):
                 raise RefusalError(Code.NO_SUCH_ACTION)
-            if self._has(new):
+            if self._has_action(new):
                 raise RefusalError(Code.NAME_EXISTS)
             self._query("UPDATE actions SET name = ? WHERE name = ?", new, old)
 
     def delete(self, name: str) -> None:
         """Delete an action for good."""
         with self._transaction():
-            if not self._has(name):
+            if not self._has_action(name):
                 raise RefusalError(Code.NO_SUCH_ACTION)
             self._query("DELETE FROM actions WHERE name = ?", name)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """A transaction: all or nothing, and on disk at the end."""
+        """Run the block as one transaction, on disk at the end."""
         self._query("BEGIN IMMEDIATE")
         try:
             yield
@@ -218,7 +218,7 @@ class Store:
         self._entries = None
         self._query("COMMIT")
 
-    def _has(self, name: str) -> bool:
+    def _has_action(self, name: str) -> bool:
         return bool(self._query("SELECT 1 FROM actions WHERE name = ?", name))
 
     def load(self, position: int) -> StoredAction | None:
@@ -233,10 +233,10 @@ class Store:
         if not rows:
             return None
         name, created_s, duration_ms, loop, kind, data, crc, joints, *stated = rows[0]
-        if _crc(data, joints) != crc:
+        if _compute_crc(data, joints) != crc:
             raise StoreError(f"the action {name!r} in {self.path} is damaged", "Teach it again.")
         names = tuple(json.loads(joints)) if joints else _OLD_NAMES
-        times_s, joints_rad, keyframes = _unpack(kind, data, len(names))
+        times_s, joints_rad, keyframes = _decode_action(kind, data, len(names))
         return StoredAction(
             name=name,
             created_s=created_s,
@@ -255,12 +255,12 @@ class Store:
             return self._db.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             if _is_locked(error):
-                raise self._locked() from error
+                raise self._locked_error() from error
             raise StoreError(
                 f"the store {self.path} failed: {error}", "Check the disk and its free space."
             ) from error
 
-    def _locked(self) -> StoreLockedError:
+    def _locked_error(self) -> StoreLockedError:
         return StoreLockedError(
             f"the store {self.path} is locked by another program",
             Text(
@@ -276,8 +276,8 @@ def _is_locked(error: Exception) -> bool:
 
 
 def named_store(path: str) -> str:
-    """Return a store that a person named, or raise `BadRequestError` if its folder is not there: a
-    mistyped name must not make folders.
+    """Return a store path given by the user; raise `BadRequestError` if its folder does not exist:
+    a mistyped name must not create folders.
     """
     folder = Path(path).parent
     if path != ":memory:" and not folder.is_dir():
@@ -297,11 +297,11 @@ def _check_file(path: Path) -> None:
                 raise sqlite3.DatabaseError("it is not a database")
 
 
-def _crc(data: bytes, joints: str) -> int:
+def _compute_crc(data: bytes, joints: str) -> int:
     return zlib.crc32(joints.encode(), zlib.crc32(data))
 
 
-def _pack(action: StoredAction) -> tuple[str, bytes]:
+def _encode_action(action: StoredAction) -> tuple[str, bytes]:
     if action.times_s is None or action.joints_rad is None:
         packed = (_KEYFRAME.pack(k.joint, k.time_ms, k.value_rad) for k in action.keyframes)
         return "keyframes", b"".join(packed)
@@ -309,7 +309,7 @@ def _pack(action: StoredAction) -> tuple[str, bytes]:
     return "frames", table.tobytes()
 
 
-def _unpack(
+def _decode_action(
     kind: str, data: bytes, joints: int
 ) -> tuple[Array | None, Array | None, tuple[Keyframe, ...]]:
     if kind == "keyframes":

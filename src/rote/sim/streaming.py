@@ -1,7 +1,7 @@
-"""Arms that follow streamed poses: limited in position and speed, and back to rest by themselves.
+"""Arms that follow streamed poses, limited in position and speed, and return to rest by themselves.
 
-Whatever a client streams, no setpoint leaves the joints' limits or is faster than a playback. When
-the poses stop coming, or one is not safe, the arms brake and go softly back to rest.
+Whatever a client streams, no setpoint leaves the joints' limits or is faster than a playback. If
+the poses stop, or one is not safe, the arms brake and return softly to rest.
 """
 
 from collections.abc import Callable
@@ -23,15 +23,15 @@ SILENCE_S = 0.1
 FIRST_S = 2.0
 """The first pose may take longer: the answer before it may be lost and repeated."""
 _FOLLOWS = 0.2
-"""The part of the remaining distance that a setpoint moves in one step. Poses arrive in bursts;
-without this the arms would shake.
+"""Share of the remaining distance that a setpoint moves in one step. Poses arrive in bursts;
+without this smoothing the arms would shake.
 """
 
 
-class Streamed(Playback):
+class StreamedPlayback(Playback):
     """A playback whose motion arrives pose by pose."""
 
-    def __init__(self, pose_rad: Array, failed: Callable[[str], None], build: Build) -> None:
+    def __init__(self, pose_rad: Array, on_failure: Callable[[str], None], build: Build) -> None:
         columns = self._columns = Columns(build)
         self._taught = columns.taught
         self._lower, self._upper = columns.lower_rad[self._taught], columns.upper_rad[self._taught]
@@ -40,11 +40,13 @@ class Streamed(Playback):
         self._least_a_step = -self._most_a_step
         self._loop = False
         self._parts = []
-        self._begin(pose_rad)
+        self._reset_to(pose_rad)
         self.following = True
         """Whether poses are still accepted; afterwards it only returns to rest."""
-        self._failed = failed
-        self._own = self._way_home(pose_rad)  # the pose that the robot would have without a stream
+        self._on_failure = on_failure
+        self._own = self._return_to_rest(
+            pose_rad
+        )  # the pose that the robot would have without a stream
         self._pose = pose_rad.copy()
         self._weight = 0.0
         self._shares = np.zeros_like(pose_rad)  # the weight, on the joints that are streamed
@@ -62,13 +64,13 @@ class Streamed(Playback):
         return Phase.PLAYING if self._weight == 1.0 else Phase.RETURN
 
     def follow(self, pose: StreamPose) -> None:
-        """Follow this pose from now on; if it is not safe, raise an error and return to rest."""
+        """Follow this pose from now on; if it is unsafe, return to rest and raise an error."""
         if not self.following:
             raise RefusalError(Code.SUPERSEDED)
         try:
-            positions = self._checked(pose)
+            positions = self._check_pose(pose)
         except UnsafeMotionError:
-            self._fail("an unsafe pose was streamed: the arms return")
+            self._fail_stream("an unsafe pose was streamed: the arms return")
             raise
         ended = pose.weight == 0.0 < self._weight
         self._pose[self._taught], self._shares[self._taught] = positions, pose.weight
@@ -86,7 +88,7 @@ class Streamed(Playback):
     def step(self) -> JointSetpoint | None:
         """Return the next setpoint, or None when it is over."""
         if self.following and self._steps >= self._silent_at:
-            self._fail(f"no pose for {SILENCE_S:g} s: the arms return")
+            self._fail_stream(f"no pose for {SILENCE_S:g} s: the arms return")
         if not self.following:
             return super().step()
         own = self._own[min(self._steps, len(self._own) - 1)]
@@ -97,15 +99,15 @@ class Streamed(Playback):
         self._last = JointSetpoint(self.phase, self._last.pose_rad + step, step / STEP_S)
         return self._last
 
-    def ahead(self, most: int) -> tuple[Array, Array]:
-        """Say nothing of what comes while poses come: nobody knows."""
-        return super().ahead(0 if self.following else most)
+    def next_steps(self, most: int) -> tuple[Array, Array]:
+        """No lookahead while poses are still streaming in."""
+        return super().next_steps(0 if self.following else most)
 
-    def _fail(self, message: str) -> None:
+    def _fail_stream(self, message: str) -> None:
         self.stop()
-        self._failed(message)
+        self._on_failure(message)
 
-    def _checked(self, pose: StreamPose) -> Array:
+    def _check_pose(self, pose: StreamPose) -> Array:
         """Return the positions of a pose within the joints' limits, or refuse it."""
         time_s, build = self._steps * STEP_S, self._columns.build
         # Written this way round, the comparison refuses NaN as well.

@@ -1,8 +1,8 @@
 """The service `voice` of the simulated robot: speech, sounds, volume and the light on its head.
 
-Nothing is heard: requests are checked, stored and shown as notices. Ids and parameters are those of
-Unitree's clients. A sound takes as long as its samples, and speech about as long as people need;
-meanwhile the robot reports on `rt/audio_msg` that it plays.
+There is no audio output: requests are checked, stored and shown as notices. Ids and parameters are
+those of Unitree's clients. A sound takes as long as its samples, and speech about as long as a
+person needs; meanwhile the robot reports on `rt/audio_msg` that it plays.
 """
 
 from rote.errors import PayloadError
@@ -14,7 +14,7 @@ SERVICE, VERSION = rpc.VOICE, "1.0.0.0"
 BAD_VALUE = 100
 """The code for a parameter that the service cannot accept."""
 LETTER_S = 0.06
-"""How long a letter takes to be said; a guess."""
+"""Speaking time per letter; a guess."""
 _MAX_VOLUME, _MAX_COLOUR = 100, 255
 _SPEECH = "speech"
 
@@ -31,56 +31,56 @@ class Voice:
         self._playing: tuple[str, str] | None = None
         """The application and the stream that play."""
         self._ends_s = 0.0
-        self._news: list[str] = []
-        self._heard = 0
+        self._messages: list[str] = []
+        self._recognised = 0
 
-    def ask(
+    def handle_request(
         self, api_id: int, parameter: str, binary: bytes = b"", now_s: float = 0.0
     ) -> tuple[str, str]:
-        """Carry out a request; return the data of the answer, and a text for people who watch.
+        """Carry out a request; return the data of the answer, and a notice for the operator.
 
         Raises `PayloadError` for a parameter that cannot be accepted.
         """
         data, message = "", ""
-        said = rpc.read_json(parameter) if parameter else {}
+        parameters = rpc.read_json(parameter) if parameter else {}
         if api_id == VoiceApi.GET_VOLUME:
             data = rpc.write_json({"volume": self.volume})
         elif api_id == VoiceApi.SPEAK:
-            rpc.read(said, "speaker_id", int, 0)
-            text = rpc.read(said, "text", str)
-            self._begin((_SPEECH, ""), now_s, LETTER_S * len(text))
+            rpc.read(parameters, "speaker_id", int, 0)
+            text = rpc.read(parameters, "text", str)
+            self._start_playing((_SPEECH, ""), now_s, LETTER_S * len(text))
             message = f"it says {text!r}"
         elif api_id == VoiceApi.PLAY:
-            message = self._play(said, binary, now_s)
+            message = self._play_sound(parameters, binary, now_s)
         elif api_id == VoiceApi.STOP:
-            app = rpc.read(said, "app_name", str)
+            app = rpc.read(parameters, "app_name", str)
             if self._playing is not None and self._playing[0] == app:
-                self._end()
+                self._stop_playing()
             message = f"the sounds of {app!r} stop"
         elif api_id == VoiceApi.SET_VOLUME:
-            self.volume = _within(said, "volume", _MAX_VOLUME)
+            self.volume = _read_bounded(parameters, "volume", _MAX_VOLUME)
             message = f"its volume is now {self.volume} %"
         elif api_id == VoiceApi.SET_LIGHT:
-            red, green, blue = (_within(said, key, _MAX_COLOUR) for key in "RGB")
+            red, green, blue = (_read_bounded(parameters, key, _MAX_COLOUR) for key in "RGB")
             self.light = (red, green, blue)
             message = f"its light is now {self.light}"
         return data, message
 
-    def hear(self, text: str) -> None:
-        """Recognise what somebody says to the robot."""
-        self._heard += 1
-        said = {"index": self._heard, "text": text, "confidence": 0.9, "angle": 0}
-        self._news.append(rpc.write_json(said))
+    def recognise_speech(self, text: str) -> None:
+        """Publish `text` as speech that the robot recognised."""
+        self._recognised += 1
+        parameters = {"index": self._recognised, "text": text, "confidence": 0.9, "angle": 0}
+        self._messages.append(rpc.write_json(parameters))
 
-    def news(self, now_s: float) -> list[str]:
-        """Return what is to be published on `rt/audio_msg`, once."""
+    def take_messages(self, now_s: float) -> list[str]:
+        """Return and clear the messages to publish on `rt/audio_msg`."""
         if self._playing is not None and now_s >= self._ends_s:
-            self._end()
-        news, self._news = self._news, []
-        return news
+            self._stop_playing()
+        take_messages, self._messages = self._messages, []
+        return take_messages
 
-    def _play(self, said: object, pcm: bytes, now_s: float) -> str:
-        which = rpc.read(said, "app_name", str, ""), rpc.read(said, "stream_id", str)
+    def _play_sound(self, parameters: object, pcm: bytes, now_s: float) -> str:
+        which = rpc.read(parameters, "app_name", str, ""), rpc.read(parameters, "stream_id", str)
         if len(pcm) % SAMPLE_BYTES:
             raise PayloadError("a sound has two bytes for each sample")
         seconds = len(pcm) / SAMPLE_BYTES / SOUND_RATE_HZ
@@ -88,23 +88,23 @@ class Voice:
             self._ends_s += seconds
             self.played += pcm
             return ""
-        self._begin(which, now_s, seconds)
+        self._start_playing(which, now_s, seconds)
         self.played = pcm
         return f"it plays the sound {which[1]!r}"
 
-    def _begin(self, which: tuple[str, str], now_s: float, seconds: float) -> None:
+    def _start_playing(self, which: tuple[str, str], now_s: float, seconds: float) -> None:
         if self._playing is not None:
-            self._end()
+            self._stop_playing()
         self._playing, self._ends_s = which, now_s + seconds
-        self._news.append(rpc.write_json({"play_state": 1}))
+        self._messages.append(rpc.write_json({"play_state": 1}))
 
-    def _end(self) -> None:
+    def _stop_playing(self) -> None:
         self._playing = None
-        self._news.append(rpc.write_json({"play_state": 0}))
+        self._messages.append(rpc.write_json({"play_state": 0}))
 
 
-def _within(said: object, key: str, most: int) -> int:
-    value = rpc.read(said, key, int)
+def _read_bounded(parameters: object, key: str, most: int) -> int:
+    value = rpc.read(parameters, key, int)
     if not 0 <= value <= most:
         raise PayloadError(f"{key!r} is 0 to {most}, not {value}")
     return value

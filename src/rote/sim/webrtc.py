@@ -16,12 +16,12 @@ from rote.wire.webrtc import signalling as wire
 from rote.wire.webrtc.channel import SIMULATED
 
 _MAX_NOTICES = 16
-"""How many paths are kept that were given out and not used; older ones are forgotten."""
+"""Maximum number of unused notice paths; the oldest are dropped."""
 
 
 @lru_cache(1)
 def _robot_key() -> wire.RobotKey:
-    """Return the key pair of all robots that this process simulates: one takes 0.1 s to make."""
+    """Return the key pair of all robots in this process: generating one takes 0.1 s."""
     return wire.RobotKey.generate()
 
 
@@ -68,13 +68,13 @@ class WebRtcDoor:
         self._disturber = disturber
         self._robot_key = _robot_key()
         self._notices: dict[str, wire.ConnectNotice] = {}
-        self._server = Server(self._answer)
-        self._guest: RobotEnd | None = None
+        self._server = Server(self._handle_http)
+        self._client: RobotEnd | None = None
         self._serving: asyncio.Task[None] | None = None
 
     @property
     def key(self) -> str:
-        """The robot's own key, in hex, as a client needs it where signalling is 3."""
+        """The robot's own key in hex, which a client needs if signalling is 3."""
         return self._key.hex()
 
     @property
@@ -84,11 +84,11 @@ class WebRtcDoor:
 
     @property
     def clients(self) -> int:
-        """How many clients are connected: none or one."""
-        return int(self._guest is not None)
+        """Number of connected clients: 0 or 1."""
+        return int(self._client is not None)
 
     async def open(self, host: str, port: int | None = None) -> None:
-        """Listen; a port other than the usual one is for clients that can be configured."""
+        """Listen; only configurable clients can use a port other than the default."""
         await self._server.open(host, self._signalling.port if port is None else port)
 
     @property
@@ -112,35 +112,35 @@ class WebRtcDoor:
 
     # ---- signalling -----------------------------------------------------------------------------
 
-    async def _answer(self, request: HttpRequest) -> HttpResponse:
+    async def _handle_http(self, request: HttpRequest) -> HttpResponse:
         if request.method not in {"POST", "GET"}:
             return HttpResponse(405)
         try:
             if self._signalling is Signalling.LEGACY:
-                return await self._answer_old(request)
+                return await self._answer_legacy(request)
             return await self._answer_new(request)
         except RoteError as error:
             return HttpResponse(400, f"{error}\n".encode())
 
-    async def _answer_old(self, request: HttpRequest) -> HttpResponse:
+    async def _answer_legacy(self, request: HttpRequest) -> HttpResponse:
         if request.path != wire.LEGACY_PATH:
             return HttpResponse(404)
         offer = wire_sdp.decode_offer(request.body)
         return HttpResponse(
-            200, wire_sdp.encode_answer(await self._admit(offer)), "application/json"
+            200, wire_sdp.encode_answer(await self._admit_client(offer)), "application/json"
         )
 
     async def _answer_new(self, request: HttpRequest) -> HttpResponse:
         if request.path == wire.NOTICE_PATH:
-            return HttpResponse(200, self._notify())
+            return HttpResponse(200, self._seal_notice())
         if self._notices.pop(request.path, None) is None:
             return HttpResponse(404)
         opened = wire.open_offer(request.body, self._robot_key)
         return HttpResponse(
-            200, wire.seal_answer(await self._admit(opened.offer), opened.session_key)
+            200, wire.seal_answer(await self._admit_client(opened.offer), opened.session_key)
         )
 
-    def _notify(self) -> bytes:
+    def _seal_notice(self) -> bytes:
         wrapping = wire.Wrapping[self._signalling.name]
         digits = f"{secrets.randbelow(100_000):05}"
         notice = wire.ConnectNotice(
@@ -153,24 +153,24 @@ class WebRtcDoor:
 
     # ---- the client -----------------------------------------------------------------------------
 
-    async def _admit(self, offer: wire_sdp.SdpOffer) -> wire_sdp.SdpAnswer | wire_sdp.Busy:
-        if self._guest is not None:
+    async def _admit_client(self, offer: wire_sdp.SdpOffer) -> wire_sdp.SdpAnswer | wire_sdp.Busy:
+        if self._client is not None:
             self._services.world.note("a second client was told that the robot is busy")
             return wire_sdp.Busy(id=offer.id)
         quirks = self._services.world.firmware.quirks
-        end = self._guest = RobotEnd(
+        end = self._client = RobotEnd(
             strict=self._strict, disturber=self._disturber, message_size=quirks.message_size
         )
         try:
             sdp = quirks.description(await end.answer(offer.sdp))
         except BaseException:
-            self._guest = None
+            self._client = None
             await end.close()
             raise
-        self._serving = asyncio.create_task(self._serve(end), name="simulated client")
+        self._serving = asyncio.create_task(self._serve_client(end), name="simulated client")
         return wire_sdp.SdpAnswer(sdp=sdp, id=offer.id)
 
-    async def _serve(self, end: RobotEnd) -> None:
+    async def _serve_client(self, end: RobotEnd) -> None:
         """Serve one client until it has left."""
         gone = asyncio.Event()
         session: RpcClientSession | None = None
@@ -190,4 +190,4 @@ class WebRtcDoor:
                 session.close()
                 self._services.world.note("the WebRTC client is gone")
             await end.close()
-            self._guest = None
+            self._client = None

@@ -16,7 +16,7 @@ from rote.messages import Code, Phase
 from rote.model.family import MAX_MOTION_S, Build, Family
 from rote.motion.record import soft_way
 from rote.motion.track import Array
-from rote.sim.behaviour import POLITE, drawn
+from rote.sim.behaviour import POLITE, draw_measured
 from rote.sim.body import STEP_S, PullingHand, SimBody
 from rote.sim.columns import DEFAULT_BUILD, Columns
 from rote.sim.firmware import Firmware, firmware_of, modes_of, unknown_modes
@@ -26,20 +26,26 @@ from rote.sim.health import Health
 from rote.sim.player import Playback
 from rote.sim.presets import HOLD_S, POSES, PRESETS, RELEASE, SimPreset, motion_of, presets_of
 from rote.sim.refusal import RefusalError
-from rote.sim.safety import MotionChecks
-from rote.sim.saving import RECORD_EVERY, check_keyframes, disagreement, keyframed, recorded
+from rote.sim.safety import MotionCheckCache
+from rote.sim.saving import (
+    RECORD_EVERY,
+    action_from_keyframes,
+    action_from_recording,
+    check_keyframes,
+    describe_disagreement,
+)
 from rote.sim.sensors import PLAYING_ID, RECORDING_ID, ArmStateCode, Sensors
 from rote.sim.store import Store
-from rote.sim.streaming import Streamed
+from rote.sim.streaming import StreamedPlayback
 from rote.sim.voice import Voice
 
 KEEP_ALIVE_S = 13.5
 """After three periods without a keep-alive, the arms hold again."""
 KEEP_NAMED_S = 10.0
-"""The same for a teaching that was named at its start, which is the way of a G1's services."""
+"""The same for a teaching that was named at its start, as a G1's services do."""
 HOLD_TAUGHT_S = 5.0
-"""How long arms hold after a teaching of the documented frames before they return by themselves. A
-teaching of the services is followed by the return that logs show: see `Behaviour`."""
+"""How long the arms hold after a teaching by the documented frames before they return by
+themselves. After a teaching by the services they return as in the logs: see `Behaviour`."""
 HEALTH_EVERY = 50
 """Steps between two updates of battery and motors: 10 Hz."""
 CONTROLLER = "ai"
@@ -48,7 +54,7 @@ CONTROLLER = "ai"
 
 @dataclass(frozen=True, slots=True)
 class SimNotice:
-    """A message for a person who watches the robot."""
+    """A message for the operator who watches the robot."""
 
     time_s: float
     message: str
@@ -67,7 +73,7 @@ class World:
         firmware: Firmware | None = None,
         polite: bool = False,
     ) -> None:
-        """Make a robot. A `polite` one does at once what takes time on a real one."""
+        """Create a robot; a `polite` one has none of the delays of a real one."""
         self.store = store
         self._columns = Columns(build)
         self.firmware = firmware or firmware_of(build)
@@ -80,16 +86,16 @@ class World:
         """Which controller drives the robot; none in debug mode. See `drive`."""
         self.time_s = 0.0
         self.notices: list[SimNotice] = []
-        """The newest hundred; whoever shows them clears the list."""
+        """The newest hundred; the code that shows them clears the list."""
         self.stopped_early = False
         """Whether the last playback did not run to its end."""
         self._sensors = Sensors(build, seed)
-        self._checks = MotionChecks()
+        self._checks = MotionCheckCache()
         self._chance = np.random.default_rng((seed, 1))
         self._steps = 0
         self._buffer: list[Array] = []
         self._recording = self._paused = self._resumed = False
-        self._teacher, self._title = cast("Hashable | None", None), ""
+        self._teacher, self._teaching_name = cast("Hashable | None", None), ""
         self._taught_since_s = self._kept_s = 0.0
         self._playback: Playback | None = None
         """The playback waits until this time."""
@@ -97,18 +103,18 @@ class World:
         self._doing = ArmStateCode(0, "")
         self._performed: SimPreset | None = None
         self._held: SimPreset | None = None
-        self._starts_s = self._let_go_at_s = self._released_s = 0.0
+        self._starts_s = self._release_at_s = self._released_s = 0.0
         self._return_at_s: float | None = None
-        """When arms that hold after a teaching return."""
+        """When the arms return that hold after a teaching."""
         self._lingers_s = self._occupied_s = 0.0
         """Until when the state still shows the last teaching, and until when the arms cannot be
         used.
         """
         self._unlisted, self._listed_s = "", 0.0
-        self._release_wanted = False
-        self._hold = self._columns.rest_rad
-        self._still = np.zeros(len(build.joints))
-        self._follow_mode()
+        self._release_requested = False
+        self._hold_rad = self._columns.rest_rad
+        self._zero_rad_s = np.zeros(len(build.joints))
+        self._apply_mode()
 
     @property
     def build(self) -> Build:
@@ -121,23 +127,25 @@ class World:
         return self._columns.family
 
     def _first_mode(self) -> int:
-        """Return the mode in which it stands after a normal start."""
+        """Return the mode after a normal start."""
         modes, standing = self.family.modes, self.firmware.standing
         return modes.standing if standing is None or modes.find(standing) is None else standing
 
     # ---- time -----------------------------------------------------------------------------------
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance time."""
         last = self._steps + round(seconds / STEP_S)
         while self._steps < last:
-            self._play_on(last - self._steps)
+            self._advance_playback(last - self._steps)
             if self._steps < last:
-                self._step()
+                self._advance_step()
 
-    def _play_on(self, most: int) -> None:
-        """Take up to `most` steps at once, those in which a playback goes on and nothing else can
-        happen: the same steps, without asking at each of them what may have become due."""
+    def _advance_playback(self, most: int) -> None:
+        """Take up to `most` steps at once while a playback runs and nothing else can become due.
+
+        The result is the same as taking them one by one.
+        """
         playback = self._playback
         if (
             playback is None
@@ -145,59 +153,59 @@ class World:
             or self.machine.activity is ArmActivity.TEACHING
             or self._held is not None
             or self.body.held_by_hand
-            or self._played_out
+            or self._playback_has_ended
             or (self._steps + 1) * STEP_S < self._starts_s
         ):
             return
         before_health = HEALTH_EVERY - 1 - self._steps % HEALTH_EVERY
-        poses_rad, speeds_rad_s = playback.ahead(min(most, before_health))
+        poses_rad, speeds_rad_s = playback.next_steps(min(most, before_health))
         if len(poses_rad):
             self.body.run(poses_rad, speeds_rad_s)
             self._steps += len(poses_rad)
             self.time_s = self._steps * STEP_S
 
-    def _step(self) -> None:
+    def _advance_step(self) -> None:
         self._steps += 1
         self.time_s = self._steps * STEP_S
         if self.machine.advance(self.time_s):
             self.note(f"mode is now {self.machine.facts.name}")
-            self._follow_mode()
+            self._apply_mode()
         if self.machine.activity is ArmActivity.TEACHING:
             self._watch_teaching()
-        if self._held is not None and self.time_s >= self._let_go_at_s:
-            self._release()
+        if self._held is not None and self.time_s >= self._release_at_s:
+            self._release_arms()
         if self._return_at_s is not None and self.time_s >= self._return_at_s:
-            self._release()
+            self._release_arms()
         if self._steps % HEALTH_EVERY == 0:
             self.health.advance(self.time_s, HEALTH_EVERY * STEP_S, self.body.torques_nm)
-        target, speed = self._hold, self._still
+        target, speed = self._hold_rad, self._zero_rad_s
         if self._playback is not None and self.time_s >= self._starts_s:
             setpoint = self._playback.step()
             if setpoint is None:
-                self._playback, self._hold = None, self._columns.rest_rad
-                target = self._hold  # not where something before it held them
+                self._playback, self._hold_rad = None, self._columns.rest_rad
+                target = self._hold_rad  # not where something before it held them
             else:
                 target, speed = setpoint.pose_rad, setpoint.speed_rad_s
-            self._follow_playback()
+            self._end_finished_playback()
         self.body.step(self.time_s, target, speed)
         if self.recording and self._steps % RECORD_EVERY == 0:
-            self._sample()
+            self._record_sample()
 
     def _watch_teaching(self) -> None:
         """End a teaching without keep-alives, and a teaching of the services when it is full."""
         behaviour = self.firmware.behaviour
-        lapse_s = behaviour.lapse_s or (KEEP_NAMED_S if self._title else KEEP_ALIVE_S)
+        lapse_s = behaviour.lapse_s or (KEEP_NAMED_S if self._teaching_name else KEEP_ALIVE_S)
         if self.time_s >= self._kept_s + lapse_s:
             self.note("no keep-alive: teaching ends, the arms hold")
             self._end_teaching(ArmInput.EXIT, keep=behaviour.lapse_keeps)
-        elif self._title and self.time_s >= self._taught_since_s + MAX_MOTION_S:
+        elif self._teaching_name and self.time_s >= self._taught_since_s + MAX_MOTION_S:
             self.note(f"teaching ends after {MAX_MOTION_S:g} s")
             self._end_teaching(ArmInput.EXIT, keep=True)
 
-    def _sample(self) -> None:
+    def _record_sample(self) -> None:
         pose_rad = self.body.joints_rad.copy()
         if self._resumed and self._buffer:
-            # What was moved in a pause gets a soft way there, as in a take.
+            # Bridge a motion during the pause by a soft move, as in a take.
             self._buffer += list(soft_way(self._buffer[-1], pose_rad, STEP_S * RECORD_EVERY))
         self._resumed = False
         self._buffer.append(pose_rad)
@@ -205,52 +213,52 @@ class World:
             self.note(f"the recording is full ({MAX_MOTION_S:g} s)")
             self._recording = False
 
-    def _follow_playback(self) -> None:
-        if self._played_out:
+    def _end_finished_playback(self) -> None:
+        if self._playback_has_ended:
             self.machine.act(ArmInput.END)
             self.note("playback ended")
             self._after_playing()
 
     @property
-    def _played_out(self) -> bool:
-        """Whether what is played has come to its end, and nobody has taken note of it yet."""
+    def _playback_has_ended(self) -> bool:
+        """Whether the playback has ended and this has not been handled yet."""
         if self.machine.activity is not ArmActivity.PLAYING:
             return False
-        if isinstance(self._playback, Streamed):
+        if isinstance(self._playback, StreamedPlayback):
             return not self._playback.following
         return self.phase in (Phase.RETURN, Phase.NONE)
 
     def _after_playing(self) -> None:
-        """Let the arms return, or keep the last pose of a preset that holds."""
+        """Release the arms, or keep the last pose of a preset that holds."""
         preset, self._performed = self._performed, None
         if preset is None:
             self._begin_release()
-        elif self._release_wanted:
-            self._release()
+        elif self._release_requested:
+            self._release_arms()
         elif preset.id in POSES:
-            self._held, self._let_go_at_s = preset, self.time_s + HOLD_S
-            self._playback, self._hold = None, self.body.setpoint_rad
+            self._held, self._release_at_s = preset, self.time_s + HOLD_S
+            self._playback, self._hold_rad = None, self.body.setpoint_rad
 
-    def _release(self) -> None:
-        """Go softly back to rest, as the preset of that name does."""
-        self._held, self._release_wanted, self._return_at_s = None, False, None
+    def _release_arms(self) -> None:
+        """Return softly to rest, like the preset `release_arm`."""
+        self._held, self._release_requested, self._return_at_s = None, False, None
         self._begin_release()
         self._playback = Playback.returning(self.body.setpoint_rad, self.build)
 
     def _begin_release(self) -> None:
-        """From now on, report that the arms return."""
+        """Report from now on that the arms return."""
         self._released_s = self.time_s + self.firmware.behaviour.release_s
         self._starts_s = 0.0
         if self.firmware.quirks.busy_after_playing:
             self._occupied_s = self._released_s
 
-    def _follow_mode(self) -> None:
+    def _apply_mode(self) -> None:
         """Make joints soft or stiff as the mode requires, and stop what the mode forbids."""
         if not self.machine.stiff:
-            self._give_way()
+            self._go_limp()
             return
         if not self.machine.balanced:
-            self._stop(None, m.StopMotion())
+            self._stop_motion(None, m.StopMotion())
         if self.machine.activity is not ArmActivity.TEACHING:
             was_soft = bool(self.body.soft)
             self.body.soften(())
@@ -258,19 +266,19 @@ class World:
                 self._starts_s = 0.0
                 self._playback = Playback.returning(self.body.joints_rad, self.build)
 
-    def _give_way(self) -> None:
+    def _go_limp(self) -> None:
         if self.machine.activity is ArmActivity.TEACHING:
             self.body.attach(None, self.time_s)
         self.stopped_early |= self.machine.activity is ArmActivity.PLAYING
         self._recording, self._teacher, self._playback = False, None, None
-        self._title, self._performed, self._held = "", None, None
+        self._teaching_name, self._performed, self._held = "", None, None
         self._return_at_s = None
         self._starts_s = self._released_s = self._lingers_s = self._occupied_s = 0.0
         self.machine.act(ArmInput.STOP)
         every = tuple(range(len(self.build.joints)))
         self.body.soften(every, cancels=0.0, damped=self.machine.damped)
 
-    # ---- what a client can ask ------------------------------------------------------------------
+    # ---- commands -------------------------------------------------------------------------------
 
     def obey(self, client: Hashable, command: m.Command) -> m.Reply:
         """Carry out a command, or refuse it; never raises."""
@@ -296,21 +304,21 @@ class World:
             return m.Status(Code.STORE_FAILED, "another program has locked it" if locked else "")
 
     def forget(self, client: Hashable) -> None:
-        """The client has left: end safely what only it could end."""
+        """Handle a client that has left: safely end what only it could end."""
         if self._teacher == client:
             self.note("the teacher is gone: the arms hold")
             self._end_teaching(ArmInput.EXIT)
         if self._player == client and self._playback is not None and self._playback.loops:
             self.note("nobody watches the loop any more: it stops")
-            self._stop(client, m.StopMotion())
+            self._stop_motion(client, m.StopMotion())
 
     def drive(self, controller: str) -> None:
-        """Set the controller; with none, the robot is in debug mode and its joints give way."""
+        """Set the controller; with none, the robot is in debug mode and its joints go limp."""
         self.controller = controller
         self.note(f"{controller!r} drives the robot" if controller else "debug mode")
         if not controller:
             self.machine.fall()
-            self._follow_mode()
+            self._apply_mode()
 
     def _change_mode(self, _: Hashable, command: m.ChangeMode) -> None:
         if not self.controller:
@@ -326,7 +334,7 @@ class World:
         self.machine.change_mode(command.mode, self.time_s)
 
     def _move_by_hand(self, client: Hashable, command: m.MoveByHand) -> None:
-        self._need_teacher(client)
+        self._require_teacher(client)
         try:
             hand = ScriptedHand(command.script, command.duration_ms / 1000.0, self.build)
         except BadRequestError as error:
@@ -335,45 +343,49 @@ class World:
         self.attach(hand)
 
     def attach(self, hand: PullingHand | None) -> None:
-        """Let your own hand take hold of the robot; None removes it."""
+        """Attach a hand that pulls on the robot; None removes it."""
         self.body.attach(hand, self.time_s)
 
-    def _rename(self, _: Hashable, command: m.RenameAction) -> None:
+    def _rename_action(self, _: Hashable, command: m.RenameAction) -> None:
         if m.name_problem(command.new, in_use=True):
             raise RefusalError(Code.BAD_PAYLOAD)
         self.store.rename(command.old, command.new)
         self.note(f"renamed {command.old!r} to {command.new!r}")
 
-    def _delete(self, _: Hashable, command: m.DeleteAction) -> None:
+    def _delete_action(self, _: Hashable, command: m.DeleteAction) -> None:
         self.store.delete(command.name)
         self.note(f"deleted {command.name!r}")
 
-    def _enter(self, client: Hashable, command: m.EnterTeaching) -> None:
+    def _enter_teaching(self, client: Hashable, command: m.EnterTeaching) -> None:
         if self.machine.activity is ArmActivity.TEACHING and (
             self._teacher != client or command.name
         ):
-            raise self._busy(client)
-        self._need_free_arms()
-        self._need_able_arms()
-        if command.name and not self.firmware.behaviour.overwrites and self._knows(command.name):
+            raise self._busy_error(client)
+        self._require_free_arms()
+        self._require_able_arms()
+        if (
+            command.name
+            and not self.firmware.behaviour.overwrites
+            and self._has_action(command.name)
+        ):
             raise RefusalError(Code.NAME_EXISTS)
         self.machine.act(ArmInput.TEACH)
         # Joints that are not taught stay where they are, even in the middle of a return.
-        self._teacher, self._playback, self._hold = client, None, self.body.setpoint_rad
+        self._teacher, self._playback, self._hold_rad = client, None, self.body.setpoint_rad
         self._doing = ArmStateCode(RECORDING_ID, command.name)
         self._kept_s = self._taught_since_s = self.time_s
-        self._title, self._paused = command.name, False
+        self._teaching_name, self._paused = command.name, False
         self._starts_s = self._released_s = self._lingers_s = 0.0
         self._return_at_s = None
         self.body.soften(self.build.taught_columns)
         self.note("teaching: the arms are soft")
         if command.name:  # a client that names it at the start wants to record at once
-            self._record(client, m.Record(on=True))
+            self._set_recording(client, m.Record(on=True))
 
-    def _knows(self, name: str) -> bool:
+    def _has_action(self, name: str) -> bool:
         return any(entry.name == name for entry in self.store.entries())
 
-    def _need_able_arms(self) -> None:
+    def _require_able_arms(self) -> None:
         if self._held is not None:
             raise RefusalError(Code.HOLDING)
         if self.health.weak:
@@ -381,18 +393,18 @@ class World:
         if self.health.motor_error:
             raise RefusalError(Code.MOTOR_ERROR)
 
-    def _need_teacher(self, client: Hashable) -> None:
+    def _require_teacher(self, client: Hashable) -> None:
         if self.machine.activity is not ArmActivity.TEACHING or self._teacher != client:
             raise RefusalError(Code.NOT_TEACHING)
 
-    def _keep(self, client: Hashable, _: m.KeepTeaching) -> None:
-        self._need_teacher(client)
+    def _keep_teaching(self, client: Hashable, _: m.KeepTeaching) -> None:
+        self._require_teacher(client)
         self._kept_s = self.time_s
 
-    def _exit(self, client: Hashable, _: m.ExitTeaching) -> None:
+    def _exit_teaching(self, client: Hashable, _: m.ExitTeaching) -> None:
         if self.machine.activity is ArmActivity.TEACHING:
             if self._teacher != client:
-                raise self._busy(client)
+                raise self._busy_error(client)
             self._end_teaching(ArmInput.EXIT, keep=True)
 
     def end_teaching(self) -> None:
@@ -403,33 +415,33 @@ class World:
     def _end_teaching(self, event: ArmInput, *, keep: bool = False) -> None:
         """Make the arms hold; `keep` the recording if it was named at the start."""
         self.machine.act(event)
-        if keep and self._title:
-            self._keep_take(self._title)
-        behaviour, named = self.firmware.behaviour, bool(self._title)
+        if keep and self._teaching_name:
+            self._store_recording(self._teaching_name)
+        behaviour, named = self.firmware.behaviour, bool(self._teaching_name)
         # Only a teaching of the services has a name, and logs exist only for those.
         linger_s = behaviour.linger_for_s(self._chance) if named else 0.0
         self._lingers_s = self._starts_s = self.time_s + linger_s
         self._listed_s = self._lingers_s + behaviour.release_s
         self._released_s = self._listed_s if named else 0.0
         self._occupied_s = self._released_s if named and behaviour.busy_after_teaching else 0.0
-        self._recording, self._teacher, self._title = False, None, ""
+        self._recording, self._teacher, self._teaching_name = False, None, ""
         self.body.attach(None, self.time_s)
         self.body.soften(())
-        self._hold = self.body.joints_rad.copy()
+        self._hold_rad = self.body.joints_rad.copy()
         if named:
             self._playback = Playback.returning(self.body.joints_rad, self.build)
         else:
             self._playback, self._return_at_s = None, self.time_s + HOLD_TAUGHT_S
         self.note("teaching ended: the arms hold")
 
-    def _keep_take(self, name: str) -> None:
+    def _store_recording(self, name: str) -> None:
         """Store the recording, replacing an older action of that name, as the services do."""
         own_ms = round(1000 * STEP_S * RECORD_EVERY * (len(self._buffer) - 1))
         save = m.SaveAction(name=name, created_s=0, duration_ms=own_ms)
         try:
             if own_ms > 0:
                 is_new = name not in {entry.name for entry in self.store.entries()}
-                self.store.save(recorded(self._buffer, save, self.build), replace=True)
+                self.store.save(action_from_recording(self._buffer, save, self.build), replace=True)
                 self._buffer = []
                 self._unlisted = name if is_new else ""
                 self.note(f"saved {name!r}")
@@ -438,24 +450,24 @@ class World:
         except StoreError as error:
             self.note(f"{name!r} could not be saved: {error}")
 
-    def _pause(self, client: Hashable, command: m.PauseRecording) -> None:
-        self._need_teacher(client)
+    def _pause_recording(self, client: Hashable, command: m.PauseRecording) -> None:
+        self._require_teacher(client)
         self._resumed |= self._paused and not command.paused
         self._paused = command.paused
 
-    def _record(self, client: Hashable, command: m.Record) -> None:
+    def _set_recording(self, client: Hashable, command: m.Record) -> None:
         if command.on:
-            self._need_teacher(client)
+            self._require_teacher(client)
             if self._recording:
                 raise RefusalError(Code.BUSY)
             self._buffer, self._recording = [], True
             self._paused = self._resumed = False
             self.note("recording")
         elif self._recording:
-            self._need_teacher(client)
+            self._require_teacher(client)
             self._recording = False
 
-    def _save(self, _: Hashable, command: m.SaveAction) -> str:
+    def _save_action(self, _: Hashable, command: m.SaveAction) -> str:
         if not command.save or not 1 <= command.duration_ms <= m.MAX_DURATION_MS:
             raise RefusalError(Code.BAD_PAYLOAD)
         if m.name_problem(command.name):
@@ -464,14 +476,14 @@ class World:
         if command.keyframes:
             if any(k.time_ms > command.duration_ms for k in command.keyframes):
                 raise RefusalError(Code.BAD_PAYLOAD)
-            self.store.save(keyframed(command, self.build), replace=command.replace)
+            self.store.save(action_from_keyframes(command, self.build), replace=command.replace)
             self.note(f"saved {command.name!r}")
             return ""
         self._check_buffer()
-        action = recorded(self._buffer, command, self.build)
+        action = action_from_recording(self._buffer, command, self.build)
         self.store.save(action, replace=command.replace)
         self._buffer = []
-        kept = disagreement(action)
+        kept = describe_disagreement(action)
         stated = f"; the client said {command.frames} frames, {command.duration_ms / 1000:.2f} s"
         self.note(f"saved {command.name!r}" + (f": {kept}{stated}" if kept else ""))
         return kept
@@ -482,22 +494,22 @@ class World:
         if len(self._buffer) < 2:
             raise RefusalError(Code.NOTHING_RECORDED)
 
-    def _play(self, client: Hashable, command: m.PlayAction) -> None:
+    def _play_action(self, client: Hashable, command: m.PlayAction) -> None:
         check_keyframes(command.keyframes, self.build)
         action = self.store.load(command.action)
         if action is None:
             raise RefusalError(Code.NO_SUCH_ACTION)
         if not self.machine.balanced:
             raise RefusalError(Code.WRONG_STATE)
-        self._need_free_arms()
+        self._require_free_arms()
         ends_teaching = self._may_end_teaching(client)
         if not ends_teaching:
-            self._need_idle_arms(client)
-        self._need_able_arms()
-        # Soft arms are where a hand has led them, which no setpoint tells.
+            self._require_idle_arms(client)
+        self._require_able_arms()
+        # Soft arms are where a hand has led them; the setpoint does not show that.
         pose_rad = self.body.joints_rad.copy() if ends_teaching else self.body.setpoint_rad
         playback = Playback(action, command, pose_rad, self.build, self._checks)
-        if ends_teaching:  # only a playback that was found safe ends it
+        if ends_teaching:  # only after the playback was found safe
             self._end_teaching(ArmInput.EXIT)
         if self.firmware.quirks.never_moves:
             self.note(f"{action.name!r} is answered and not played, as a quirk has it")
@@ -505,12 +517,12 @@ class World:
         self._begin_playing(client, playback, ArmStateCode(PLAYING_ID, action.name))
 
     def _may_end_teaching(self, client: Hashable) -> bool:
-        """Whether a play ends this client's own teaching first: that of the documented frames,
-        which has no name, once its recording was stopped."""
+        """Whether a play first ends this client's own teaching: only an unnamed one (documented
+        frames) whose recording was stopped."""
         if (
             self.machine.activity is not ArmActivity.TEACHING
             or self._teacher != client
-            or self._title
+            or self._teaching_name
         ):
             return False
         if self._recording:
@@ -521,8 +533,8 @@ class World:
         if self.build.stream is None:
             self.note(self.no_stream)
             raise RefusalError(Code.UNKNOWN_COMMAND)
-        self._need_idle_arms(client)
-        streamed = Streamed(self.body.setpoint_rad, self._stream_failed, self.build)
+        self._require_idle_arms(client)
+        streamed = StreamedPlayback(self.body.setpoint_rad, self._stream_failed, self.build)
         self._begin_playing(client, streamed, ArmStateCode(PLAYING_ID, "a stream"))
 
     def _stream_failed(self, message: str) -> None:
@@ -530,7 +542,7 @@ class World:
         self.note(message)
 
     def _follow_pose(self, client: Hashable, pose: m.StreamPose) -> None:
-        if not isinstance(self._playback, Streamed) or self._player != client:
+        if not isinstance(self._playback, StreamedPlayback) or self._player != client:
             raise RefusalError(Code.SUPERSEDED)
         self._playback.follow(pose)
 
@@ -541,12 +553,12 @@ class World:
         if not self.machine.balanced or (preset.fsm and self.machine.mode not in preset.fsm):
             raise RefusalError(Code.WRONG_STATE)
         if preset.id == RELEASE:
-            self._ask_release()
+            self._request_release()
         elif preset is self._held:
-            self._let_go_at_s = self.time_s + HOLD_S
+            self._release_at_s = self.time_s + HOLD_S
         else:
-            self._need_free_arms()
-            self._need_idle_arms(client)
+            self._require_free_arms()
+            self._require_idle_arms(client)
             if self.firmware.quirks.never_moves:
                 self.note(f"{preset.name!r} is answered and not played, as a quirk has it")
                 return
@@ -561,55 +573,58 @@ class World:
             self._begin_playing(client, playback, ArmStateCode(preset.id, preset.name))
             self._performed = preset
 
-    def _ask_release(self) -> None:
+    def _request_release(self) -> None:
         if self._performed is not None:
-            self._release_wanted = True  # it does not interrupt
+            self._release_requested = True  # a release does not interrupt a preset
         elif self.machine.activity is not ArmActivity.IDLE:
             raise RefusalError(Code.BUSY)
         else:
-            self._release()
+            self._release_arms()
 
-    def _need_free_arms(self) -> None:
+    def _require_free_arms(self) -> None:
         if self.occupied:
             raise RefusalError(Code.BUSY)
 
-    def _need_idle_arms(self, client: Hashable) -> None:
+    def _require_idle_arms(self, client: Hashable) -> None:
         if self.machine.activity is not ArmActivity.IDLE:
-            raise self._busy(client)
-        self._need_able_arms()
+            raise self._busy_error(client)
+        self._require_able_arms()
 
-    def _busy(self, client: Hashable) -> RefusalError:
-        """Return the refusal of arms that are used, which says who teaches."""
+    def _busy_error(self, client: Hashable) -> RefusalError:
+        """Return the refusal for arms in use; its note names the teaching client."""
         if self.machine.activity is not ArmActivity.TEACHING:
             return RefusalError(Code.BUSY)
         if self._teacher == client:
             return RefusalError(Code.BUSY, "you are teaching: leave it first")
-        return RefusalError(Code.BUSY, _fitting(f"{_named(self._teacher)} is teaching"))
+        return RefusalError(Code.BUSY, _fit_note(f"{_client_name(self._teacher)} is teaching"))
 
     def _begin_playing(self, client: Hashable, playback: Playback, doing: ArmStateCode) -> None:
         self.machine.act(ArmInput.PLAY)
         self._playback, self._player, self.stopped_early = playback, client, False
         self._doing, self._performed = doing, None
         self._starts_s = self._released_s = self._lingers_s = 0.0
-        self._release_wanted, self._return_at_s = False, None
+        self._release_requested, self._return_at_s = False, None
         self.note(f"playing {doing.name!r}")
         for message in playback.warnings:
             self.note(f"a warning: {message}")
 
     def draw(self, measured_s: tuple[float, ...]) -> float:
-        """Return a time from a distribution that was measured."""
-        return drawn(measured_s, self._chance)
+        """Draw a time from a measured distribution."""
+        return draw_measured(measured_s, self._chance)
 
     def postpone(self, answer_s: float) -> None:
-        """Delay the playback that was just accepted, as the robot's behaviour says.
+        """Delay the playback that was just accepted, according to the robot's behaviour.
 
         `answer_s` is when its answer is sent. Until then the arms and their state stay as they are.
         """
         delay_s = self.firmware.behaviour.start_delay_s(self._chance)
         if self.machine.activity is ArmActivity.PLAYING and delay_s and answer_s + delay_s > 0:
-            self._hold, self._starts_s = self.body.setpoint_rad, self.time_s + answer_s + delay_s
+            self._hold_rad, self._starts_s = (
+                self.body.setpoint_rad,
+                self.time_s + answer_s + delay_s,
+            )
 
-    def _stop(self, _: Hashable, __: m.StopMotion) -> None:
+    def _stop_motion(self, _: Hashable, __: m.StopMotion) -> None:
         if self.machine.activity is ArmActivity.TEACHING:
             self._end_teaching(ArmInput.STOP)
         elif self.machine.activity is ArmActivity.PLAYING and self._playback is not None:
@@ -619,17 +634,17 @@ class World:
             self.machine.act(ArmInput.STOP)
             self.note("stopped: the arms return softly")
         elif self._held is not None:
-            self._release()
+            self._release_arms()
             self.note("stopped: the arms let go of their pose")
         elif self._return_at_s is not None:
-            # Whoever stops once more has hands on the arms still.
+            # After another stop, assume that the operator still holds the arms.
             self._return_at_s = self.time_s + HOLD_TAUGHT_S
 
-    # ---- what a client can see ------------------------------------------------------------------
+    # ---- state ----------------------------------------------------------------------------------
 
     @property
     def doing(self) -> ArmStateCode:
-        """What the arms do, as a G1's state topic numbers it."""
+        """The arms' activity, as numbered by a G1's state topic."""
         if self.machine.activity is ArmActivity.PLAYING and self.time_s < self._starts_s:
             return ArmStateCode(0, "")
         if self.machine.activity is not ArmActivity.IDLE:
@@ -649,13 +664,13 @@ class World:
 
     @property
     def unlisted(self) -> str:
-        """The taught action that is stored and not listed yet by the services; usually none."""
+        """The taught action that is stored but not yet listed by the services; usually empty."""
         late = self.firmware.behaviour.lists_late and self.time_s < self._listed_s
         return self._unlisted if late else ""
 
     @property
     def no_stream(self) -> str:
-        """Why nothing can be streamed to it, as text."""
+        """Why nothing can be streamed to this robot."""
         why = self.build.no_stream or "its build has no stream"
         return f"{self.build.name} follows no stream: {why}"
 
@@ -671,7 +686,7 @@ class World:
 
     @property
     def holds_taught(self) -> bool:
-        """Whether the arms keep the pose in which a teaching has left them, for a while."""
+        """Whether the arms hold their pose for a while after a teaching."""
         return self._return_at_s is not None
 
     @property
@@ -685,11 +700,11 @@ class World:
         return self._recording and not self._paused
 
     def state(self) -> m.RobotState:
-        """Return what the robot reports now, with a sensor's noise."""
+        """Return the robot's current state, with sensor noise."""
         return self._sensors.read(self)
 
     def note(self, message: str) -> None:
-        """Add a notice for whoever watches the robot."""
+        """Add a notice for the operator."""
         self.notices.append(SimNotice(self.time_s, message))
         del self.notices[:-100]
 
@@ -697,16 +712,16 @@ class World:
 _STILL_RECORDS = "the recording still runs: stop it"
 
 
-def _named(client: Hashable) -> str:
-    """Return a client's address, or its name, for others to read."""
+def _client_name(client: Hashable) -> str:
+    """Return a client's address or name for notes."""
     if isinstance(client, tuple) and len(client) >= 2:
         host, port = str(client[0]), client[1]
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     return client if isinstance(client, str) else "a client of its services"
 
 
-def _fitting(note: str) -> str:
-    """Return a note that fits into a status: a long address stands alone, or is left out."""
+def _fit_note(note: str) -> str:
+    """Shorten a note to fit into a status: the address alone, or no address."""
     address = note.partition(" ")[0]
     for message in (note, address):
         if len(message.encode()) <= m.MAX_NOTE_BYTES:
@@ -717,17 +732,17 @@ def _fitting(note: str) -> str:
 _HANDLERS: dict[type, Callable[..., str | None]] = {
     m.ChangeMode: World._change_mode,
     m.MoveByHand: World._move_by_hand,
-    m.RenameAction: World._rename,
-    m.DeleteAction: World._delete,
+    m.RenameAction: World._rename_action,
+    m.DeleteAction: World._delete_action,
     m.PlayPreset: World._play_preset,
-    m.EnterTeaching: World._enter,
-    m.KeepTeaching: World._keep,
-    m.ExitTeaching: World._exit,
-    m.Record: World._record,
-    m.PauseRecording: World._pause,
-    m.SaveAction: World._save,
-    m.PlayAction: World._play,
+    m.EnterTeaching: World._enter_teaching,
+    m.KeepTeaching: World._keep_teaching,
+    m.ExitTeaching: World._exit_teaching,
+    m.Record: World._set_recording,
+    m.PauseRecording: World._pause_recording,
+    m.SaveAction: World._save_action,
+    m.PlayAction: World._play_action,
     m.BeginStream: World._begin_stream,
     m.StreamPose: World._follow_pose,
-    m.StopMotion: World._stop,
+    m.StopMotion: World._stop_motion,
 }

@@ -2,9 +2,9 @@
 
 Each joint is a rotating mass with a servo, its torque limited to the motor's. The trunk moves up
 and down, rolls and pitches as its contacts push it. Along the ground and about the vertical it
-moves by friction, or as the walking controller says. The ground gives a little. If no controller
-balances, a light hand steadies the trunk. Left out: how the trunk's own motion pulls on the legs,
-tipping over by friction, and falling on the back.
+moves by friction, or as the walking controller commands. The ground is slightly elastic. If no
+controller balances, a light hand steadies the trunk. Not simulated: the forces of the trunk's own
+motion on the legs, tipping over by friction, and falling on the back.
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ from rote.sim.quadruped.legs import (
     LegFoot,
     Row,
     Three,
-    bounded,
+    clamp,
+    clamp_joint,
     foot_at,
-    tilted,
-    within,
-    wrapped,
+    rotation_rows,
+    wrap_angle,
 )
 
 STEP_S = 0.002
@@ -36,7 +36,7 @@ BRAKE_NM_S_RAD = 3.0
 _INERTIA = (0.05, 0.05, 0.03) * LEGS
 _FRICTION_NM_S_RAD = 0.1
 _GROUND_N_M, _GROUND_N_S_M, _MAX_N = 10_000.0, 150.0, 600.0
-_RUB_N_S_M, _RUBS = 150.0, 0.6
+_FRICTION_N_S_M, _FRICTION_SHARE = 150.0, 0.6
 _FIXED: tuple[Three, ...] = ((0.0, 0.0, 0.0),) * 4
 _BELLY: tuple[Three, ...] = tuple((x, y, -0.057) for x in (0.13, -0.13) for y in (-0.1, 0.1))
 _ROLL_KG_M2, _PITCH_KG_M2, _TURN_KG_M2 = 0.12, 0.3, 0.35
@@ -58,7 +58,7 @@ class Drive(NamedTuple):
 
 
 class Balance(NamedTuple):
-    """What a walking controller does with the trunk as a whole."""
+    """How a walking controller moves the trunk as a whole."""
 
     roll_rad: float
     pitch_rad: float
@@ -83,13 +83,13 @@ _STEADIED = _Righting(20.0, 2.0, 40.0, 5.0)
 
 
 class LegHand(Protocol):
-    """Somebody who pulls on the legs."""
+    """A hand that pulls on the legs."""
 
     def grip(self, time_s: float) -> Array | None:
-        """Return the positions of the 12 joints that the hand wants, NaN for those it does not
-        hold.
+        """Return the hand's target positions of the 12 joints, NaN for those it does not hold.
 
-        `time_s` counts from when the hand took hold; None means that it has let go for good.
+        `time_s` counts from when the hand took hold. None means that it has released the legs for
+        good.
         """
 
 
@@ -105,11 +105,11 @@ class QuadrupedBody:
         self.build = build
         self.hung = hung
         """Whether the trunk hangs on a rope, its feet in the air."""
-        self.q_rad = [within(build, joint, angle) for joint, angle in enumerate(joints_rad)]
+        self.q_rad = [clamp_joint(build, joint, angle) for joint, angle in enumerate(joints_rad)]
         self.dq_rad_s = [0.0] * JOINTS
         self.ddq_rad_s2 = [0.0] * JOINTS
         self.torque_nm = [0.0] * JOINTS
-        self.feet: list[LegFoot] = self._feet()
+        self.feet: list[LegFoot] = self._compute_feet()
         self.foot_force_n = [0.0] * LEGS
         self.height_m = _HANGS_M if hung else -min(foot.z for foot in self.feet)
         self.rise_m_s = self.rise_m_s2 = 0.0
@@ -122,7 +122,7 @@ class QuadrupedBody:
         self._grip: list[float] | None = None
         self._steps = 0
 
-    def _feet(self) -> list[LegFoot]:
+    def _compute_feet(self) -> list[LegFoot]:
         q = self.q_rad
         return [foot_at(self.build, i, *q[3 * i : 3 * i + 3]) for i in range(LEGS)]
 
@@ -135,18 +135,16 @@ class QuadrupedBody:
         """Advance by `STEP_S`."""
         self._steps += 1
         outer: list[float] = []
-        for foot, push in zip(self.feet, self._stand(balance), strict=True):
+        for foot, push in zip(self.feet, self._move_trunk(balance), strict=True):
             for weight, pushed in zip(foot.weight_nm, foot.torques(*push), strict=True):
                 outer.append(weight + pushed)
         if self._hand is not None:
-            self._pull(now_s, drive.kp_nm_rad, outer)
+            self._add_hand_torques(now_s, drive.kp_nm_rad, outer)
         self._turn_joints(drive, outer)
-        self.feet = self._feet()
+        self.feet = self._compute_feet()
 
     def _turn_joints(self, drive: Drive, outer_nm: Sequence[float]) -> None:
-        """Move the joints; the servo is evaluated at the end of the step, which is stable for any
-        gain.
-        """
+        """Move the joints; evaluating the servo at the end of the step is stable for any gain."""
         lower, upper = self.build.lower_rad, self.build.upper_rad
         efforts, speeds = self.build.effort_nm, self.build.speed_rad_s
         for i, (q_to, dq_to, kp, kd, feed) in enumerate(zip(*drive, strict=True)):
@@ -155,19 +153,19 @@ class QuadrupedBody:
             pull = feed + kp * (q_to - q) + kd * dq_to
             gain = kd + STEP_S * kp
             speed = (inertia * before + STEP_S * (pull + outer)) / (inertia + STEP_S * gain)
-            torque = bounded(pull - gain * speed, -efforts[i], efforts[i])
+            torque = clamp(pull - gain * speed, -efforts[i], efforts[i])
             speed = before + STEP_S / inertia * (torque + outer)
-            speed = bounded(speed, -speeds[i], speeds[i])
+            speed = clamp(speed, -speeds[i], speeds[i])
             q += STEP_S * speed
             if not lower[i] <= q <= upper[i]:
                 # A joint at its mechanical stop stays there.
-                q, speed = bounded(q, lower[i], upper[i]), 0.0
+                q, speed = clamp(q, lower[i], upper[i]), 0.0
             self.q_rad[i], self.dq_rad_s[i], self.torque_nm[i] = q, speed, torque
             self.ddq_rad_s2[i] = (speed - before) / STEP_S
 
     # ---- the trunk ------------------------------------------------------------------------------
 
-    def _stand(self, balance: Balance | None) -> list[Three]:
+    def _move_trunk(self, balance: Balance | None) -> list[Three]:
         """Move the trunk; return the force of the ground on each foot, in the trunk's frame."""
         if self.hung:
             return [(0.0, 0.0, 0.0)] * LEGS
@@ -176,42 +174,44 @@ class QuadrupedBody:
         a, b, c = self._up
         contacts: list[tuple[Three, float]] = []
         pushes: list[Three] = []
-        rubs: list[Three] = []
-        places = (*(foot[:3] for foot in self.feet), *_BELLY)
-        for place, speed in zip(places, (*self.feet_speed_m_s(), *_FIXED), strict=True):
-            force = self._ground(place, speed)
-            contacts.append((place, force))
-            rub_x, rub_y = self._rub(place, speed, force) if force else (0.0, 0.0)
-            pushes.append((force * a + rub_x, force * b + rub_y, force * c))
-            rubs.append((rub_x, rub_y, place[0] * rub_y - place[1] * rub_x))
+        frictions: list[Three] = []
+        points = (*(foot[:3] for foot in self.feet), *_BELLY)
+        for point, speed in zip(points, (*self.feet_speed_m_s(), *_FIXED), strict=True):
+            force = self._ground_force_n(point, speed)
+            contacts.append((point, force))
+            friction_x, friction_y = self._friction_n(point, speed, force) if force else (0.0, 0.0)
+            pushes.append((force * a + friction_x, force * b + friction_y, force * c))
+            frictions.append(
+                (friction_x, friction_y, point[0] * friction_y - point[1] * friction_x)
+            )
         self.foot_force_n = [force for _, force in contacts[:LEGS]]
         if balance is None:
-            self._slide(rubs)
-        self._go()
-        self._tip(contacts, balance)
+            self._slide_trunk(frictions)
+        self._move_along_ground()
+        self._tilt_trunk(contacts, balance)
         return pushes[:LEGS]
 
-    def _rub(self, place: Three, speed: Three, force: float) -> tuple[float, float]:
-        """Return the friction of the ground on something that slips over it, along x and y."""
-        most = _RUBS * force
-        slip_x = speed[0] + self.ahead_m_s - self.turn_rad_s * place[1]
-        slip_y = speed[1] + self.left_m_s + self.turn_rad_s * place[0]
-        return bounded(-_RUB_N_S_M * slip_x, -most, most), bounded(
-            -_RUB_N_S_M * slip_y, -most, most
+    def _friction_n(self, point: Three, speed: Three, force: float) -> tuple[float, float]:
+        """Return the ground's friction on a slipping point, along x and y."""
+        most = _FRICTION_SHARE * force
+        slip_x = speed[0] + self.ahead_m_s - self.turn_rad_s * point[1]
+        slip_y = speed[1] + self.left_m_s + self.turn_rad_s * point[0]
+        return clamp(-_FRICTION_N_S_M * slip_x, -most, most), clamp(
+            -_FRICTION_N_S_M * slip_y, -most, most
         )
 
-    def _ground(self, place: Three, speed: Three) -> float:
+    def _ground_force_n(self, point: Three, speed: Three) -> float:
         """Return the upward force of the ground on a point of the trunk or a foot."""
-        (a, b, c), (x, y, z) = self._up, place
+        (a, b, c), (x, y, z) = self._up, point
         height = self.height_m + a * x + b * y + c * z
         if height >= 0.0:
             return 0.0
         rising = self.rise_m_s + a * speed[0] + b * speed[1] + c * speed[2]
         rising += self.roll_rad_s * y - self.pitch_rad_s * x
-        return bounded(-_GROUND_N_M * height - _GROUND_N_S_M * rising, 0.0, _MAX_N)
+        return clamp(-_GROUND_N_M * height - _GROUND_N_S_M * rising, 0.0, _MAX_N)
 
-    def _tip(self, contacts: Sequence[tuple[Three, float]], balance: Balance | None) -> None:
-        """Let the trunk rise, sink, roll and pitch as it is pushed."""
+    def _tilt_trunk(self, contacts: Sequence[tuple[Three, float]], balance: Balance | None) -> None:
+        """Move the trunk up and down, roll and pitch it by its contact forces."""
         a, b, c = self._up
         lift = roll = pitch = 0.0
         for (x, y, z), force in contacts:
@@ -219,45 +219,44 @@ class QuadrupedBody:
             roll += force * (y * c - z * b)
             pitch += force * (z * a - x * c)
         rights = _STEADIED if balance is None else _BALANCED
-        wanted_roll, wanted_pitch = (0.0, 0.0) if balance is None else balance[:2]
-        roll += rights.roll * (wanted_roll - self.roll_rad) - rights.roll_rate * self.roll_rad_s
-        pitch += rights.pitch * (wanted_pitch - self.pitch_rad)
+        target_roll, target_pitch = (0.0, 0.0) if balance is None else balance[:2]
+        roll += rights.roll * (target_roll - self.roll_rad) - rights.roll_rate * self.roll_rad_s
+        pitch += rights.pitch * (target_pitch - self.pitch_rad)
         pitch -= rights.pitch_rate * self.pitch_rad_s
-        self.roll_rad, self.roll_rad_s = _turned(
+        self.roll_rad, self.roll_rad_s = _turn_limited(
             self.roll_rad, self.roll_rad_s + STEP_S * roll / _ROLL_KG_M2
         )
-        self.pitch_rad, self.pitch_rad_s = _turned(
+        self.pitch_rad, self.pitch_rad_s = _turn_limited(
             self.pitch_rad, self.pitch_rad_s + STEP_S * pitch / _PITCH_KG_M2
         )
         self.rise_m_s2 = lift / self.build.mass_kg - GRAVITY_M_S2
         rise = self.rise_m_s + STEP_S * self.rise_m_s2
-        self.rise_m_s = bounded(rise, -_MAX_FALL_M_S, _MAX_FALL_M_S)
-        self.height_m = bounded(self.height_m + STEP_S * self.rise_m_s, 0.0, _MAX_HEIGHT_M)
-        self._up = tilted(self.roll_rad, self.pitch_rad)[2]
+        self.rise_m_s = clamp(rise, -_MAX_FALL_M_S, _MAX_FALL_M_S)
+        self.height_m = clamp(self.height_m + STEP_S * self.rise_m_s, 0.0, _MAX_HEIGHT_M)
+        self._up = rotation_rows(self.roll_rad, self.pitch_rad)[2]
 
-    def _slide(self, rubs: Sequence[Three]) -> None:
-        """Let friction move the trunk along, or hold it."""
-        along, aside, turn = (sum(column) for column in zip(*rubs, strict=True))
+    def _slide_trunk(self, frictions: Sequence[Three]) -> None:
+        """Move the trunk along the ground by friction."""
+        along, aside, turn = (sum(column) for column in zip(*frictions, strict=True))
         mass = self.build.mass_kg
         ahead = self.ahead_m_s + STEP_S * along / mass
         left = self.left_m_s + STEP_S * aside / mass
         turn = self.turn_rad_s + STEP_S * turn / _TURN_KG_M2
-        self.ahead_m_s = bounded(ahead, -_MAX_SLIDE_M_S, _MAX_SLIDE_M_S)
-        self.left_m_s = bounded(left, -_MAX_SLIDE_M_S, _MAX_SLIDE_M_S)
-        self.turn_rad_s = bounded(turn, -_MAX_TILT_RAD_S, _MAX_TILT_RAD_S)
+        self.ahead_m_s = clamp(ahead, -_MAX_SLIDE_M_S, _MAX_SLIDE_M_S)
+        self.left_m_s = clamp(left, -_MAX_SLIDE_M_S, _MAX_SLIDE_M_S)
+        self.turn_rad_s = clamp(turn, -_MAX_TILT_RAD_S, _MAX_TILT_RAD_S)
 
-    def _go(self) -> None:
-        """Move along the ground."""
+    def _move_along_ground(self) -> None:
         middle = self.heading_rad + STEP_S * self.turn_rad_s / 2.0
         cosine, sine = cos(middle), sin(middle)
         self.x_m += STEP_S * (cosine * self.ahead_m_s - sine * self.left_m_s)
         self.y_m += STEP_S * (sine * self.ahead_m_s + cosine * self.left_m_s)
-        self.heading_rad = wrapped(self.heading_rad + STEP_S * self.turn_rad_s)
+        self.heading_rad = wrap_angle(self.heading_rad + STEP_S * self.turn_rad_s)
 
     # ---- hands ----------------------------------------------------------------------------------
 
     def attach(self, hand: LegHand | None) -> None:
-        """Let a hand take hold of the legs as soon as they are soft; None removes it."""
+        """Attach a hand that takes hold as soon as the legs are soft; None removes it."""
         self._hand, self._hand_since_s, self._grip = hand, None, None
 
     @property
@@ -265,33 +264,33 @@ class QuadrupedBody:
         """Whether a hand waits or pulls."""
         return self._hand is not None
 
-    def _pull(self, now_s: float, stiffness: Row, outer_nm: list[float]) -> None:
-        """Add the hand's torque; a person moves only what is soft."""
+    def _add_hand_torques(self, now_s: float, stiffness: Row, outer_nm: list[float]) -> None:
+        """Add the hand's torque to the soft joints."""
         if self._grip is None or self._steps % HAND_EVERY == 0:
-            self._take_grip(now_s, stiffness)
+            self._update_grip(now_s, stiffness)
         if self._grip is None:
             return
-        for i, wanted in enumerate(self._grip):
-            if wanted == wanted and stiffness[i] == 0.0:  # noqa: PLR0124 # NaN: it does not hold it
-                pull = _HAND_NM_RAD * (wanted - self.q_rad[i]) - _HAND_NM_S_RAD * self.dq_rad_s[i]
-                outer_nm[i] += bounded(pull, -_HAND_MAX_NM, _HAND_MAX_NM)
+        for i, target in enumerate(self._grip):
+            if target == target and stiffness[i] == 0.0:  # noqa: PLR0124 # NaN: it does not hold it
+                pull = _HAND_NM_RAD * (target - self.q_rad[i]) - _HAND_NM_S_RAD * self.dq_rad_s[i]
+                outer_nm[i] += clamp(pull, -_HAND_MAX_NM, _HAND_MAX_NM)
 
-    def _take_grip(self, now_s: float, stiffness: Row) -> None:
+    def _update_grip(self, now_s: float, stiffness: Row) -> None:
         assert self._hand is not None
         if self._hand_since_s is None:
             if any(stiffness):
                 return
             self._hand_since_s = now_s
-        wanted = self._hand.grip(now_s - self._hand_since_s)
-        self._grip = None if wanted is None else wanted.tolist()
-        if wanted is None:
+        target = self._hand.grip(now_s - self._hand_since_s)
+        self._grip = None if target is None else target.tolist()
+        if target is None:
             self._hand = None
 
 
-def _turned(angle: float, speed: float) -> tuple[float, float]:
+def _turn_limited(angle: float, speed: float) -> tuple[float, float]:
     """Return the trunk's angle a step later, limited to the range of the model."""
-    speed = bounded(speed, -_MAX_TILT_RAD_S, _MAX_TILT_RAD_S)
+    speed = clamp(speed, -_MAX_TILT_RAD_S, _MAX_TILT_RAD_S)
     angle += STEP_S * speed
     if abs(angle) > _MAX_TILT_RAD:
-        return bounded(angle, -_MAX_TILT_RAD, _MAX_TILT_RAD), 0.0
+        return clamp(angle, -_MAX_TILT_RAD, _MAX_TILT_RAD), 0.0
     return angle, speed

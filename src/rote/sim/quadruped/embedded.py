@@ -1,6 +1,6 @@
-"""sim://a1: a simulated A1 or Go1 inside this process, made from what its URL says.
+"""sim://a1: a simulated A1 or Go1 inside this process, configured by its URL.
 
-It listens on two free ports of this computer, since an A1 is reached by UDP and by nothing else.
+It listens on two free ports of this computer, since an A1 is reached by UDP only.
 """
 
 from typing import NamedTuple
@@ -16,40 +16,40 @@ from rote.wire.a1.values import Dialect
 
 
 class EmbeddedA1(NamedTuple):
-    """A robot that is not open yet, and the level at which it is wanted."""
+    """A robot that is not open yet, and the level to connect at."""
 
     simulator: A1Simulator
     level: Level
 
     @property
     def url(self) -> str:
-        """Where it listens, once it is open. Commands are sent by the event loop it lives in."""
+        """Its URL once it is open. Commands are sent from its own event loop."""
         return f"{self.simulator.url(self.level)}&sender=loop"
 
 
 def embedded_a1(url: str, level: Level = Level.HIGH) -> EmbeddedA1:
-    """Make the robot of `sim://a1[?level=low|high&mode=...&hand=...&dialect=...]`.
+    """Create the robot of `sim://a1[?level=low|high&mode=...&hand=...&dialect=...]`.
 
-    `level` is meant where the URL names none. Wanted for its motors it hangs, else it stands,
-    unless `mode` says otherwise; `hand` is somebody who moves its legs whenever they are soft.
+    `level` is the default if the URL has none. At the low level the robot hangs, otherwise it
+    stands, unless `mode` is given; `hand` moves its legs whenever they are soft.
     """
     parts = split_url(url)
     try:
-        asked = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
-        level = Level(asked.pop("level", level.value))
-        dialect = Dialect(asked.pop("dialect", Dialect.A1_3_3_4.value))
+        options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+        level = Level(options.pop("level", level.value))
+        dialect = Dialect(options.pop("dialect", Dialect.A1_3_3_4.value))
     except ValueError:
-        raise _no_url(url) from None
-    start = asked.pop("mode", "hung" if level is Level.LOW else "stand")
-    hand = asked.pop("hand", None)
-    if asked or parts.path.strip("/"):
-        raise _no_url(url)
+        raise _invalid_url(url) from None
+    start = options.pop("mode", "hung" if level is Level.LOW else "stand")
+    hand = options.pop("hand", None)
+    if options or parts.path.strip("/"):
+        raise _invalid_url(url)
     world = A1World(dialect=dialect, start=start)
     world.attach(None if hand is None else parse_hand(hand))
     return EmbeddedA1(A1Simulator(world), level)
 
 
-def _no_url(url: str) -> BadRequestError:
+def _invalid_url(url: str) -> BadRequestError:
     dialects = ", ".join(dialect.value for dialect in Dialect)
     return BadRequestError(
         f"{url!r} does not name a simulated A1",

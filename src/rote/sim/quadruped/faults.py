@@ -1,5 +1,5 @@
-"""What can go wrong with a simulated A1: hot motors, a weak battery, silence, a clock that jumps,
-and numbers that are none. All of it on request, for whoever wants to see what happens then.
+"""Faults of a simulated A1, on request: hot motors, a weak battery, silence, clock jumps and NaN
+values.
 """
 
 import struct
@@ -16,31 +16,31 @@ from rote.wire.a1.values import GO1_HIGH
 BATTERY_S = 3600.0
 RESERVE_PERCENT, LOW_PERCENT = 20.0, 8.0
 AMBIENT_C, FULL_TORQUE_C = 30.0, 60.0
-"""The temperature of a motor at rest, and how much warmer one at full torque gets in the end."""
+"""Temperature of a motor at rest, and the final temperature rise at full torque."""
 THERMAL_S = 300.0
 HOT_C, TOO_HOT_C, COOLED_C = 105.0, 90.0, 75.0
 _NAN = struct.pack("<f", float("nan"))
 
 
 class A1Health:
-    """Battery, temperatures and what is wrong with one robot."""
+    """Battery, temperatures and faults of one robot."""
 
     def __init__(self, build: LegDimensions) -> None:
         self.battery_percent = 100.0
         self.temperatures_c = [AMBIENT_C] * JOINTS
         self.hot = [False] * JOINTS
-        """The motors that are too hot, and give no torque until they have cooled."""
+        """Motors that are too hot and give no torque until they have cooled."""
         self.silent = False
         """The robot receives everything and sends nothing."""
         self.clock_jump_us = 0
-        self.spoiled = ""
+        self.corrupted_part = ""
         """The part of every state that is not a number; empty for none."""
         self._effort = build.effort_nm
         self._planned: list[A1PlannedFault] = []
 
     def heat(self, motor: int) -> None:
         """Overheat a motor; it needs minutes to cool."""
-        self.temperatures_c[_motor(motor)] = HOT_C
+        self.temperatures_c[_check_motor(motor)] = HOT_C
 
     def jump(self, by_s: float) -> None:
         """Make the robot's clock jump."""
@@ -55,7 +55,7 @@ class A1Health:
         self._planned.append(fault)
 
     def advance(self, time_s: float, elapsed_s: float, torques_nm: Row) -> list[str]:
-        """Let time pass; return messages for a person."""
+        """Advance time; return notices for the operator."""
         messages = []
         for fault in [fault for fault in self._planned if fault.when_s <= time_s]:
             self._planned.remove(fault)
@@ -77,7 +77,7 @@ class A1Health:
         return COOLED_C if self.hot[motor] else TOO_HOT_C
 
 
-# ---- faults asked for in words ------------------------------------------------------------------
+# ---- parsing faults -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class A1PlannedFault:
 
 
 def parse_a1_fault(text: str) -> A1PlannedFault:
-    """Read `low-battery`, `hot-motor:5`, `silent`, `clock:-2s` or `nan:imu`, each with `@SECONDS`
+    """Parse `low-battery`, `hot-motor:5`, `silent`, `clock:-2s` or `nan:imu`, each with `@SECONDS`
     if not at once."""
     what, _, when = text.strip().partition("@")
     when_s = seconds(when) if "@" in text else 0.0
@@ -98,31 +98,31 @@ def parse_a1_fault(text: str) -> A1PlannedFault:
     if name == "low-battery" and not value:
         return A1PlannedFault(when_s, "the battery is low", A1Health.low_battery)
     if name == "silent" and not value:
-        return A1PlannedFault(when_s, "the robot says nothing any more", _hush)
+        return A1PlannedFault(when_s, "the robot says nothing any more", _make_silent)
     if name == "hot-motor" and value.isdecimal():
-        motor = _motor(int(value))
+        motor = _check_motor(int(value))
         return A1PlannedFault(when_s, f"motor {motor} heats up", lambda h: h.heat(motor))
     if name == "clock" and value:
         by_s = -seconds(value[1:]) if value[0] == "-" else seconds(value)
         return A1PlannedFault(when_s, f"the clock jumps by {by_s:g} s", lambda h: h.jump(by_s))
-    if name == "nan" and value in SPOILABLE:
-        return A1PlannedFault(when_s, f"{value} is not a number", lambda h: _spoil(h, value))
+    if name == "nan" and value in CORRUPTIBLE:
+        return A1PlannedFault(when_s, f"{value} is not a number", lambda h: _corrupt_part(h, value))
     raise BadRequestError(
         f"{text!r} is not a fault of an A1",
-        f"Write low-battery, hot-motor:5, silent, clock:-2s or nan:{'|'.join(SPOILABLE)}, "
+        f"Write low-battery, hot-motor:5, silent, clock:-2s or nan:{'|'.join(CORRUPTIBLE)}, "
         "and when, if not at once: silent@5.",
     )
 
 
-def _hush(health: A1Health) -> None:
+def _make_silent(health: A1Health) -> None:
     health.silent = True
 
 
-def _spoil(health: A1Health, part: str) -> None:
-    health.spoiled = part
+def _corrupt_part(health: A1Health, part: str) -> None:
+    health.corrupted_part = part
 
 
-def _motor(motor: int) -> int:
+def _check_motor(motor: int) -> int:
     if not 0 <= motor < JOINTS:
         raise BadRequestError(
             f"there is no motor {motor}", f"They are numbered from 0 to {JOINTS - 1}."
@@ -130,19 +130,19 @@ def _motor(motor: int) -> int:
     return motor
 
 
-# part: where in it the overwritten number is
-SPOILABLE = {"imu": 40, "motors": 1, "position_m": 0, "velocity_m_s": 0}
+# part: offset of the overwritten number in it
+CORRUPTIBLE = {"imu": 40, "motors": 1, "position_m": 0, "velocity_m_s": 0}
 
 
-def spoiled(datagram: bytes, part: str) -> bytes:
-    """Return a state in which one number is NaN and the checksum is right nevertheless.
+def corrupt_state(datagram: bytes, part: str) -> bytes:
+    """Return a state with one number replaced by NaN and a correct checksum.
 
-    If the frame does not have the part, it is returned unchanged.
+    A frame without the part is returned unchanged.
     """
     layout = BY_SIZE[len(datagram)].layout
     if part not in layout.offsets:
         return datagram
-    at = layout.offsets[part] + SPOILABLE[part]
+    at = layout.offsets[part] + CORRUPTIBLE[part]
     body = datagram[:at] + _NAN + datagram[at + len(_NAN) : -4]
     crc = a1_layout.crc(body)
     encrypts = BY_SIZE[len(datagram)].is_go1 and body[2] == GO1_HIGH

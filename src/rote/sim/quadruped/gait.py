@@ -7,7 +7,7 @@ foot goes to where it will be needed next.
 from math import copysign, pi, sin
 
 from rote.sim.quadruped.body import STEP_S
-from rote.sim.quadruped.legs import LEGS, LegDimensions, Three, joints_for, tilted
+from rote.sim.quadruped.legs import LEGS, LegDimensions, Three, joints_for, rotation_rows
 
 STANCE = 0.55
 """The share of a step's time in which a foot stands."""
@@ -85,7 +85,7 @@ class Stepper:
 
     def joints(self, height_m: float, euler_rad: Three) -> list[float]:
         """Return the twelve joints for the trunk at that height and tilt over these feet."""
-        (a, b, c), (d, e, f), (g, h, i) = tilted(*euler_rad)
+        (a, b, c), (d, e, f), (g, h, i) = rotation_rows(*euler_rad)
         joints: list[float] = []
         for leg, ((under_x, under_y), (off_x, off_y), raised) in enumerate(
             zip(self._under, self._offsets, self._raised, strict=True)

@@ -1,7 +1,7 @@
-"""Scripted hands for the legs of a simulated A1: somebody shakes its paw, stretches it, wags it.
+"""Scripted hands for the legs of a simulated A1: shake a paw, stretch, wag.
 
-A hand moves out smoothly from where a standing robot has its legs, swings, comes back, and trembles
-a little.
+A hand starts from the pose of a standing robot, moves out smoothly, swings, and comes back, with a
+small tremor.
 """
 
 import numpy as np
@@ -63,8 +63,8 @@ class A1Hand:
         self._phases = np.random.default_rng(seed).uniform(0, 2 * np.pi, _REST.size)
 
     def grip(self, time_s: float) -> Array | None:
-        """Return where the hand wants the 12 joints, NaN for those it does not hold; None when it
-        has let go for good."""
+        """Return the hand's target positions of the 12 joints, NaN for those it does not hold; None
+        once it has released the legs for good."""
         if self._again:
             time_s %= self.seconds + _PAUSE_S
         if time_s > self.seconds:
@@ -81,6 +81,6 @@ class A1Hand:
 
 
 def parse_hand(text: str, seed: int = 0) -> A1Hand:
-    """Parse `paw`, or `paw:6s`: a hand that performs whenever it can, in 4 s by default."""
+    """Parse `paw` or `paw:6s`: a hand that repeats its script, in 4 s by default."""
     name, _, length = text.strip().partition(":")
     return A1Hand(name, seconds(length) if length else 4.0, again=True, seed=seed)

@@ -2,7 +2,7 @@
 
 Values by leg are in the order of the wire (FR, FL, RR, RL), values by joint too: hip, thigh, calf.
 Feet are in the trunk's frame: x forward, y left, z up. Plain numbers are used throughout: for four
-legs they are several times quicker than arrays.
+legs they are several times faster than arrays.
 """
 
 import math
@@ -151,11 +151,13 @@ def foot_at(build: LegDimensions, leg: int, hip: float, thigh: float, calf: floa
         calf_z,
         sine,
         cosine,
-        _weight(link, thigh_x, calf_x, left, cosine),
+        _weight_torques_nm(link, thigh_x, calf_x, left, cosine),
     )
 
 
-def _weight(link: float, thigh_x: float, calf_x: float, left: float, cosine: float) -> Three:
+def _weight_torques_nm(
+    link: float, thigh_x: float, calf_x: float, left: float, cosine: float
+) -> Three:
     """Return the joint torques of the weight of thigh and shank, each as a point mass."""
     arm = (CALF_MASS_KG * _CALF_COM_M + FOOT_MASS_KG * link) / link
     calf = GRAVITY_M_S2 * cosine * arm * calf_x
@@ -164,7 +166,7 @@ def _weight(link: float, thigh_x: float, calf_x: float, left: float, cosine: flo
 
 
 def joints_for(build: LegDimensions, leg: int, x: float, y: float, z: float) -> Three:
-    """Return the joint angles that put a foot there, or as near as the leg reaches."""
+    """Return the joint angles that put a foot at a point, or as near as the leg reaches."""
     link = build.link_m
     hip_x, hip_y, aside = build.hip(leg)
     x, y = x - hip_x, y - hip_y
@@ -174,24 +176,24 @@ def joints_for(build: LegDimensions, leg: int, x: float, y: float, z: float) -> 
     thigh = atan2(-x, -down) - calf / 2.0
     hip = (hip + pi) % tau - pi
     return (
-        within(build, 3 * leg, hip),
-        within(build, 3 * leg + 1, thigh),
-        within(build, 3 * leg + 2, calf),
+        clamp_joint(build, 3 * leg, hip),
+        clamp_joint(build, 3 * leg + 1, thigh),
+        clamp_joint(build, 3 * leg + 2, calf),
     )
 
 
-def within(build: LegDimensions, joint: int, angle: float) -> float:
-    """Return the angle, limited to the joint's range."""
-    return bounded(angle, build.lower_rad[joint], build.upper_rad[joint])
+def clamp_joint(build: LegDimensions, joint: int, angle: float) -> float:
+    """Limit an angle to the joint's range."""
+    return clamp(angle, build.lower_rad[joint], build.upper_rad[joint])
 
 
-def bounded(value: float, low: float, high: float) -> float:
-    """Return the number, limited to the bounds."""
+def clamp(value: float, low: float, high: float) -> float:
+    """Limit a number to the bounds."""
     return low if value < low else min(value, high)
 
 
-def tilted(roll: float, pitch: float, yaw: float = 0.0) -> tuple[Three, Three, Three]:
-    """Return the rows of the matrix that turns the trunk's directions into the world's."""
+def rotation_rows(roll: float, pitch: float, yaw: float = 0.0) -> tuple[Three, Three, Three]:
+    """Return the rows of the rotation matrix from the trunk's frame to the world's."""
     cr, sr, cp, sp = cos(roll), sin(roll), cos(pitch), sin(pitch)
     cy, sy = cos(yaw), sin(yaw)
     return (
@@ -214,6 +216,6 @@ def quaternion(roll: float, pitch: float, yaw: float) -> tuple[float, float, flo
     )
 
 
-def wrapped(angle: float) -> float:
-    """Return the same direction as an angle from minus to plus half a turn."""
+def wrap_angle(angle: float) -> float:
+    """Return the angle wrapped to plus or minus half a turn."""
     return math.remainder(angle, tau)

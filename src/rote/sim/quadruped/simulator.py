@@ -19,7 +19,7 @@ from rote.session.a1 import A1Session, A1SessionState, A1Timing, Commanded, Leve
 from rote.session.events import PeerLost
 from rote.session.teaching import Role
 from rote.sim.quadruped.body import STEP_S
-from rote.sim.quadruped.faults import spoiled
+from rote.sim.quadruped.faults import corrupt_state
 from rote.sim.quadruped.walker import DAMP, IDLE
 from rote.sim.quadruped.world import A1World
 from rote.transport.impair import Disturber, Impairment
@@ -35,11 +35,11 @@ MAX_CATCH_UP_S = 0.25
 """If the process was blocked longer than this, the robot's time stood still meanwhile."""
 MAX_CLIENTS = 16
 SPARE_CLIENTS = 4
-"""How many more clients may watch and stop, but drive nothing; a newer one replaces the oldest."""
+"""Number of additional clients that may only watch and stop; a newer one replaces the oldest."""
 HIGH_WATCHDOG_S = 0.5
 """A walking robot without a command for this long stands. A guess."""
 GO1_HIGH_HZ = 50.0
-"""How often a Go1 sends the state of its walking controller, by a public report."""
+"""State rate of a Go1's walking controller, by a public report."""
 
 Send = Callable[[bytes, Address], None]
 
@@ -77,15 +77,15 @@ class A1Simulator:
         self.host = host
         self.dialect = world.dialect
         self.refused = 0
-        """How many clients may only watch and stop, because too many were connected."""
-        self._wanted = Ports(high_port, low_port)
+        """Number of clients that may only watch and stop because too many were connected."""
+        self._requested_ports = Ports(high_port, low_port)
         self._impairment = impairment
         low = timing or A1Timing()
         self._timing = {
             Level.LOW: low,
             Level.HIGH: A1Timing(watchdog_s=max(HIGH_WATCHDOG_S, low.watchdog_s)),
         }
-        self._strangers: Counter[str] = Counter()
+        self._dropped_before: Counter[str] = Counter()
         self._clients: dict[tuple[Address, Level], _A1Client] = {}
         self._ports: dict[Level, UdpPort] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -107,15 +107,22 @@ class A1Simulator:
     # ---- ports ----------------------------------------------------------------------------------
 
     async def open(self) -> Ports:
-        """Bind the ports and let time run."""
+        """Bind the ports and start time."""
         self._loop = asyncio.get_running_loop()
         disturber = None if self._impairment is None else Disturber(self._impairment)
         try:
-            self._ports[Level.LOW] = await self._bind(Level.LOW, self._wanted.low, disturber)
-            if self.dialect is Dialect.A1_3_2 and self._wanted.high in (0, self._wanted.low):
+            self._ports[Level.LOW] = await self._bind(
+                Level.LOW, self._requested_ports.low, disturber
+            )
+            if self.dialect is Dialect.A1_3_2 and self._requested_ports.high in (
+                0,
+                self._requested_ports.low,
+            ):
                 self._ports[Level.HIGH] = self._ports[Level.LOW]
             else:
-                self._ports[Level.HIGH] = await self._bind(Level.HIGH, self._wanted.high, disturber)
+                self._ports[Level.HIGH] = await self._bind(
+                    Level.HIGH, self._requested_ports.high, disturber
+                )
         except BaseException:
             await self.close()
             raise
@@ -132,12 +139,14 @@ class A1Simulator:
 
         def disturb(datagram: bytes, address: Address) -> None:
             assert disturber is not None
-            disturber.pass_on(datagram, lambda d: self._receive([(d, address)], send, level))
+            disturber.pass_on(
+                datagram, lambda d: self._handle_datagrams([(d, address)], send, level)
+            )
 
         def receive(datagram: bytes, address: Address) -> None:
             arrived = [(datagram, address), *udp.read_waiting()]
             if disturber is None:
-                self._receive(arrived, send, level)
+                self._handle_datagrams(arrived, send, level)
                 return
             for each in arrived:
                 disturb(*each)
@@ -160,13 +169,13 @@ class A1Simulator:
 
     @property
     def clients(self) -> int:
-        """How many sessions there are."""
+        """Number of sessions."""
         return len(self._clients)
 
     @property
     def dropped(self) -> Counter[str]:
-        """What arrived and was not used, by reason."""
-        total = Counter(self._strangers)
+        """Number of unused datagrams, by reason."""
+        total = Counter(self._dropped_before)
         for client in self._clients.values():
             total.update(client.session.dropped)
         return total
@@ -194,7 +203,7 @@ class A1Simulator:
             self._report_paced()
         for client in list(self._clients.values()):
             client.session.tick(now)
-            self._settle(client)
+            self._process_session(client)
         wait_s = STEP_S if self._clients else IDLE_TICK_S
         self._timer = self._loop.call_at(max(self._stepped_at + wait_s, now), self._tick)
 
@@ -212,12 +221,14 @@ class A1Simulator:
 
     # ---- clients --------------------------------------------------------------------------------
 
-    def _receive(self, arrived: list[tuple[bytes, Address]], send: Send, level: Level) -> None:
-        """Take what has arrived, and obey the newest command of each client."""
+    def _handle_datagrams(
+        self, arrived: list[tuple[bytes, Address]], send: Send, level: Level
+    ) -> None:
+        """Handle received datagrams, and obey the newest command of each client."""
         assert self._loop is not None
         now = self._loop.time()
         self._catch_up(now)
-        heard: dict[int, _A1Client] = {}
+        receivers: dict[int, _A1Client] = {}
         for datagram, address in arrived:
             at = level
             if self.dialect is Dialect.A1_3_2:
@@ -225,16 +236,18 @@ class A1Simulator:
                 at = Level.LOW if format_ and format_.kind is A1FrameKind.LOW_CMD else Level.HIGH
             client = self._clients.get((address, at))
             if client is None:
-                client = self._admit(datagram, _A1Client(self._session(at), send, address, at), now)
+                client = self._admit_client(
+                    datagram, _A1Client(self._new_session(at), send, address, at), now
+                )
             else:
                 client.session.receive(datagram, now)
             if client is not None:
-                heard.pop(id(client), None)  # in the order of their newest commands
-                heard[id(client)] = client
-        for client in heard.values():
-            self._settle(client)
+                receivers.pop(id(client), None)  # in the order of their newest commands
+                receivers[id(client)] = client
+        for client in receivers.values():
+            self._process_session(client)
 
-    def _session(self, level: Level) -> A1Session:
+    def _new_session(self, level: Level) -> A1Session:
         return A1Session(
             Role.ROBOT,
             level,
@@ -243,12 +256,12 @@ class A1Simulator:
             paced=self.world.is_go1 and level is Level.HIGH,
         )
 
-    def _admit(self, datagram: bytes, client: _A1Client, now: float) -> _A1Client | None:
-        """Make a session for whoever sends a command; other bytes are only counted."""
+    def _admit_client(self, datagram: bytes, client: _A1Client, now: float) -> _A1Client | None:
+        """Keep a new client's session if it sent a command; other datagrams are only counted."""
         session = client.session
         session.receive(datagram, now)
         if not session.heard:
-            self._strangers.update(session.dropped)
+            self._dropped_before.update(session.dropped)
             return None
         spare = [key for key, each in self._clients.items() if each.is_spare]
         if len(self._clients) - len(spare) >= MAX_CLIENTS:
@@ -259,7 +272,7 @@ class A1Simulator:
         self._clients[client.address, client.level] = client
         return client
 
-    def _settle(self, client: _A1Client) -> None:
+    def _process_session(self, client: _A1Client) -> None:
         """Handle the events of a session, and send its outgoing datagrams."""
         session = client.session
         events = session.events()
@@ -267,7 +280,7 @@ class A1Simulator:
         for number, event in enumerate(events):
             if isinstance(event, Commanded):
                 if number != newest:
-                    continue  # it has waited, and a newer one is there
+                    continue  # outdated by a newer command
                 if not client.is_spare or _is_stop(event.command):
                     self.world.obey(event.command)
                 if not session.paced:
@@ -275,12 +288,16 @@ class A1Simulator:
             elif isinstance(event, WentStale) and self._is_alone(client):
                 self.world.fall_silent(client.level)
             elif isinstance(event, PeerLost):
-                self._part_with(client)
+                self._drop_client(client)
         health = self.world.health
         for datagram in session.outgoing():
             if not health.silent:
-                told = spoiled(datagram, health.spoiled) if health.spoiled else datagram
-                client.send(told, client.address)
+                data = (
+                    corrupt_state(datagram, health.corrupted_part)
+                    if health.corrupted_part
+                    else datagram
+                )
+                client.send(data, client.address)
 
     def _is_alone(self, client: _A1Client) -> bool:
         """Whether there is no other client at that client's level."""
@@ -290,15 +307,15 @@ class A1Simulator:
             for other in others
         )
 
-    def _part_with(self, client: _A1Client) -> None:
-        self._strangers.update(client.session.dropped)
+    def _drop_client(self, client: _A1Client) -> None:
+        self._dropped_before.update(client.session.dropped)
         del self._clients[client.address, client.level]
         if self._is_alone(client):
             self.world.forget(client.level)
 
 
 def _is_stop(command: Command) -> bool:
-    """Whether a command asks for nothing, or for damping."""
+    """Whether a command idles, brakes or damps."""
     if isinstance(command, LowCmd):
         return bool((command.motors.mode[:LEG_MOTORS] == BRAKE).all())
     return command.mode in (IDLE, DAMP)
