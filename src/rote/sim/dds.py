@@ -184,7 +184,7 @@ class DdsDoor:
         try:
             take(data)
         except DecodeError as error:
-            self._world.note(f"something on DDS could not be read: {error}")
+            self._world.note(f"a DDS sample could not be read: {error}")
 
     def _write_sample(self, kind: types.Type, outlet: Outlet, data: bytes) -> None:
         def write(arriving: bytes) -> None:
@@ -232,7 +232,7 @@ class DdsDoor:
         led = world.machine.activity is ArmActivity.TEACHING and world.body.held_by_hand
         for fingers, outlet in zip(self.fingers, self._hand_states, strict=True):
             if fingers.advance(world.time_s, led=led):
-                world.note(f"no command to the {fingers.hand.side} hand any more: it relaxes")
+                world.note(f"commands to the {fingers.hand.side} hand stopped: it relaxes")
             if self.hands_report:
                 data = dds_hands.encode_state(fingers.reading(), fingers.hand)
                 self._write_sample(types.HAND_STATE, outlet, data)

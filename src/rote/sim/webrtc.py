@@ -155,7 +155,7 @@ class WebRtcDoor:
 
     async def _admit_client(self, offer: wire_sdp.SdpOffer) -> wire_sdp.SdpAnswer | wire_sdp.Busy:
         if self._client is not None:
-            self._services.world.note("a second client was told that the robot is busy")
+            self._services.world.note("a second client was refused: the robot is busy")
             return wire_sdp.Busy(id=offer.id)
         quirks = self._services.world.firmware.quirks
         end = self._client = RobotEnd(
@@ -184,7 +184,7 @@ class WebRtcDoor:
             end.listen(session.receive, gone.set)
             await gone.wait()
         except RoteError:
-            self._services.world.note("a client signalled and did not come")
+            self._services.world.note("a client signalled but did not connect")
         finally:
             if session is not None:
                 session.close()

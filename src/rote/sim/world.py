@@ -309,7 +309,7 @@ class World:
             self.note("the teacher is gone: the arms hold")
             self._end_teaching(ArmInput.EXIT)
         if self._player == client and self._playback is not None and self._playback.loops:
-            self.note("nobody watches the loop any more: it stops")
+            self.note("the client of the loop has left: it stops")
             self._stop_motion(client, m.StopMotion())
 
     def drive(self, controller: str) -> None:
@@ -327,8 +327,8 @@ class World:
             raise RefusalError(Code.BAD_PAYLOAD)
         if command.mode in self.firmware.ignored:
             self.note(
-                f"mode {command.mode:d} is answered and not entered, as firmware "
-                f"{self.firmware.version} does"
+                f"mode {command.mode:d} is accepted but not entered, as by firmware "
+                f"{self.firmware.version}"
             )
             return
         self.machine.change_mode(command.mode, self.time_s)
@@ -512,7 +512,7 @@ class World:
         if ends_teaching:  # only after the playback was found safe
             self._end_teaching(ArmInput.EXIT)
         if self.firmware.quirks.never_moves:
-            self.note(f"{action.name!r} is answered and not played, as a quirk has it")
+            self.note(f"{action.name!r} is accepted but not played, because of a quirk")
             return
         self._begin_playing(client, playback, ArmStateCode(PLAYING_ID, action.name))
 
@@ -560,7 +560,7 @@ class World:
             self._require_free_arms()
             self._require_idle_arms(client)
             if self.firmware.quirks.never_moves:
-                self.note(f"{preset.name!r} is answered and not played, as a quirk has it")
+                self.note(f"{preset.name!r} is accepted but not played, because of a quirk")
                 return
             motion = m.PlayAction(action=1)
             playback = Playback(
@@ -635,7 +635,7 @@ class World:
             self.note("stopped: the arms return softly")
         elif self._held is not None:
             self._release_arms()
-            self.note("stopped: the arms let go of their pose")
+            self.note("stopped: the arms release their pose")
         elif self._return_at_s is not None:
             # After another stop, assume that the operator still holds the arms.
             self._return_at_s = self.time_s + HOLD_TAUGHT_S

@@ -98,7 +98,7 @@ def parse_a1_fault(text: str) -> A1PlannedFault:
     if name == "low-battery" and not value:
         return A1PlannedFault(when_s, "the battery is low", A1Health.low_battery)
     if name == "silent" and not value:
-        return A1PlannedFault(when_s, "the robot says nothing any more", _make_silent)
+        return A1PlannedFault(when_s, "the robot sends nothing any more", _make_silent)
     if name == "hot-motor" and value.isdecimal():
         motor = _check_motor(int(value))
         return A1PlannedFault(when_s, f"motor {motor} heats up", lambda h: h.heat(motor))

@@ -62,7 +62,7 @@ class A1World:
     ) -> None:
         if start not in STARTS:
             raise BadRequestError(
-                f"an A1 does not begin in {start!r}", f"Use: {', '.join(STARTS)}."
+                f"an A1 cannot start in {start!r}", f"Use: {', '.join(STARTS)}."
             )
         self.dialect = dialect
         self.is_go1 = dialect is Dialect.GO1
@@ -128,7 +128,7 @@ class A1World:
 
     def _soft_stop(self) -> None:
         if self._low is not LIMP or self.walker.posture is not Posture.DAMPED:
-            self.note("the remote says stop: the legs give way")
+            self.note("stop by the remote: the legs go limp")
         self._low, self._idle_steps = LIMP, 0
         self.walker.go_limp()
 
@@ -147,7 +147,7 @@ class A1World:
         else:
             goal = walk_goal_from(command)
             if goal.mode not in self.walker.known_modes:
-                self._note_once(f"mode {goal.mode:d} means nothing to this robot")
+                self._note_once(f"mode {goal.mode:d} is unknown to this robot")
                 self.ignored += 1
                 return False
             before = self.walker.posture
