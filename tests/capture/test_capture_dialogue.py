@@ -12,17 +12,17 @@ SECOND = 10**9
 
 
 def ask(talk: Dialogue, at_s: float, call: Call, number: int) -> None:
-    talk.hear(int(at_s * SECOND), call.request(number))
+    talk.add_message(int(at_s * SECOND), call.request(number))
 
 
 def answer(talk: Dialogue, at_s: float, call: Call, number: int, code: int = 0) -> None:
     response = RpcResponse(service=call.service, api_id=call.api_id, id=number, code=code)
-    talk.hear(int(at_s * SECOND), response)
+    talk.add_message(int(at_s * SECOND), response)
 
 
 def arms(talk: Dialogue, at_s: float, state: ArmState) -> None:
     message = channel.ChannelMessage(rpc.ARM_STATE_TOPIC, rpc.encode_arm_state(state))
-    talk.hear(int(at_s * SECOND), message)
+    talk.add_message(int(at_s * SECOND), message)
 
 
 def lines(talk: Dialogue) -> list[tuple[str, float, float | None]]:
@@ -59,12 +59,12 @@ def test_an_answer_in_parts_is_one_answer() -> None:
     ask(talk, 1, rpc.LIST_ACTIONS, 7)
     response = RpcResponse(service="arm", api_id=7107, id=7, data="x" * 90)
     for n, part in enumerate(channel.split(response, 40)):
-        talk.hear((2 + n) * SECOND, part)
+        talk.add_message((2 + n) * SECOND, part)
     assert talk.pairs[0].response == response
     assert talk.pairs[0].latency_s == 3.0
     misfit = channel.Chunk(response, 1, 3)
-    talk.hear(9 * SECOND, misfit)
-    talk.hear(9 * SECOND, channel.Chunk(response, 1, 2))
+    talk.add_message(9 * SECOND, misfit)
+    talk.add_message(9 * SECOND, channel.Chunk(response, 1, 2))
     assert talk.undecodable == 1
 
 
@@ -138,10 +138,10 @@ def test_playing_that_is_refused_overtaken_or_endless() -> None:
 
 def test_the_connection_is_made_when_the_robot_says_so() -> None:
     talk = Dialogue()
-    talk.hear(SECOND, channel.Validation("challenge"))
-    talk.hear(2 * SECOND, channel.Validation("answer"))
-    talk.hear(3 * SECOND, channel.Validation(channel.VALIDATION_OK))
-    talk.hear(4 * SECOND, channel.Validation(channel.VALIDATION_OK))
+    talk.add_message(SECOND, channel.Validation("challenge"))
+    talk.add_message(2 * SECOND, channel.Validation("answer"))
+    talk.add_message(3 * SECOND, channel.Validation(channel.VALIDATION_OK))
+    talk.add_message(4 * SECOND, channel.Validation(channel.VALIDATION_OK))
     assert lines(talk) == [("connect", 1.0, 3.0)]
 
 
@@ -157,7 +157,7 @@ def test_faults_are_told_when_they_come_and_when_they_go() -> None:
         Faults(Change.ALL),
     ]
     for n, each in enumerate(said):
-        talk.hear(n, each)
+        talk.add_message(n, each)
     told = [(note.time_ns, note.present, note.fault.source) for note in talk.faults]
     assert told == [(0, True, 300), (2, True, 600), (3, False, 300), (5, False, 600)]
 
@@ -165,8 +165,8 @@ def test_faults_are_told_when_they_come_and_when_they_go() -> None:
 def test_states_that_cannot_be_read_change_nothing() -> None:
     talk = Dialogue()
     for data in (None, {"id": 1}, "{}", "nonsense"):
-        talk.hear(0, channel.ChannelMessage(rpc.ARM_STATE_TOPIC, data))
-    talk.hear(0, channel.Heartbeat())
+        talk.add_message(0, channel.ChannelMessage(rpc.ARM_STATE_TOPIC, data))
+    talk.add_message(0, channel.Heartbeat())
     assert talk.states == []
     assert talk.timeline() == []
 

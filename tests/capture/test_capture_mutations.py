@@ -20,7 +20,7 @@ from capture.capture_files import (
     write,
 )
 from rote.capture.report.explain import explain
-from rote.capture.report.html import page
+from rote.capture.report.html import render_page
 from rote.capture.report.report import report
 from rote.capture.synthetic.build import make
 from rote.errors import RoteError
@@ -83,7 +83,7 @@ def campaign(folder: Path, count: int, wanted: Callable[[int], bool]) -> None:
             found = report(path, stream=wanted(number))
             found.document()
             if number % 10 == 0:
-                page(found)
+                render_page(found)
                 explain(found).document()
             read += 1
         except RoteError as error:

@@ -34,7 +34,7 @@ from capture.capture_files import (
 from rote.capture.judge.flows import Flows
 from rote.capture.read.packets import DatagramBatch
 from rote.capture.report.explain import explain
-from rote.capture.report.html import page
+from rote.capture.report.html import render_page
 from rote.capture.report.plain import show_report
 from rote.capture.report.report import report
 from rote.capture.synthetic.build import make
@@ -530,7 +530,7 @@ def test_a_pipe_cannot_be_read_twice(phone: Path, tmp_path: Path) -> None:
 
 def test_the_page_draws_the_time_line_and_sizes_on_a_logarithmic_scale(phone: Path) -> None:
     found = report(phone)
-    text = page(found)
+    text = render_page(found)
     lanes = text.split("<h2>Time line</h2>")[1].split("</svg>")[0]
     assert lanes.count("<rect") == len(found.timeline)
     for entry in found.timeline:

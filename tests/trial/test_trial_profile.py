@@ -8,7 +8,7 @@ import pytest
 import virtual
 from rote.errors import BadRequestError
 from rote.session.a1 import Level
-from rote.sim.behaviour import drawn
+from rote.sim.behaviour import draw_measured
 from rote.sim.profile_from_report import profile_from_report
 from rote.sim.quadruped.simulator import A1Simulator
 from rote.sim.quadruped.world import A1World
@@ -98,7 +98,7 @@ def test_delays_are_taken_over_as_distributions() -> None:
     assert max(values) > 0.7
     assert 0.1 <= min(values) <= max(values) <= 0.9
     assert len({round(value, 3) for value in values}) > 100
-    assert drawn((0.5,), world._chance) == 0.5
+    assert draw_measured((0.5,), world._chance) == 0.5
 
 
 def test_a_report_of_a_machine_that_cannot_be_simulated_says_so() -> None:

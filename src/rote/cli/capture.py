@@ -194,11 +194,11 @@ def _text(keylog: Path | None) -> str | None:
 
 def _give(found: "Report", wanted: argparse.Namespace) -> None:
     if wanted.html is not None:
-        from rote.capture.report.html import page
+        from rote.capture.report.html import render_page
         from rote.platform.atomic_file import appearing
 
         with appearing(wanted.html) as file:
-            file.write(page(found).encode())
+            file.write(render_page(found).encode())
     if wanted.csv:
         from rote.capture.report import terminal
 

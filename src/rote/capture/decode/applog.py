@@ -54,7 +54,7 @@ def read(lines: Iterable[str], *, year: int = 1970, utc_offset_s: float = 0.0) -
     """
     log = _Log(year, utc_offset_s)
     for line in lines:
-        log.take(line)
+        log.add_line(line)
     talk = log.dialogue
     return AppLog(
         log.lines,
@@ -78,7 +78,7 @@ class _Log:
     _now_ns: int = 0
     _last: tuple[int, str] = (0, "")
 
-    def take(self, line: str) -> None:
+    def add_line(self, line: str) -> None:
         self.lines += 1
         if len(line) > MAX_LINE:
             self.unknown += 1
@@ -92,17 +92,17 @@ class _Log:
         found_any = False
         for text, value in messages(line):
             found_any = True
-            self._hear(text, value)
+            self._add_message(text, value)
         self.unknown += not found_any
 
-    def _hear(self, text: str, value: channel.Value) -> None:
+    def _add_message(self, text: str, value: channel.Value) -> None:
         if isinstance(value, RpcRequest | RpcResponse):
             before_ns, before = self._last
             self._last = self._now_ns, text
             if text == before and abs(self._now_ns - before_ns) < _ECHO_NS:
                 return
         self.messages += 1
-        self.dialogue.hear(self._now_ns, value)
+        self.dialogue.add_message(self._now_ns, value)
 
 
 # ---- when ---------------------------------------------------------------------------------------
@@ -118,12 +118,12 @@ def stamp_ns(text: str, year: int = 1970, utc_offset_s: float = 0.0) -> int | No
         fraction = first[2] or first[3] or ""
         return int(first[1]) * 10**9 + int(fraction.ljust(9, "0"))
     try:
-        return _moment(first.groupdict(), year, utc_offset_s)
+        return _timestamp_ns(first.groupdict(), year, utc_offset_s)
     except (ValueError, OverflowError):
         return None
 
 
-def _moment(parts: dict[str, str | None], year: int, utc_offset_s: float) -> int:
+def _timestamp_ns(parts: dict[str, str | None], year: int, utc_offset_s: float) -> int:
     date = int(parts.get("year") or year), int(parts.get("month") or 1), int(parts.get("day") or 1)
     hours, minutes, seconds = map(int, (parts["clock"] or "").split(":"))
     local = datetime(*date, tzinfo=UTC) + timedelta(hours=hours, minutes=minutes, seconds=seconds)
@@ -160,11 +160,11 @@ def messages(text: str, depth: int = 0) -> Iterator[Found]:
                 # JSON inside a text that is not JSON itself: its quotation marks are still escaped.
                 yield from messages(text[at:].replace('\\"', '"').replace("\\\\", "\\"), depth + 1)
         else:
-            yield from _within(document, text[at:end], depth)
+            yield from _find_messages(document, text[at:end], depth)
         at = text.find("{", end)
 
 
-def _within(document: object, text: str, depth: int) -> Iterator[Found]:
+def _find_messages(document: object, text: str, depth: int) -> Iterator[Found]:
     """Yield the message that a document is, or those in it."""
     if not isinstance(document, dict) or depth > _DEEPEST:
         return
@@ -177,6 +177,6 @@ def _within(document: object, text: str, depth: int) -> Iterator[Found]:
         return
     for inner in document.values():
         if isinstance(inner, dict):
-            yield from _within(inner, json.dumps(inner), depth + 1)
+            yield from _find_messages(inner, json.dumps(inner), depth + 1)
         elif isinstance(inner, str):
             yield from messages(inner, depth + 1)

@@ -86,16 +86,16 @@ class Inbound:
 
     def add(self, time_ns: int, piece: sctp.Data) -> Iterator[_PieceRun]:
         """Yield the messages that `piece` completes."""
-        number = self._unwrapped(piece.number)
+        number = self._unwrap_number(piece.number)
         if number in self._seen or number <= self._highest_known() - MAX_REMEMBERED:
             self.repeated += 1
             return
-        self._remember(number)
-        run = self._joined(number, piece)
+        self._remember_number(number)
+        run = self._join_pieces(number, piece)
         if run.whole:
             del self._by_first[run.first], self._by_last[run.last]
             run.time_ns = time_ns
-            yield from self._completed(run)
+            yield from self._deliver_in_order(run)
         while self._held > MAX_HELD:
             yield from self._give_up()
 
@@ -103,7 +103,7 @@ class Inbound:
         """Yield what still waits, because nothing more will come."""
         for stream in self._streams.values():
             while stream.held:
-                yield from self._skip(stream, stream.next_ahead())
+                yield from self._skip_lost(stream, stream.next_ahead())
         self.lost += len(self._by_first)
         self._by_first.clear()
         self._by_last.clear()
@@ -114,13 +114,13 @@ class Inbound:
     def _highest_known(self) -> int:
         return self._highest if self._highest is not None else 0
 
-    def _unwrapped(self, number: int) -> int:
+    def _unwrap_number(self, number: int) -> int:
         """Return the number as if it had never wrapped."""
         if self._highest is None:
             self._highest = number
         return self._highest + (number - self._highest + 2**31) % 2**32 - 2**31
 
-    def _remember(self, number: int) -> None:
+    def _remember_number(self, number: int) -> None:
         self._seen.add(number)
         if number > self._highest_known():
             self._highest = number
@@ -130,24 +130,24 @@ class Inbound:
 
     # ---- pieces and messages --------------------------------------------------------------------
 
-    def _joined(self, number: int, piece: sctp.Data) -> _PieceRun:
+    def _join_pieces(self, number: int, piece: sctp.Data) -> _PieceRun:
         run = _PieceRun(number, number, [piece], len(piece.payload))
         self._held += run.size
         left = None if piece.begins else self._by_last.get(number - 1)
-        if left is not None and _fit(left.pieces[-1], piece):
+        if left is not None and _belong_together(left.pieces[-1], piece):
             del self._by_last[left.last]
             left.pieces.append(piece)
             left.last, left.size = number, left.size + run.size
             run = left
         right = None if piece.ends else self._by_first.get(number + 1)
-        if right is not None and _fit(piece, right.pieces[0]):
+        if right is not None and _belong_together(piece, right.pieces[0]):
             del self._by_first[right.first]
             run.pieces += right.pieces
             run.last, run.size = right.last, run.size + right.size
         self._by_first[run.first] = self._by_last[run.last] = run
         return run
 
-    def _completed(self, run: _PieceRun) -> Iterator[_PieceRun]:
+    def _deliver_in_order(self, run: _PieceRun) -> Iterator[_PieceRun]:
         piece = run.pieces[0]
         stream = self._streams.setdefault(piece.stream, _Stream())
         ahead = (piece.sequence - stream.expected) % 2**16
@@ -156,27 +156,27 @@ class Inbound:
             yield run
             return
         stream.held[piece.sequence] = run
-        yield from self._drained(stream)
+        yield from self._pop_in_order(stream)
         if len(stream.held) > MAX_WAITING:
-            yield from self._skip(stream, stream.next_ahead())
+            yield from self._skip_lost(stream, stream.next_ahead())
 
-    def _drained(self, stream: _Stream) -> Iterator[_PieceRun]:
+    def _pop_in_order(self, stream: _Stream) -> Iterator[_PieceRun]:
         while (run := stream.held.pop(stream.expected, None)) is not None:
             stream.expected = (stream.expected + 1) % 2**16
             self._held -= run.size
             run.time_ns = stream.time_ns = max(run.time_ns, stream.time_ns)
             yield run
 
-    def _skip(self, stream: _Stream, ahead: int) -> Iterator[_PieceRun]:
+    def _skip_lost(self, stream: _Stream, ahead: int) -> Iterator[_PieceRun]:
         self.lost += ahead
         stream.expected = (stream.expected + ahead) % 2**16
-        yield from self._drained(stream)
+        yield from self._pop_in_order(stream)
 
     def _give_up(self) -> Iterator[_PieceRun]:
         """Make room: yield messages that wait for others, or drop the oldest piece of one."""
         for stream in self._streams.values():
             if stream.held:
-                yield from self._skip(stream, stream.next_ahead())
+                yield from self._skip_lost(stream, stream.next_ahead())
                 return
         oldest = self._by_first.pop(next(iter(self._by_first)))
         del self._by_last[oldest.last]
@@ -184,7 +184,7 @@ class Inbound:
         self.lost += 1
 
 
-def _fit(left: sctp.Data, right: sctp.Data) -> bool:
+def _belong_together(left: sctp.Data, right: sctp.Data) -> bool:
     return not left.ends and not right.begins and left.stream == right.stream
 
 
@@ -214,16 +214,16 @@ class Association:
             elif isinstance(chunk, sctp.Init):
                 runs = side.start(chunk.number)
             for run in runs:
-                yield _delivered(from_client, run)
+                yield _join_delivered(from_client, run)
 
     def end(self) -> Iterator[Delivered]:
         """Yield what still waits; the capture is over."""
         for from_client, inbound in self.sides.items():
             for run in inbound.flush():
-                yield _delivered(from_client, run)
+                yield _join_delivered(from_client, run)
 
 
-def _delivered(from_client: bool, run: _PieceRun) -> Delivered:
+def _join_delivered(from_client: bool, run: _PieceRun) -> Delivered:
     first = run.pieces[0]
     payload = b"".join(piece.payload for piece in run.pieces)
     return Delivered(run.time_ns, from_client, first.stream, first.protocol, payload)

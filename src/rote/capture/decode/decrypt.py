@@ -22,7 +22,7 @@ from rote.capture.decode.dtls_session import (
     Endpoint,
     OpenedRecord,
     SessionReader,
-    unread,
+    unread_problems,
 )
 from rote.capture.model import TimelineEntry
 from rote.capture.read.datagram import Datagram
@@ -99,7 +99,7 @@ class Protection:
         explicit, sealed = record.fragment[:size], record.fragment[size:]
         try:
             plain: bytes = self._aead.decrypt(
-                self._nonce(record, explicit), sealed, _covered(record, len(sealed) - 16)
+                self._nonce(record, explicit), sealed, _associated_data(record, len(sealed) - 16)
             )
         except Exception as error:
             if type(error).__name__ != "InvalidTag":
@@ -109,24 +109,27 @@ class Protection:
 
     def seal(self, record: DtlsRecord) -> DtlsRecord:
         """Return the encrypted form of `record`."""
-        explicit = _number(record)[: self._suite.explicit_nonce_bytes]
-        nonce, covered = self._nonce(record, explicit), _covered(record, len(record.fragment))
+        explicit = _record_number(record)[: self._suite.explicit_nonce_bytes]
+        nonce, covered = (
+            self._nonce(record, explicit),
+            _associated_data(record, len(record.fragment)),
+        )
         sealed: bytes = self._aead.encrypt(nonce, record.fragment, covered)
         return record._replace(fragment=explicit + sealed)
 
     def _nonce(self, record: DtlsRecord, explicit: bytes) -> bytes:
         if explicit:
             return self._iv + explicit
-        mask = bytes(4) + _number(record)
+        mask = bytes(4) + _record_number(record)
         return bytes(a ^ b for a, b in zip(self._iv, mask, strict=True))
 
 
-def _number(record: DtlsRecord) -> bytes:
+def _record_number(record: DtlsRecord) -> bytes:
     return record.epoch.to_bytes(2) + record.sequence.to_bytes(6)
 
 
-def _covered(record: DtlsRecord, size: int) -> bytes:
-    return _number(record) + struct.pack(">BHH", record.type, record.version, size)
+def _associated_data(record: DtlsRecord, size: int) -> bytes:
+    return _record_number(record) + struct.pack(">BHH", record.type, record.version, size)
 
 
 def _aead(suite: Suite, key: bytes) -> Any:
@@ -182,36 +185,36 @@ class Opener:
         except DecodeError:
             return
         for record in records:
-            yield from self._take(datagram, record)
+            yield from self._handle_record(datagram, record)
 
-    def _take(self, datagram: Datagram, record: DtlsRecord) -> Iterator[OpenedRecord]:
+    def _handle_record(self, datagram: Datagram, record: DtlsRecord) -> Iterator[OpenedRecord]:
         if record.epoch == 0 and record.type == ContentType.HANDSHAKE:
-            yield from self._shake(datagram, record)
+            yield from self._handle_handshake(datagram, record)
         elif record.epoch > 0 and record.type != ContentType.HIDDEN:
-            yield from self._protected(datagram, record)
+            yield from self._handle_protected(datagram, record)
 
     # ---- in the clear ---------------------------------------------------------------------------
 
-    def _shake(self, datagram: Datagram, record: DtlsRecord) -> Iterator[OpenedRecord]:
-        flow = _flow(datagram)
+    def _handle_handshake(self, datagram: Datagram, record: DtlsRecord) -> Iterator[OpenedRecord]:
+        flow = _flow_key(datagram)
         try:
             fragments = dtls.decode_fragments(record.fragment)
             for fragment in fragments:
                 session = self._flows.get(flow)
                 if fragment.type == HandshakeType.CLIENT_HELLO:
-                    session = self._greet(datagram, fragment, session)
+                    session = self._find_or_start_session(datagram, fragment, session)
                 if session is None:
-                    self._hold(datagram, record)
+                    self._keep_early_record(datagram, record)
                     return
-                yield from self._hear(datagram, session, fragment)
+                yield from self._handle_fragment(datagram, session, fragment)
         except DecodeError:
             return
         for early in self._early.pop(flow, ()):
-            yield from self._take(*early)
+            yield from self._handle_record(*early)
 
-    def _hold(self, datagram: Datagram, record: DtlsRecord) -> None:
+    def _keep_early_record(self, datagram: Datagram, record: DtlsRecord) -> None:
         """Keep what came before its hello, because captures are not always in order."""
-        flow = _flow(datagram)
+        flow = _flow_key(datagram)
         if len(self._early) < MAX_FLOWS or flow in self._early:
             held = self._early.setdefault(flow, [])
             if len(held) < MAX_EARLY:
@@ -219,7 +222,7 @@ class Opener:
                 return
         self._strays += record.epoch > 0
 
-    def _greet(
+    def _find_or_start_session(
         self, datagram: Datagram, fragment: dtls.Fragment, known: DtlsSession | None
     ) -> DtlsSession | None:
         """Return the session that a hello belongs to; a hello with another random begins a
@@ -242,44 +245,44 @@ class Opener:
         )
         if len(self._flows) >= MAX_FLOWS:
             del self._flows[next(iter(self._flows))]
-        self._flows[_flow(datagram)] = session
+        self._flows[_flow_key(datagram)] = session
         if len(self.sessions) < MAX_FLOWS:
             self.sessions.append(session)
         return session
 
-    def _hear(
+    def _handle_fragment(
         self, datagram: Datagram, session: DtlsSession, fragment: dtls.Fragment
     ) -> Iterator[OpenedRecord]:
         from_client = datagram.source == session.client
         session.ended_ns = datagram.time_ns
         whole = session.pieces[from_client].add(fragment)
-        said = decode_handshake(whole) if whole is not None else None
-        if isinstance(said, Certificate):
-            session.fingerprints[from_client] = said.fingerprint
-        elif isinstance(said, ServerHello) and said != session.answer:
-            session.answer = said
-            self._derive(session)
+        message = decode_handshake(whole) if whole is not None else None
+        if isinstance(message, Certificate):
+            session.fingerprints[from_client] = message.fingerprint
+        elif isinstance(message, ServerHello) and message != session.answer:
+            session.answer = message
+            self._derive_keys(session)
             pending, session.pending = session.pending, []
             for time_ns, by_client, record in pending:
-                yield from self._open(session, time_ns, by_client, record)
+                yield from self._open_record(session, time_ns, by_client, record)
 
-    def _derive(self, session: DtlsSession) -> None:
+    def _derive_keys(self, session: DtlsSession) -> None:
         assert session.answer is not None
         suite = dtls.suite_of(session.answer.cipher_suite)
         secret = self._keylog.secrets.get(session.hello.random)
         if dtls.Version.DTLS_1_3 in session.answer.versions:
-            self._finding("version", session, "it is DTLS 1.3, which is not decrypted here")
+            self._add_problem("version", session, "it is DTLS 1.3, which is not decrypted here")
         elif secret is None:
             start, count = session.hello.random[:4].hex(), len(self._keylog.secrets)
             reason = f"the key log, with {count} others, has no line for its random {start}..."
-            self._finding("no-key", session, reason)
+            self._add_problem("no-key", session, reason)
         elif not suite.aead:
-            self._finding("suite", session, f"{suite.name} is not decrypted here")
+            self._add_problem("suite", session, f"{suite.name} is not decrypted here")
         else:
             randoms = session.hello.random, session.answer.random
             session.keys = protections(secret, *randoms, suite)
 
-    def _finding(self, kind: str, session: DtlsSession, reason: str) -> None:
+    def _add_problem(self, kind: str, session: DtlsSession, reason: str) -> None:
         (host, port), (peer, peer_port) = session.client, session.server
         if len(self.problems) < MAX_FLOWS:
             name = f"the session of {host}:{port} with {peer}:{peer_port} stays closed"
@@ -287,20 +290,20 @@ class Opener:
 
     # ---- protected ------------------------------------------------------------------------------
 
-    def _protected(self, datagram: Datagram, record: DtlsRecord) -> Iterator[OpenedRecord]:
-        session = self._flows.get(_flow(datagram)) or self._adopt(datagram, record)
+    def _handle_protected(self, datagram: Datagram, record: DtlsRecord) -> Iterator[OpenedRecord]:
+        session = self._flows.get(_flow_key(datagram)) or self._find_moved_session(datagram, record)
         if session is None:
-            self._hold(datagram, record)
+            self._keep_early_record(datagram, record)
             return
         by_client = self._moved.get(datagram.source, datagram.source == session.client)
         if session.answer is None and len(session.pending) < MAX_PENDING:
             session.pending.append((datagram.time_ns, by_client, record))
         else:
-            yield from self._open(session, datagram.time_ns, by_client, record)
+            yield from self._open_record(session, datagram.time_ns, by_client, record)
 
-    def _adopt(self, datagram: Datagram, record: DtlsRecord) -> DtlsSession | None:
+    def _find_moved_session(self, datagram: Datagram, record: DtlsRecord) -> DtlsSession | None:
         """Return the session that continues here: ICE may move one to another pair of addresses."""
-        flow = _flow(datagram)
+        flow = _flow_key(datagram)
         if self._tries[flow] >= MAX_TRIES or len(self._tries) > MAX_FLOWS:
             return None
         self._tries[flow] += 1
@@ -313,7 +316,7 @@ class Opener:
                     return session
         return None
 
-    def _open(
+    def _open_record(
         self, session: DtlsSession, time_ns: int, by_client: bool, record: DtlsRecord
     ) -> Iterator[OpenedRecord]:
         if not session.keys:
@@ -336,7 +339,7 @@ class Opener:
 _FIRST = frozenset(bytes((kind,)) for kind in range(20, 64))
 
 
-def _flow(datagram: Datagram) -> Flow:
+def _flow_key(datagram: Datagram) -> Flow:
     ends = datagram.source, datagram.destination
     return ends if ends[0] <= ends[1] else ends[::-1]
 
@@ -379,13 +382,13 @@ def decrypt(datagrams: Iterable[Datagram], keylog_text: str) -> Decrypted:
             message
             for index, session in enumerate(opener.sessions)
             if (reader_of := readers.get(id(session)))
-            for message in reader_of.told(index)
+            for message in reader_of.captured_messages(index)
         ),
         pairs=tuple(pair for reader in found for pair in reader.dialogue.pairs),
         states=tuple(state for reader in found for state in reader.dialogue.states),
         faults=tuple(fault for reader in found for fault in reader.dialogue.faults),
         timeline=tuple(entry for reader in found for entry in reader.dialogue.timeline()),
-        problems=(*_keylog_problems(keylog, opener), *opener.problems, *unread(found)),
+        problems=(*_keylog_problems(keylog, opener), *opener.problems, *unread_problems(found)),
         chunks=dict(sum((reader.association.chunks for reader in found), Counter())),
     )
 

@@ -137,7 +137,7 @@ class Dialogue:
     _playing: _ActionSpan | None = None
     _connected: bool = False
 
-    def hear(self, time_ns: int, value: channel.Value) -> None:
+    def add_message(self, time_ns: int, value: channel.Value) -> None:
         """Process one message."""
         if isinstance(value, channel.Chunk):
             try:
@@ -146,37 +146,42 @@ class Dialogue:
                 self.undecodable += 1
                 return
             if whole is not None:
-                self._answer(time_ns, whole)
+                self._add_response(time_ns, whole)
         elif isinstance(value, RpcRequest):
-            self._ask(time_ns, value)
+            self._add_request(time_ns, value)
         elif isinstance(value, RpcResponse):
-            self._answer(time_ns, value)
+            self._add_response(time_ns, value)
         elif isinstance(value, channel.Validation):
-            self._validate(time_ns, value)
+            self._handle_validation(time_ns, value)
         elif isinstance(value, channel.ChannelMessage) and value.topic == rpc.ARM_STATE_TOPIC:
-            self._state(time_ns, value.data)
+            self._handle_arm_state(time_ns, value.data)
         elif isinstance(value, wire_faults.Faults):
-            self._fault(time_ns, value)
+            self._handle_faults(time_ns, value)
 
     def timeline(self) -> list[TimelineEntry]:
         """Return what happened so far, by its beginning."""
         entries = list(self._entries)
         entries += [
-            _sure(
-                _REFUSED if pair.refused else kind, pair.asked_ns, pair.answered_ns, _evidence(pair)
+            _certain_entry(
+                _REFUSED if pair.refused else kind,
+                pair.asked_ns,
+                pair.answered_ns,
+                _pair_evidence(pair),
             )
             for pair in self.pairs
             if (kind := _SIMPLE.get((pair.request.service, pair.request.api_id)))
         ]
         if self._teaching is not None:
-            entries.append(self._taught(self._teaching, None, "no end is in sight"))
+            entries.append(self._teach_entry(self._teaching, None, "no end is in sight"))
         if self._playing is not None:
-            entries.append(_sure("play", self._playing.start_ns, None, self._playing.evidence))
+            entries.append(
+                _certain_entry("play", self._playing.start_ns, None, self._playing.evidence)
+            )
         return sorted(entries, key=lambda entry: entry.start_ns)
 
     # ---- questions and answers ------------------------------------------------------------------
 
-    def _ask(self, time_ns: int, request: RpcRequest) -> None:
+    def _add_request(self, time_ns: int, request: RpcRequest) -> None:
         self.pairs.append(Pair(time_ns, request))
         if len(self._open) >= MAX_OPEN:
             del self._open[next(iter(self._open))]
@@ -184,27 +189,29 @@ class Dialogue:
         self._open.pop(key, None)
         self._open[key] = len(self.pairs) - 1
         if (request.service, request.api_id) == ("arm", ArmApi.TEACH):
-            self._teach(time_ns, request)
+            self._handle_teach_request(time_ns, request)
 
-    def _answer(self, time_ns: int, response: RpcResponse) -> None:
+    def _add_response(self, time_ns: int, response: RpcResponse) -> None:
         index = self._open.pop((response.service, response.api_id, response.id), None)
         if index is None:
             return
         pair = self.pairs[index]._replace(answered_ns=time_ns, response=response)
         self.pairs[index] = pair
-        asked = (response.service, response.api_id)
-        if asked == ("arm", ArmApi.PLAY_TAUGHT):
+        api = (response.service, response.api_id)
+        if api == ("arm", ArmApi.PLAY_TAUGHT):
             if not pair.refused:
                 self._end_play(time_ns, "another began")
-                self._playing = _ActionSpan(pair.asked_ns, _evidence(pair))
+                self._playing = _ActionSpan(pair.asked_ns, _pair_evidence(pair))
                 # The robot may report that it plays before it answers.
-                self._playing.seen = self._activity() is rpc.RpcActivity.PLAYING
+                self._playing.seen = self._current_activity() is rpc.RpcActivity.PLAYING
             else:
-                self._entries.append(_sure(_REFUSED, pair.asked_ns, time_ns, _evidence(pair)))
-        elif asked == ("arm", ArmApi.TEACH):
-            self._teach_answered(time_ns, pair)
+                self._entries.append(
+                    _certain_entry(_REFUSED, pair.asked_ns, time_ns, _pair_evidence(pair))
+                )
+        elif api == ("arm", ArmApi.TEACH):
+            self._handle_teach_response(time_ns, pair)
 
-    def _teach(self, time_ns: int, request: RpcRequest) -> None:
+    def _handle_teach_request(self, time_ns: int, request: RpcRequest) -> None:
         try:
             name = rpc.decode_teach(request.parameter)
         except DecodeError:
@@ -217,39 +224,43 @@ class Dialogue:
         elif self._teaching is not None:
             self._teaching.kept += 1
 
-    def _teach_answered(self, time_ns: int, pair: Pair) -> None:
+    def _handle_teach_response(self, time_ns: int, pair: Pair) -> None:
         span = self._teaching
         if span is not None and span.start_ns == pair.asked_ns and pair.refused:
-            self._entries.append(_sure(_REFUSED, pair.asked_ns, time_ns, _evidence(pair)))
+            self._entries.append(
+                _certain_entry(_REFUSED, pair.asked_ns, time_ns, _pair_evidence(pair))
+            )
             self._teaching = None
 
     def _end_teach(self, time_ns: int, why: str) -> None:
         if self._teaching is not None:
-            self._entries.append(self._taught(self._teaching, time_ns, why))
+            self._entries.append(self._teach_entry(self._teaching, time_ns, why))
             self._teaching = None
 
     @staticmethod
-    def _taught(span: _ActionSpan, end_ns: int | None, why: str) -> TimelineEntry:
+    def _teach_entry(span: _ActionSpan, end_ns: int | None, why: str) -> TimelineEntry:
         evidence = f"{span.evidence}, {span.kept} times kept on, {why}"
-        return _sure("teach", span.start_ns, end_ns, evidence)
+        return _certain_entry("teach", span.start_ns, end_ns, evidence)
 
     def _end_play(self, time_ns: int, why: str) -> None:
         if self._playing is not None:
             evidence = f"{self._playing.evidence}; {why}"
-            self._entries.append(_sure("play", self._playing.start_ns, time_ns, evidence))
+            self._entries.append(_certain_entry("play", self._playing.start_ns, time_ns, evidence))
             self._playing = None
 
     # ---- what is told unasked -------------------------------------------------------------------
 
-    def _validate(self, time_ns: int, value: channel.Validation) -> None:
+    def _handle_validation(self, time_ns: int, value: channel.Validation) -> None:
         if value.data == channel.VALIDATION_OK and not self._connected:
             start = time_ns if self.began_ns is None else self.began_ns
-            self._entries.append(_sure("connect", start, time_ns, "the robot said: Validation Ok."))
+            self._entries.append(
+                _certain_entry("connect", start, time_ns, "the robot said: Validation Ok.")
+            )
             self._connected = True
         elif self.began_ns is None:
             self.began_ns = time_ns
 
-    def _state(self, time_ns: int, data: object) -> None:
+    def _handle_arm_state(self, time_ns: int, data: object) -> None:
         try:
             state = rpc.decode_arm_state(data if isinstance(data, str) else "")
         except DecodeError:
@@ -263,16 +274,18 @@ class Dialogue:
             elif self._playing.seen and state.activity is rpc.RpcActivity.IDLE:
                 self._end_play(time_ns, "then the arms were idle")
 
-    def _activity(self) -> rpc.RpcActivity:
+    def _current_activity(self) -> rpc.RpcActivity:
         return self.states[-1].state.activity if self.states else rpc.RpcActivity.IDLE
 
-    def _fault(self, time_ns: int, said: wire_faults.Faults) -> None:
-        named = {(fault.source, fault.code): fault for fault in said.faults}
-        if said.change is wire_faults.Change.REMOVED:
+    def _handle_faults(self, time_ns: int, message: wire_faults.Faults) -> None:
+        named = {(fault.source, fault.code): fault for fault in message.faults}
+        if message.change is wire_faults.Change.REMOVED:
             gone, come = named.keys() & self._present, set()
         else:
             come = named.keys() - self._present
-            gone = self._present - named.keys() if said.change is wire_faults.Change.ALL else set()
+            gone = (
+                self._present - named.keys() if message.change is wire_faults.Change.ALL else set()
+            )
         for key in sorted(gone):
             fault = named.get(key, wire_faults.Fault(0, *key))
             self.faults.append(FaultNote(time_ns, False, fault))
@@ -281,12 +294,12 @@ class Dialogue:
         self._present = (self._present - gone) | come
 
 
-def _sure(kind: str, start_ns: int, end_ns: int | None, evidence: str) -> TimelineEntry:
+def _certain_entry(kind: str, start_ns: int, end_ns: int | None, evidence: str) -> TimelineEntry:
     """Return an entry of the time line that was read, not inferred."""
     return TimelineEntry(kind, start_ns, end_ns, 1.0, evidence)
 
 
-def _evidence(pair: Pair) -> str:
+def _pair_evidence(pair: Pair) -> str:
     request = pair.request
     parameter = f" with {request.parameter[:80]}" if request.parameter else ""
     return f"{pair.name}{parameter}: {pair.outcome}"

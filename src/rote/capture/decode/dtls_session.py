@@ -121,21 +121,21 @@ class SessionReader:
         """Process the content of a record."""
         if opened.type == ContentType.APPLICATION_DATA:
             for one in self.association.receive(opened.time_ns, opened.from_client, opened.plain):
-                self._deliver(one)
+                self._add_delivered(one)
 
     def end(self) -> None:
         """Deliver what still waits, then process all messages in the order of their time."""
         for delivered in self.association.end():
-            self._deliver(delivered)
+            self._add_delivered(delivered)
         self.messages.sort(key=lambda message: message[0].time_ns)
         for one, _, value in self.messages:
             if value is not None:
-                self.dialogue.hear(one.time_ns, value)
+                self.dialogue.add_message(one.time_ns, value)
         if self._robot is not None:
             ends = self.session.server, self.session.client
             self.session.robot = ends[self._robot]
 
-    def told(self, index: int) -> Iterator[CapturedMessage]:
+    def captured_messages(self, index: int) -> Iterator[CapturedMessage]:
         """Yield the messages with their directions; call it after `end`."""
         ends = self.session.server, self.session.client
         for one, text, value in self.messages:
@@ -144,7 +144,7 @@ class SessionReader:
             source = ends[one.from_client]
             yield CapturedMessage(one.time_ns, index, source, direction, one.stream, text, value)
 
-    def _deliver(self, one: Delivered) -> None:
+    def _add_delivered(self, one: Delivered) -> None:
         if one.protocol == sctp.Protocol.DCEP:
             self._open_channel(one)
             return
@@ -178,7 +178,7 @@ class SessionReader:
                 self._robot = not one.from_client
 
 
-def unread(readers: list[SessionReader]) -> Iterator[DecryptionProblem]:
+def unread_problems(readers: list[SessionReader]) -> Iterator[DecryptionProblem]:
     """Return what could not be read in the decrypted sessions."""
     for reader in readers:
         lost = sum(side.lost for side in reader.association.sides.values())

@@ -22,7 +22,7 @@ End = tuple[str, int]
 ROBOT_PORT = 49504
 _REPEAT_NS = 10 * 10**9
 """How long the same datagram counts as a repetition: as long as a robot remembers it."""
-_KNOWN = 4096
+_MAX_KNOWN = 4096
 """So many different requests of a client are remembered as they were read."""
 
 
@@ -55,11 +55,11 @@ class Exchange:
     layout: str
     """The kind of frame, a key of `teaching_fields.BY_KEY`; empty where none fits."""
     client: str
-    said: m.Command | None
+    request: m.Command | None
     """None where the payload is none of this command."""
-    robot_heard: bool
+    robot_captured: bool
     """Whether anything of the robot was captured, so that a missing answer means something."""
-    told: str
+    description: str
     """What is asked for, in words, but for the name of the action."""
     sent: int = 1
     """How often it was sent."""
@@ -81,7 +81,7 @@ class Exchange:
     @property
     def accepted(self) -> bool:
         """Whether the robot said yes, or its answers were not captured at all."""
-        return self.code == m.Code.OK or (self.code is None and not self.robot_heard)
+        return self.code == m.Code.OK or (self.code is None and not self.robot_captured)
 
     @property
     def refused(self) -> bool:
@@ -94,11 +94,11 @@ class Exchange:
         return None if self.answered_ns is None else (self.answered_ns - self.time_ns) / 1e9
 
     @property
-    def asked(self) -> str:
+    def request_text(self) -> str:
         """What is asked for, in words."""
-        if self.action and isinstance(self.said, m.PlayAction):
-            return harmless(f"{self.told}, {self.action!r}")
-        return self.told
+        if self.action and isinstance(self.request, m.PlayAction):
+            return harmless(f"{self.description}, {self.action!r}")
+        return self.description
 
     @property
     def outcome(self) -> str:
@@ -106,7 +106,7 @@ class Exchange:
         code = self.code
         if code is None:
             missing = "no answer in this capture"
-            return missing if self.robot_heard else f"{missing}, which has none of the robot's"
+            return missing if self.robot_captured else f"{missing}, which has none of the robot's"
         note = f" ({harmless(self.note)})" if self.note else ""
         if code != m.Code.OK:
             return f"refused with {code:d}: {m.explain(code)[0]}{note}"
@@ -124,7 +124,7 @@ class Exchange:
             "command": f"0x{self.command:02x}",
             "frame": self.layout,
             "sequence": self.sequence,
-            "asked": self.asked,
+            "asked": self.request_text,
             "action": self.action or None,
             "sent": self.sent,
             "code": self.code,
@@ -156,14 +156,14 @@ def read_dialogue(conversations: Sequence[Sequence[SeenSide]]) -> TeachingDialog
     """Return what was said in all conversations together, each with one or two sides."""
     found = TeachingDialogue()
     for sides in conversations:
-        _read_one(found, sides)
+        _read_conversation(found, sides)
     found.exchanges.sort(key=lambda one: one.time_ns)
     _name_actions(found)
     found.commands = dict(sorted(found.commands.items()))
     return found
 
 
-def _read_one(found: TeachingDialogue, sides: Sequence[SeenSide]) -> None:
+def _read_conversation(found: TeachingDialogue, sides: Sequence[SeenSide]) -> None:
     robot = _robot_side(sides)
     merged = sorted(
         (seen.time_ns, side, seen.datagram) for side, one in enumerate(sides) for seen in one.frames
@@ -171,7 +171,7 @@ def _read_one(found: TeachingDialogue, sides: Sequence[SeenSide]) -> None:
     alone = len(sides) == 1 and robot == 0
     matched = _Matching(
         client=next((one.source for side, one in enumerate(sides) if side != robot), ""),
-        robot_heard=robot is not None and bool(sides[robot].frames or sides[robot].reports),
+        robot_captured=robot is not None and bool(sides[robot].frames or sides[robot].reports),
     )
     for time_ns, side, datagram in merged:
         frame = teaching.decode(datagram)
@@ -206,8 +206,8 @@ def _robot_score(side: SeenSide) -> int:
     score = 1 if side.source.endswith(f":{ROBOT_PORT}") else 0
     for seen in side.frames[:200]:
         frame = teaching.decode(seen.datagram)
-        told = direction_of(frame.type, frame.command, frame.payload)
-        score += 2 * ((told is FrameDirection.REPLY) - (told is FrameDirection.REQUEST))
+        direction = direction_of(frame.type, frame.command, frame.payload)
+        score += 2 * ((direction is FrameDirection.REPLY) - (direction is FrameDirection.REQUEST))
     return score
 
 
@@ -223,46 +223,46 @@ class FrameDirections:
 
     def of(self, source: End, destination: End, frame: teaching.Frame) -> FrameDirection:
         """Return the direction of one frame."""
-        way, back = (source, destination), (destination, source)
-        told = direction_of(frame.type, frame.command, frame.payload)
-        if told is FrameDirection.EITHER:
-            return told
-        if told is None or frame.type == teaching.MessageType.COMMAND:
-            if way in self._robots or back in self._clients:
-                told = FrameDirection.REPLY
-            elif way in self._clients or back in self._robots:
-                told = FrameDirection.REQUEST
-        if told is None:
+        flow, back = (source, destination), (destination, source)
+        direction = direction_of(frame.type, frame.command, frame.payload)
+        if direction is FrameDirection.EITHER:
+            return direction
+        if direction is None or frame.type == teaching.MessageType.COMMAND:
+            if flow in self._robots or back in self._clients:
+                direction = FrameDirection.REPLY
+            elif flow in self._clients or back in self._robots:
+                direction = FrameDirection.REQUEST
+        if direction is None:
             asked = self._asked.get((*back, frame.command))
             answers = asked is not None and (frame.sequence - asked) & 0xFFFF in (0, 1)
             robot = answers or source[1] == ROBOT_PORT
-            told = FrameDirection.REPLY if robot else FrameDirection.REQUEST
+            direction = FrameDirection.REPLY if robot else FrameDirection.REQUEST
             if answers:
-                self._robots.add(way)
-        elif told is FrameDirection.REQUEST:
-            self._clients.add(way)
+                self._robots.add(flow)
+        elif direction is FrameDirection.REQUEST:
+            self._clients.add(flow)
         else:
-            self._robots.add(way)
-        if told is FrameDirection.REQUEST:
-            self._asked[*way, frame.command] = frame.sequence
-        return told
+            self._robots.add(flow)
+        if direction is FrameDirection.REQUEST:
+            self._asked[*flow, frame.command] = frame.sequence
+        return direction
 
 
 class _Request(NamedTuple):
     """What a request says: see `Exchange`."""
 
-    said: m.Command | None
+    request: m.Command | None
     layout: str
-    told: str
+    description: str
 
 
 class _Matching:
     """Puts the replies of one conversation to their requests."""
 
-    def __init__(self, client: str, robot_heard: bool) -> None:
+    def __init__(self, client: str, robot_captured: bool) -> None:
         self.exchanges: list[Exchange] = []
         self._client = client
-        self._robot_heard = robot_heard
+        self._robot_captured = robot_captured
         self._waiting: dict[tuple[int, int], Exchange] = {}
         self._known: dict[tuple[int, int, bytes], _Request] = {}
         self._ahead: int | None = None
@@ -278,33 +278,33 @@ class _Matching:
         ):
             known.sent += 1
             return
-        said, layout, told = self._read(frame)
+        request, layout, description = self._read_request(frame)
         one = Exchange(
             time_ns,
             frame.command,
             frame.sequence,
             layout,
             self._client,
-            said,
-            self._robot_heard,
-            told,
+            request,
+            self._robot_captured,
+            description,
             _datagram=datagram,
         )
         self._waiting[key] = one
         self.exchanges.append(one)
 
-    def _read(self, frame: teaching.Frame) -> _Request:
+    def _read_request(self, frame: teaching.Frame) -> _Request:
         """Return what a request says; most are like one that was read before."""
         key = frame.type, frame.command, frame.payload
         known = self._known.get(key)
         if known is None:
-            said: m.Command | None = None
+            request: m.Command | None = None
             with suppress(DecodeError):
-                said = teaching.decode_command(frame.command, frame.payload)
+                request = teaching.decode_command(frame.command, frame.payload)
             layout = layout_of(frame.type, frame.command, frame.payload, reply=False)
-            told = harmless(_told(frame.command, said))
-            known = _Request(said, layout.key if layout else "", told)
-            if len(self._known) < _KNOWN:
+            description = harmless(_describe_request(frame.command, request))
+            known = _Request(request, layout.key if layout else "", description)
+            if len(self._known) < _MAX_KNOWN:
                 self._known[key] = known
         return known
 
@@ -319,12 +319,12 @@ class _Matching:
                 except DecodeError:
                     return
                 one.answered_ns = time_ns
-                one.note = _note(frame)
+                one.note = _status_note(frame)
                 self._ahead = ahead
             return
 
 
-def _note(frame: teaching.Frame) -> str:
+def _status_note(frame: teaching.Frame) -> str:
     layout = layout_of(frame.type, frame.command, frame.payload, reply=True)
     values = read(layout.fields, frame.payload) if layout is STATUS else ()
     return next((str(value.value) for value in values if value.field.name == "note"), "")
@@ -334,52 +334,56 @@ def _name_actions(found: TeachingDialogue) -> None:
     """Give plays their names by the newest list; a save adds to its end."""
     known: list[str] = []
     for one in found.exchanges:
-        if isinstance(one.said, m.SaveAction):
-            one.action = one.said.name
+        if isinstance(one.request, m.SaveAction):
+            one.action = one.request.name
             if one.accepted:
                 found.saved.append(one.action)
                 known.append(one.action)
         elif isinstance(one.answer, m.ActionList):
             known = [entry.name for entry in one.answer.actions]
             found.listed += known
-        elif isinstance(one.said, m.PlayAction) and 0 < one.said.action <= len(known):
-            one.action = known[one.said.action - 1]
+        elif isinstance(one.request, m.PlayAction) and 0 < one.request.action <= len(known):
+            one.action = known[one.request.action - 1]
             if one.accepted:
                 found.played.append(one.action)
     for names in (found.saved, found.listed, found.played):
         names[:] = dict.fromkeys(map(harmless, names))
 
 
-def _told(command: int, said: m.Command | None) -> str:
+def _describe_request(command: int, request: m.Command | None) -> str:
     """Say a request in words."""
-    if said is None:
+    if request is None:
         return f"command 0x{command:02x} with a payload that cannot be read"
-    message = _WORDS.get(type(said))
+    message = _DESCRIPTIONS.get(type(request))
     if message is None:
-        return type(said).__name__
-    return message if isinstance(message, str) else message(said)
+        return type(request).__name__
+    return message if isinstance(message, str) else message(request)
 
 
-def _saving(said: m.SaveAction) -> str:
-    frames = f", {said.frames} frame{'s' * (said.frames != 1)}" if said.frames else ""
-    return f"save {said.name!r}, {said.duration_ms / 1000:g} s{frames}"
+def _describe_save(request: m.SaveAction) -> str:
+    frames = f", {request.frames} frame{'s' * (request.frames != 1)}" if request.frames else ""
+    return f"save {request.name!r}, {request.duration_ms / 1000:g} s{frames}"
 
 
-_WORDS: dict[type, str | Callable[[Any], str]] = {
+_DESCRIPTIONS: dict[type, str | Callable[[Any], str]] = {
     m.TakeControl: "take control",
     m.ReleaseControl: "release control",
-    m.ChangeMode: lambda said: f"change the mode to {said.mode:d}",
+    m.ChangeMode: lambda request: f"change the mode to {request.mode:d}",
     m.SyncParameters: "sync parameters",
-    m.MoveByHand: lambda said: f"move by hand: {said.script}, {said.duration_ms / 1000:g} s",
+    m.MoveByHand: lambda request: (
+        f"move by hand: {request.script}, {request.duration_ms / 1000:g} s"
+    ),
     m.BeginStream: "begin a stream of poses",
-    m.Subscribe: lambda said: f"subscribe to {'all' if said.all_joints else 'the first 12'} joints",
+    m.Subscribe: lambda request: (
+        f"subscribe to {'all' if request.all_joints else 'the first 12'} joints"
+    ),
     m.SignalReady: "ready",
     m.EnterTeaching: "enter teaching",
     m.KeepTeaching: "keep teaching",
     m.ExitTeaching: "exit teaching",
-    m.Record: lambda said: f"record {'start' if said.on else 'stop'}",
+    m.Record: lambda request: f"record {'start' if request.on else 'stop'}",
     m.ListActions: "list actions",
-    m.SaveAction: _saving,
-    m.PlayAction: lambda said: f"play {said.action}",
+    m.SaveAction: _describe_save,
+    m.PlayAction: lambda request: f"play {request.action}",
     m.StopMotion: "stop",
 }

@@ -115,7 +115,7 @@ class Conversation:
     def document(self) -> dict[str, Any]:
         """Return what `--json` shows."""
         a, packets = self.sides[0], self.packets
-        said: dict[str, Any] = {
+        document: dict[str, Any] = {
             "a": a.source,
             "b": a.destination,
             "protocol": self.protocol,
@@ -130,16 +130,16 @@ class Conversation:
             "kinds": {kind.label: count for kind, count in self.kinds.items()},
         }
         if PacketKind.STUN in self.kinds:
-            said["stun"] = self._stun()
+            document["stun"] = self._stun_document()
         if PacketKind.DTLS in self.kinds:
-            said["dtls"] = self._dtls()
-        if media := self._media():
-            said["media"] = media
+            document["dtls"] = self._dtls_document()
+        if media := self._media_document():
+            document["media"] = media
         if notes := sorted({note for side in self.sides for note in side.facts.notes}):
-            said["notes"] = notes
-        return said
+            document["notes"] = notes
+        return document
 
-    def _stun(self) -> dict[str, Any]:
+    def _stun_document(self) -> dict[str, Any]:
         messages: Counter[str] = Counter()
         for side in self.sides:
             messages.update(side.facts.stun)
@@ -161,7 +161,7 @@ class Conversation:
         others = [other.facts.answered for other in self.sides if other is not side]
         return len(side.facts.asked.difference(*others))
 
-    def _dtls(self) -> dict[str, Any]:
+    def _dtls_document(self) -> dict[str, Any]:
         suite = self.suite()
         return {
             "versions": [version_words(version) for version in self.versions()],
@@ -183,7 +183,7 @@ class Conversation:
             "sizes": [reading.document() for reading in self.sizes[:_MAX_READINGS]],
         }
 
-    def _media(self) -> list[dict[str, Any]]:
+    def _media_document(self) -> list[dict[str, Any]]:
         return [
             {
                 "direction": side.label,
@@ -217,7 +217,7 @@ def version_words(version: int) -> str:
 
 def conversations(analysis: Analysis) -> list[Conversation]:
     """Return all conversations, in the order of their first packets."""
-    sides = _sides(analysis)
+    sides = _build_sides(analysis)
     found: dict[tuple[object, ...], Conversation] = {}
     for side in sides:
         one = side.direction
@@ -229,16 +229,16 @@ def conversations(analysis: Analysis) -> list[Conversation]:
         else:
             known.sides.append(side)
     for conversation in found.values():
-        _name(conversation)
+        _set_name(conversation)
         if PacketKind.DTLS in conversation.kinds:
             _read_sizes(conversation, analysis)
     return list(found.values())
 
 
-def _sides(analysis: Analysis) -> list[FlowSide]:
-    written, nothing = _Written(analysis), FlowFacts()
+def _build_sides(analysis: Analysis) -> list[FlowSide]:
+    texts, nothing = _EndpointTexts(analysis), FlowFacts()
     sides = [
-        FlowSide(one, written.end(one.source), written.end(one.destination), nothing)
+        FlowSide(one, texts.end(one.source), texts.end(one.destination), nothing)
         for one in analysis.flows.directions()
     ]
     for number, facts in analysis.details.facts.items():
@@ -253,7 +253,7 @@ def _sides(analysis: Analysis) -> list[FlowSide]:
     return sides
 
 
-class _Written:
+class _EndpointTexts:
     """Addresses as text, each formatted once."""
 
     def __init__(self, analysis: Analysis) -> None:
@@ -269,7 +269,7 @@ class _Written:
         return f"{host}:{port}"
 
 
-def _name(one: Conversation) -> None:
+def _set_name(one: Conversation) -> None:
     """Set the name of a conversation, and the reasons for it."""
     one.kinds = kinds = dict(one.sides[0].kinds)
     for side in one.sides[1:]:

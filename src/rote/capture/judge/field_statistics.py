@@ -58,11 +58,11 @@ def judge(
     _, occurrences = np.unique(values, return_counts=True)
     shares = occurrences / count
     entropy = float(-(shares * np.log2(shares)).sum()) + 0.0
-    kind, why = _judged(values, sizes, occurrences, (width, entropy))
+    kind, why = _classify_values(values, sizes, occurrences, (width, entropy))
     return Verdict(offset, width, count, kind, why, occurrences.size, round(entropy, 3))
 
 
-def _judged(
+def _classify_values(
     values: NDArray[np.int64],
     sizes: NDArray[np.int64],
     occurrences: NDArray[np.int64],
@@ -72,14 +72,14 @@ def _judged(
     count, different = values.size, occurrences.size
     if different == 1:
         return "constant", f"every packet has {int(values[0])} (0x{int(values[0]):0{2 * width}x})"
-    counter = _counter(values, occurrences, width)
+    counter = _describe_counter(values, occurrences, width)
     if counter:
         return "counter", counter
-    length = _length(values, sizes, width)
+    length = _describe_length(values, sizes, width)
     if length:
         return "length", length
-    room = 256**width
-    expected = _expected_entropy(count, room)
+    value_count = 256**width
+    expected = _expected_entropy(count, value_count)
     if 0.97 * expected <= entropy <= 1.03 * expected and different > 16:
         why = f"{entropy:.2f} bits of entropy where chance would give {expected:.2f}"
         return "random", why
@@ -90,11 +90,11 @@ def _judged(
     return "mixed", f"{different} values and {entropy:.2f} bits of entropy fit no single pattern"
 
 
-def _counter(values: NDArray[np.int64], occurrences: NDArray[np.int64], width: int) -> str:
+def _describe_counter(values: NDArray[np.int64], occurrences: NDArray[np.int64], width: int) -> str:
     """Return how the values count, or None if they do not."""
-    room = 256**width
-    steps = (np.diff(values) + room // 2) % room - room // 2
-    spread = _spread(occurrences)
+    value_count = 256**width
+    steps = (np.diff(values) + value_count // 2) % value_count - value_count // 2
+    spread = _describe_spread(occurrences)
     small = steps[(steps > 0) & (steps <= _NEAR)]
     if small.size:
         common = int(np.bincount(small).argmax())
@@ -113,14 +113,14 @@ def _counter(values: NDArray[np.int64], occurrences: NDArray[np.int64], width: i
     return ""
 
 
-def _spread(occurrences: NDArray[np.int64]) -> str:
+def _describe_spread(occurrences: NDArray[np.int64]) -> str:
     least, most = int(occurrences.min()), int(occurrences.max())
     if least < most:
         return f"its {occurrences.size} values come {least} to {most} times"
     return f"each of its {occurrences.size} values comes {'once' if most == 1 else f'{most} times'}"
 
 
-def _length(values: NDArray[np.int64], sizes: NDArray[np.int64], width: int) -> str:
+def _describe_length(values: NDArray[np.int64], sizes: NDArray[np.int64], width: int) -> str:
     rest = (sizes - values) % 256**width
     usual = int(np.median(rest))
     share = float((rest == usual).mean())
@@ -131,12 +131,12 @@ def _length(values: NDArray[np.int64], sizes: NDArray[np.int64], width: int) -> 
     return ""
 
 
-def _expected_entropy(count: int, room: int) -> float:
+def _expected_entropy(count: int, value_count: int) -> float:
     """Return the approximate entropy of `count` fair draws from `room` values."""
-    if count >= 8 * room:
-        return math.log2(room) - (room - 1) / (2 * count * math.log(2))
+    if count >= 8 * value_count:
+        return math.log2(value_count) - (value_count - 1) / (2 * count * math.log(2))
     # Simulated once with a fixed seed: no formula is good for few draws.
-    draws = np.random.default_rng(1).integers(0, min(room, 2**62), count)
+    draws = np.random.default_rng(1).integers(0, min(value_count, 2**62), count)
     _, occurrences = np.unique(draws, return_counts=True)
     shares = occurrences / count
     return float(-(shares * np.log2(shares)).sum())

@@ -55,26 +55,26 @@ def propose(
     client, robot = sides
     if robot is not None and not robot.length.size:
         robot = None  # it may have answered STUN, and nothing else was captured
-    said = _messages(client, cipher.overhead)
-    heartbeat, rest = _heartbeat(said)
-    taught, empty_request = _taught(rest)
-    found = [connected, *heartbeat, *taught, *_subscribed(rest, cipher.overhead)]
-    acknowledged = _acknowledgements(client, cipher.overhead)
-    played = [] if robot is not None else _played(rest, acknowledged, taught, cipher.overhead)
+    sent = _data_messages(client, cipher.overhead)
+    heartbeat, rest = _find_heartbeat(sent)
+    taught, empty_request = _find_teaching(rest)
+    found = [connected, *heartbeat, *taught, *_find_subscriptions(rest, cipher.overhead)]
+    acknowledged = _acknowledgement_times(client, cipher.overhead)
+    played = [] if robot is not None else _find_plays(rest, acknowledged, taught, cipher.overhead)
     stops = [(play.end_ns or 0) for play in played]
     found += played
     found += [
         entry
-        for entry in _listed(rest, empty_request, taught)
+        for entry in _find_listings(rest, empty_request, taught)
         if not any(abs(entry.start_ns - stop) < _SECOND for stop in stops)
     ]
     if robot is not None:
-        states = _state_changes(_messages(robot, cipher.overhead))
-        found = _confirmed(found, states, rest)
+        states = _state_changes(_data_messages(robot, cipher.overhead))
+        found = _confirm_by_states(found, states, rest)
     return sorted(found, key=lambda entry: (entry.start_ns, entry.kind))
 
 
-def _messages(sent: SentRecords, overhead: int) -> SentRecords:
+def _data_messages(sent: SentRecords, overhead: int) -> SentRecords:
     """Leave out plain acknowledgements, and whatever is too short for a message."""
     data = sent.length > overhead + HEADER + DATA
     data &= ~is_acknowledgement(sent.length, overhead)
@@ -86,34 +86,34 @@ def _messages(sent: SentRecords, overhead: int) -> SentRecords:
     return SentRecords(time_ns, length)
 
 
-def _acknowledgements(sent: SentRecords, overhead: int) -> Ints:
+def _acknowledgement_times(sent: SentRecords, overhead: int) -> Ints:
     """Return the times of plain acknowledgements, in order."""
     return np.sort(sent.time_ns[is_acknowledgement(sent.length, overhead)])
 
 
-def _alike(said: SentRecords, length: int) -> np.ndarray:
+def _has_length(sent: SentRecords, length: int) -> np.ndarray:
     """Return which messages have one length; an included acknowledgement adds 16."""
-    found: np.ndarray = (said.length == length) | (said.length == length + _SACK)
+    found: np.ndarray = (sent.length == length) | (sent.length == length + _SACK)
     return found
 
 
-def _times_of(said: SentRecords, length: int) -> Ints:
-    return said.time_ns[np.flatnonzero(_alike(said, length))]
+def _times_of(sent: SentRecords, length: int) -> Ints:
+    return sent.time_ns[np.flatnonzero(_has_length(sent, length))]
 
 
-def _lengths(said: SentRecords) -> list[int]:
+def _common_lengths(sent: SentRecords) -> list[int]:
     """Return the lengths that occur, those with most messages first."""
-    counts = np.bincount(said.length)
+    counts = np.bincount(sent.length)
     lengths = np.flatnonzero(counts)
     number = dict(zip(lengths.tolist(), counts[lengths].tolist(), strict=True))
     alike = {length: count + number.get(length + _SACK, 0) for length, count in number.items()}
     return sorted(alike, key=lambda length: (-alike[length], length))[:64]
 
 
-def _heartbeat(said: SentRecords) -> tuple[list[TimelineEntry], SentRecords]:
+def _find_heartbeat(sent: SentRecords) -> tuple[list[TimelineEntry], SentRecords]:
     """Find the message every two seconds, and return the others."""
-    for length in _lengths(said):
-        times = _times_of(said, length)
+    for length in _common_lengths(sent):
+        times = _times_of(sent, length)
         if times.size < 4 or times[-1] - times[0] < times.size * _SECOND:
             continue  # too close together for most of them to be 2 s apart
         steps = np.diff(times) / _SECOND
@@ -124,12 +124,12 @@ def _heartbeat(said: SentRecords) -> tuple[list[TimelineEntry], SentRecords]:
                 "every 2 s"
             )
             entry = TimelineEntry("heartbeat", int(times[0]), int(times[-1]), 0.7, evidence)
-            others = ~_alike(said, length)
-            return [entry], SentRecords(said.time_ns[others], said.length[others])
-    return [], said
+            others = ~_has_length(sent, length)
+            return [entry], SentRecords(sent.time_ns[others], sent.length[others])
+    return [], sent
 
 
-def _runs(times: Ints, low_s: float, high_s: float, least: int) -> list[tuple[int, int]]:
+def _regular_runs(times: Ints, low_s: float, high_s: float, least: int) -> list[tuple[int, int]]:
     """Return (first, last) of runs whose steps are all within bounds."""
     steps = np.diff(times)
     good = (steps >= round(low_s * _SECOND)) & (steps <= round(high_s * _SECOND))
@@ -143,15 +143,15 @@ def _runs(times: Ints, low_s: float, high_s: float, least: int) -> list[tuple[in
     ]
 
 
-def _taught(said: SentRecords) -> tuple[list[TimelineEntry], int | None]:
+def _find_teaching(sent: SentRecords) -> tuple[list[TimelineEntry], int | None]:
     """Find keep-alives once per second, with the request that began teaching and the one that ended
     it.
     """
     found: list[TimelineEntry] = []
     empty_request = None
-    for length in _lengths(said):
-        times = _times_of(said, length)
-        for first, last in _runs(times, 0.8, 1.25, _MIN_KEEP_ALIVES):
+    for length in _common_lengths(sent):
+        times = _times_of(sent, length)
+        for first, last in _regular_runs(times, 0.8, 1.25, _MIN_KEEP_ALIVES):
             begin, end = int(times[first]), int(times[last])
             if any(entry.start_ns <= end and begin <= (entry.end_ns or begin) for entry in found):
                 continue
@@ -160,11 +160,15 @@ def _taught(said: SentRecords) -> tuple[list[TimelineEntry], int | None]:
                 f"{last - first + 1} records of {length + 13} or {length + 13 + _SACK} bytes, one "
                 "a second, as the app keeps teaching alive"
             )
-            before = _between(said, begin - int(1.3 * _SECOND), begin, (length + 4, length + 72))
+            before = _messages_between(
+                sent, begin - int(1.3 * _SECOND), begin, (length + 4, length + 72)
+            )
             if before:
                 begin, confidence = before[-1][0], confidence + 0.15
                 evidence += f"; a longer one ({before[-1][1] + 13} bytes) before them, with a name"
-            after = _between(said, end, end + int(1.6 * _SECOND), (length - 28, length - 1))
+            after = _messages_between(
+                sent, end, end + int(1.6 * _SECOND), (length - 28, length - 1)
+            )
             if after:
                 end, confidence = after[0][0], confidence + 0.15
                 empty_request = after[0][1]
@@ -175,40 +179,40 @@ def _taught(said: SentRecords) -> tuple[list[TimelineEntry], int | None]:
     return found, empty_request
 
 
-def _between(
-    said: SentRecords, since: int, until: int, lengths: tuple[int, int]
+def _messages_between(
+    sent: SentRecords, since: int, until: int, lengths: tuple[int, int]
 ) -> list[tuple[int, int]]:
     """Return times and lengths of the messages in a period that are neither too short nor
     too long.
     """
-    inside = (said.time_ns > since) & (said.time_ns < until)
-    inside &= (said.length >= lengths[0]) & (said.length <= lengths[1])
-    return list(zip(said.time_ns[inside].tolist(), said.length[inside].tolist(), strict=True))
+    inside = (sent.time_ns > since) & (sent.time_ns < until)
+    inside &= (sent.length >= lengths[0]) & (sent.length <= lengths[1])
+    return list(zip(sent.time_ns[inside].tolist(), sent.length[inside].tolist(), strict=True))
 
 
-def _listed(
-    said: SentRecords, empty_request: int | None, taught: list[TimelineEntry]
+def _find_listings(
+    sent: SentRecords, empty_request: int | None, taught: list[TimelineEntry]
 ) -> list[TimelineEntry]:
     """Propose listings: requests as long as the one that ended teaching, so without a parameter."""
     if empty_request is None:
         return []
     ends = {entry.end_ns for entry in taught}
-    which = np.flatnonzero(_alike(said, empty_request))
+    which = np.flatnonzero(_has_length(sent, empty_request))
     evidence = (
         "a request as long as the one that ended teaching, so one without a parameter: listing "
         "the actions has none, and stopping one has none either"
     )
     return [
         TimelineEntry("list", time, None, 0.3, evidence)
-        for time in said.time_ns[which].tolist()[:256]
+        for time in sent.time_ns[which].tolist()[:256]
         if time not in ends
     ]
 
 
-def _subscribed(said: SentRecords, overhead: int) -> list[TimelineEntry]:
+def _find_subscriptions(sent: SentRecords, overhead: int) -> list[TimelineEntry]:
     """Propose subscriptions: bursts of messages with the length of a subscription."""
     lengths = {overhead + HEADER + DATA + size + -size % 4 for size in _SUBSCRIBE}
-    times = said.time_ns[among(said.length, (*lengths, *(n + _SACK for n in lengths)))]
+    times = sent.time_ns[among(sent.length, (*lengths, *(n + _SACK for n in lengths)))]
     if not times.size:
         return []
     starts = np.flatnonzero(np.diff(times, prepend=times[0] - 10 * _SECOND) > _SECOND // 4)
@@ -227,21 +231,21 @@ def _subscribed(said: SentRecords, overhead: int) -> list[TimelineEntry]:
     ][:256]
 
 
-def _toggles(said: SentRecords, overhead: int) -> Ints:
+def _toggle_times(sent: SentRecords, overhead: int) -> Ints:
     """Return when the action state alone was subscribed to or unsubscribed from.
 
     Both messages have the same length after padding. Several at once are a change of page.
     """
     lengths = {overhead + HEADER + DATA + size + -size % 4 for size in _SUBSCRIBE}
-    alike = among(said.length, (*lengths, *(n + _SACK for n in lengths)))
-    times = said.time_ns[alike]
-    wanted = _alike(said, overhead + HEADER + DATA + _TOGGLE_BYTES)[alike]
+    alike = among(sent.length, (*lengths, *(n + _SACK for n in lengths)))
+    times = sent.time_ns[alike]
+    is_toggle = _has_length(sent, overhead + HEADER + DATA + _TOGGLE_BYTES)[alike]
     gap = np.diff(times) > _SECOND // 4
     alone = np.append(True, gap) & np.append(gap, True)
-    return times[wanted & alone] if times.size else times
+    return times[is_toggle & alone] if times.size else times
 
 
-def _rate(times: Ints, start_ns: int, end_ns: int) -> float | None:
+def _rate_per_s(times: Ints, start_ns: int, end_ns: int) -> float | None:
     """Return the number per second between two times; None if they are too close."""
     span_s = (end_ns - start_ns) / _SECOND
     if span_s < _MIN_RATE_S:
@@ -250,47 +254,49 @@ def _rate(times: Ints, start_ns: int, end_ns: int) -> float | None:
     return float(high - low) / span_s
 
 
-def _played(
-    said: SentRecords, acknowledged: Ints, taught: list[TimelineEntry], overhead: int
+def _find_plays(
+    sent: SentRecords, acknowledged: Ints, taught: list[TimelineEntry], overhead: int
 ) -> list[TimelineEntry]:
     """Find plays if the robot's direction is missing.
 
     The app subscribes to the action state and at once asks for an action by its name. While it
     plays, ten more messages per second come from the robot and are acknowledged.
     """
-    toggles = _toggles(said, overhead)
+    toggles = _toggle_times(sent, overhead)
     least = overhead + HEADER + DATA + _MIN_NAMED_BYTES
     found: list[TimelineEntry] = []
     for at, begun in enumerate(toggles.tolist()):
         if found and begun < (found[-1].end_ns or found[-1].start_ns):
             continue
         within = (entry.start_ns - _SECOND <= begun <= (entry.end_ns or 0) for entry in taught)
-        asked = _between(said, begun - 1, begun + _ASKED_WITHIN_NS, (least, 1 << 16))
-        if not asked or any(within):
+        request = _messages_between(sent, begun - 1, begun + _ASKED_WITHIN_NS, (least, 1 << 16))
+        if not request or any(within):
             continue
         end_ns = int(toggles[at + 1]) if at + 1 < toggles.size else None
         earlier = int(toggles[at - 1]) if at else begun - _RATE_NS
-        found.append(_play(said, acknowledged, (earlier, begun, end_ns), asked[0]))
+        found.append(_judge_play(sent, acknowledged, (earlier, begun, end_ns), request[0]))
     return found
 
 
-def _play(
-    said: SentRecords,
+def _judge_play(
+    sent: SentRecords,
     acknowledged: Ints,
     moments: tuple[int, int, int | None],
-    asked: tuple[int, int],
+    request: tuple[int, int],
 ) -> TimelineEntry:
     """Judge one play by how often the phone acknowledges before, during and after it."""
     earlier, begun, end_ns = moments
-    last = said.time_ns[-1] if end_ns is None else end_ns
-    before = _rate(acknowledged, max(earlier, begun - _RATE_NS), begun)
-    during = _rate(acknowledged, asked[0] + _SECOND // 2, min(int(last), asked[0] + 4 * _RATE_NS))
-    after = None if end_ns is None else _rate(acknowledged, end_ns, end_ns + _RATE_NS)
+    last = sent.time_ns[-1] if end_ns is None else end_ns
+    before = _rate_per_s(acknowledged, max(earlier, begun - _RATE_NS), begun)
+    during = _rate_per_s(
+        acknowledged, request[0] + _SECOND // 2, min(int(last), request[0] + 4 * _RATE_NS)
+    )
+    after = None if end_ns is None else _rate_per_s(acknowledged, end_ns, end_ns + _RATE_NS)
     sure = 0.45
     evidence = (
         f"a subscription as long as that to the action state, and "
-        f"{(asked[0] - begun) / 1e6:.0f} ms later a request ({asked[1] + 13} bytes) long enough "
-        "for a name; the robot's direction is missing"
+        f"{(request[0] - begun) / 1e6:.0f} ms later a request ({request[1] + 13} bytes) long "
+        "enough for a name; the robot's direction is missing"
     )
     if before is not None and during is not None:
         rises = during - before >= _RISE
@@ -299,7 +305,7 @@ def _play(
     if during is not None and after is not None and during - after >= _RISE:
         sure += 0.1
         evidence += f", {after:.0f} after the next such message"
-    return TimelineEntry("play", asked[0], end_ns, round(sure, 2), evidence)
+    return TimelineEntry("play", request[0], end_ns, round(sure, 2), evidence)
 
 
 class _Stretch(NamedTuple):
@@ -310,19 +316,21 @@ class _Stretch(NamedTuple):
     length: int
 
 
-def _state_changes(said: SentRecords) -> tuple[list[_Stretch], int | None]:
+def _state_changes(sent: SentRecords) -> tuple[list[_Stretch], int | None]:
     """Return the periods in which the robot's 10 Hz state is longer or shorter than usual."""
     stretches: list[_Stretch] = []
     taken: set[int] = set()
-    for length in _lengths(said):
+    for length in _common_lengths(sent):
         if length in taken:
             continue
-        times = _times_of(said, length)
-        runs = _runs(times, 0.07, 0.14, 6)
+        times = _times_of(sent, length)
+        runs = _regular_runs(times, 0.07, 0.14, 6)
         if runs:
             taken |= {length, length + _SACK, length - _SACK}
         found = [_Stretch(int(times[a]), int(times[b]), length) for a, b in runs]
-        stretches += _merged(found, gap_s=0.5)  # another message of that size may come between
+        stretches += _merge_stretches(
+            found, gap_s=0.5
+        )  # another message of that size may come between
     if not stretches:
         return [], None
     weight: dict[int, tuple[int, int]] = {}
@@ -332,10 +340,12 @@ def _state_changes(said: SentRecords) -> tuple[list[_Stretch], int | None]:
     # The idle state is the one that the robot returns to.
     usual = max(weight, key=lambda length: weight[length])
     # An action that is renamed while it plays goes on playing.
-    return _merged([one for one in sorted(stretches) if one.length != usual], gap_s=0.3), usual
+    return _merge_stretches(
+        [one for one in sorted(stretches) if one.length != usual], gap_s=0.3
+    ), usual
 
 
-def _merged(stretches: list[_Stretch], gap_s: float) -> list[_Stretch]:
+def _merge_stretches(stretches: list[_Stretch], gap_s: float) -> list[_Stretch]:
     """Join periods that follow each other directly."""
     merged: list[_Stretch] = []
     for one in stretches:
@@ -347,8 +357,8 @@ def _merged(stretches: list[_Stretch], gap_s: float) -> list[_Stretch]:
     return merged
 
 
-def _confirmed(
-    found: list[TimelineEntry], states: tuple[list[_Stretch], int | None], said: SentRecords
+def _confirm_by_states(
+    found: list[TimelineEntry], states: tuple[list[_Stretch], int | None], sent: SentRecords
 ) -> list[TimelineEntry]:
     """Let the robot's state confirm teaching, or propose playing."""
     stretches, usual = states
@@ -371,8 +381,8 @@ def _confirmed(
                 break
         else:
             since = stretch.start_ns - int(1.5 * _SECOND)
-            asked = ((said.time_ns >= since) & (said.time_ns <= stretch.start_ns)).any()
-            evidence = change + ("; a request came just before" if asked else "")
-            sure = 0.6 if asked else 0.4
+            request = ((sent.time_ns >= since) & (sent.time_ns <= stretch.start_ns)).any()
+            evidence = change + ("; a request came just before" if request else "")
+            sure = 0.6 if request else 0.4
             result.append(TimelineEntry("play", stretch.start_ns, stretch.end_ns, sure, evidence))
     return result

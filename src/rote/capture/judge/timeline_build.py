@@ -23,33 +23,33 @@ _SIGNALLING = ("/con_notify", "/con_ing", "/offer")
 
 
 def build_timeline(
-    analysis: Analysis, found: list[Conversation], spoken: "TeachingDialogue | None" = None
+    analysis: Analysis, found: list[Conversation], dialogue: "TeachingDialogue | None" = None
 ) -> list[TimelineEntry]:
     """Return what probably happened, in order."""
     lines: list[TimelineEntry] = []
     encrypted = [one for one in found if PacketKind.DTLS in one.kinds]
     encrypted.sort(key=lambda one: -one.packets)
     for one in encrypted[:_MAX_CONNECTIONS]:
-        lines += _connection(analysis, one)
+        lines += _connection_entries(analysis, one)
     for one in found:
-        lines += _signalling(one)
-    lines += _frames(analysis, spoken)
+        lines += _signalling_entries(one)
+    lines += _frame_entries(analysis, dialogue)
     lines.sort(key=lambda entry: (entry.start_ns, entry.kind))
     return lines[:_MAX_ENTRIES]
 
 
-def _connection(analysis: Analysis, one: Conversation) -> list[TimelineEntry]:
+def _connection_entries(analysis: Analysis, one: Conversation) -> list[TimelineEntry]:
     client = one.client()
     others = [side for side in one.sides if side is not client]
-    sides = _sent(analysis, client), _sent(analysis, others[0]) if others else None
-    return propose(sides, one.cipher, _connected(one))
+    sides = _sent_records(analysis, client), _sent_records(analysis, others[0]) if others else None
+    return propose(sides, one.cipher, _connect_entry(one))
 
 
-def _sent(analysis: Analysis, side: FlowSide) -> SentRecords:
+def _sent_records(analysis: Analysis, side: FlowSide) -> SentRecords:
     return SentRecords(*analysis.records_of(side.number))
 
 
-def _connected(one: Conversation) -> TimelineEntry:
+def _connect_entry(one: Conversation) -> TimelineEntry:
     """Return when a connection was up."""
     seen = [message for side in one.sides for message in side.facts.messages]
     if "client hello" in seen or "server hello" in seen:
@@ -62,35 +62,35 @@ def _connected(one: Conversation) -> TimelineEntry:
     return TimelineEntry("connect", one.first_ns, one.last_ns, 0.9, evidence)
 
 
-def _signalling(one: Conversation) -> list[TimelineEntry]:
+def _signalling_entries(one: Conversation) -> list[TimelineEntry]:
     """Yield each offer in plain HTTP with its answer."""
     notes = sorted(
         (note, index) for index, side in enumerate(one.sides) for note in side.facts.http
     )
     found: list[TimelineEntry] = []
-    for at, (asked, side) in enumerate(notes):
-        if not any(path in asked.line for path in _SIGNALLING):
+    for at, (offer, side) in enumerate(notes):
+        if not any(path in offer.line for path in _SIGNALLING):
             continue
         # The answer is the next response of the other side, before this one asks again.
         behind = (note for note, which in notes[at + 1 :] if which != side or " HTTP/" in note.line)
         answer = next(behind, None)
         if answer is not None and not answer.line.startswith("HTTP/"):
             answer = None
-        outcome, sure = _outcome(asked, answer)
+        outcome, sure = _offer_outcome(offer, answer)
         end_ns = None if answer is None else answer.time_ns
-        evidence = f"HTTP in the clear: {asked.line}; {outcome}"
-        found.append(TimelineEntry("signal", asked.time_ns, end_ns, sure, evidence))
+        evidence = f"HTTP in the clear: {offer.line}; {outcome}"
+        found.append(TimelineEntry("signal", offer.time_ns, end_ns, sure, evidence))
     return found
 
 
-def _outcome(asked: HttpNote, answer: HttpNote | None) -> tuple[str, float]:
+def _offer_outcome(offer: HttpNote, answer: HttpNote | None) -> tuple[str, float]:
     """Return the result of an offer, and how sure that is."""
     if answer is None:
         return "no answer in this capture: it timed out, or the answer was not captured", _SURE
-    wait = f"after {(answer.time_ns - asked.time_ns) / 1e6:.0f} ms"
+    wait = f"after {(answer.time_ns - offer.time_ns) / 1e6:.0f} ms"
     if answer.line.split(" ", 2)[1:2] != ["200"]:
         return f"refused {wait} with {answer.line}", _SURE
-    if "/con_notify" in asked.line:
+    if "/con_notify" in offer.line:
         return f"answered {wait}: the robot told its key", _SURE
     size = f"{answer.body_bytes:,} bytes"
     if answer.body.lstrip().startswith(b"{"):  # not encrypted
@@ -104,7 +104,7 @@ def _outcome(asked: HttpNote, answer: HttpNote | None) -> tuple[str, float]:
     return f"accepted {wait}: {size}, as many as a sealed answer has", _LIKELY
 
 
-def _frames(analysis: Analysis, spoken: "TeachingDialogue | None") -> list[TimelineEntry]:
+def _frame_entries(analysis: Analysis, dialogue: "TeachingDialogue | None") -> list[TimelineEntry]:
     """Return the time line of documented teaching frames, which are not encrypted."""
     kept = analysis.frames.columns()
     if kept is None:
@@ -113,44 +113,46 @@ def _frames(analysis: Analysis, spoken: "TeachingDialogue | None") -> list[Timel
     evidence = f"{time_ns.size:,} documented teaching frames with valid checksums"
     ends = int(time_ns.min()), int(time_ns.max())
     entries = [TimelineEntry("connect", *ends, _SURE, evidence)]
-    if spoken is not None:
-        for client in dict.fromkeys(one.client for one in spoken.exchanges):
-            entries += _told([one for one in spoken.exchanges if one.client == client])
+    if dialogue is not None:
+        for client in dict.fromkeys(one.client for one in dialogue.exchanges):
+            entries += _exchange_entries(
+                [one for one in dialogue.exchanges if one.client == client]
+            )
     return entries
 
 
 _SINGLE = {"list": "list", "save": "save", "control-mode": "mode"}
 
 
-def _told(exchanges: "list[Exchange]") -> list[TimelineEntry]:
+def _exchange_entries(exchanges: "list[Exchange]") -> list[TimelineEntry]:
     """Say what one client asked for: what was done, what was refused, what stayed unanswered."""
     from rote import messages as m  # noqa: PLC0415 - only where there are such frames
 
     entries: list[TimelineEntry] = []
     taught, recorded = _CommandSpan("teach"), _CommandSpan("record")
-    ending, beginning = _ending(m), (m.EnterTeaching, m.Record)
+    ending, beginning = _ending_commands(m), (m.EnterTeaching, m.Record)
     for one in exchanges:
         if not one.accepted:
-            entries.append(_unaccepted(one))
+            entries.append(_unaccepted_entry(one))
             continue
-        said, at = one.said, one.time_ns
-        ends = isinstance(said, ending)
-        if not ends and one.layout not in _SINGLE and not isinstance(said, beginning):
+        request, at = one.request, one.time_ns
+        ends = isinstance(request, ending)
+        if not ends and one.layout not in _SINGLE and not isinstance(request, beginning):
             continue  # most by far, and nothing to tell: they only keep something up
         sure = _SURE if one.code is not None else _LIKELY
-        evidence = f"{_frame(one)}, checksum valid: {one.outcome}"
-        if isinstance(said, m.EnterTeaching):
+        evidence = f"{_describe_frame(one)}, checksum valid: {one.outcome}"
+        if isinstance(request, m.EnterTeaching):
             taught.begin(at, sure, evidence)
-        elif isinstance(said, m.Record):
-            if said.on:
+        elif isinstance(request, m.Record):
+            if request.on:
                 recorded.begin(at, sure, evidence)
             else:
                 entries += recorded.end(at, "the recording was stopped")
-        elif kind := _moment(one, m):
+        elif kind := _moment_kind(one, m):
             entries.append(TimelineEntry(kind, at, None, sure, evidence))
         if ends:
-            entries += recorded.end(at, f"ended by: {one.asked}")
-            entries += taught.end(at, f"ended by: {one.asked}")
+            entries += recorded.end(at, f"ended by: {one.request_text}")
+            entries += taught.end(at, f"ended by: {one.request_text}")
     return (
         entries
         + recorded.end(None, "its end was not seen")
@@ -158,31 +160,31 @@ def _told(exchanges: "list[Exchange]") -> list[TimelineEntry]:
     )
 
 
-def _moment(one: "Exchange", m: Any) -> str:
+def _moment_kind(one: "Exchange", m: Any) -> str:
     """Return what a request is in a time line that happens at one moment; nothing for others."""
-    if isinstance(one.said, m.StopMotion):
+    if isinstance(one.request, m.StopMotion):
         return "stop"
-    if isinstance(one.said, m.PlayAction):
+    if isinstance(one.request, m.PlayAction):
         return "play"
-    control = isinstance(one.said, m.TakeControl | m.ReleaseControl)
+    control = isinstance(one.request, m.TakeControl | m.ReleaseControl)
     return "" if control else _SINGLE.get(one.layout, "")
 
 
-def _unaccepted(one: "Exchange") -> TimelineEntry:
+def _unaccepted_entry(one: "Exchange") -> TimelineEntry:
     """Say that a request was refused, or stayed unanswered."""
     kind = "refused" if one.refused else "unanswered"
-    evidence = f"{_frame(one)}: {one.outcome}"
+    evidence = f"{_describe_frame(one)}: {one.outcome}"
     return TimelineEntry(kind, one.time_ns, one.answered_ns, _SURE, evidence)
 
 
-def _ending(m: Any) -> tuple[type, ...]:
+def _ending_commands(m: Any) -> tuple[type, ...]:
     """Return the commands after which the arms are no longer soft."""
     return (m.ExitTeaching, m.StopMotion, m.PlayAction, m.TakeControl, m.ReleaseControl)
 
 
-def _frame(one: "Exchange") -> str:
+def _describe_frame(one: "Exchange") -> str:
     again = f", sent {one.sent} times" if one.sent > 1 else ""
-    return f"{one.asked} (0x{one.command:02x}{again})"
+    return f"{one.request_text} (0x{one.command:02x}{again})"
 
 
 class _CommandSpan:
@@ -206,7 +208,7 @@ class _CommandSpan:
         return [TimelineEntry(self._kind, start, at, sure, f"{evidence}; {how}")]
 
 
-def spoken_in(analysis: Analysis, found: list[Conversation]) -> "TeachingDialogue | None":
+def read_teaching(analysis: Analysis, found: list[Conversation]) -> "TeachingDialogue | None":
     """Return what was asked and answered in teaching frames; None where there are none."""
     if not analysis.commands and not analysis.poses:
         return None

@@ -19,20 +19,22 @@ def limits(found: list[Conversation], opened: "Decrypted | None") -> list[str]:
     """
     encrypted = [one for one in found if PacketKind.DTLS in one.kinds]
     encrypted.sort(key=lambda one: -one.packets)
-    said = [sentence for one in encrypted for sentence in _one_way(one)][:_MAX_SENTENCES]
-    said += [sentence for one in encrypted for sentence in _without_handshake(one)][:_MAX_SENTENCES]
+    sentences = [sentence for one in encrypted for sentence in _one_way(one)][:_MAX_SENTENCES]
+    sentences += [sentence for one in encrypted for sentence in _without_handshake(one)][
+        :_MAX_SENTENCES
+    ]
     if encrypted and (opened is None or not any(one.opened for one in opened.sessions)):
-        said.append(
+        sentences.append(
             "What the encrypted records say: no key to them was given. Sizes and times are all "
             "that is left, so what probably happened is a proposal."
         )
-    return said
+    return sentences
 
 
 def _one_way(one: Conversation) -> Iterator[str]:
-    heard = [side for side in one.sides if side.tracks]
-    if len(heard) == 1:
-        side = heard[0]
+    captured = [side for side in one.sides if side.tracks]
+    if len(captured) == 1:
+        side = captured[0]
         records = sum(track.records for track in side.tracks)
         yield (
             f"What {side.destination} said: all {records:,} DTLS records go {side.label}, and none "

@@ -31,7 +31,7 @@ td { overflow-wrap: anywhere } td.s, td.n { white-space: nowrap } td.t { min-wid
 """
 
 
-def page(report: Report) -> str:
+def render_page(report: Report) -> str:
     """Return the whole page."""
     document = report.document()
     start, end = document["start"], document["end"]
@@ -56,21 +56,21 @@ def page(report: Report) -> str:
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f"<style>{_STYLE}</style></head><body><h1>{title}</h1>{warnings}<table>{head}</table>"
-        f"{_limits(report)}<h2>Packets over time</h2>{_activity(report)}"
-        f"<h2>Time line</h2>{_lanes(report)}{_timeline(report)}"
-        f"{_teaching(report)}<h2>Sizes of UDP datagrams</h2>{_histogram(report)}"
-        f"<h2>Flows</h2>{_flows(report)}"
-        f"<h2>Bytes offered as commands</h2>{_tests(report)}"
+        f"{_render_limits(report)}<h2>Packets over time</h2>{_render_activity(report)}"
+        f"<h2>Time line</h2>{_render_lanes(report)}{_render_timeline(report)}"
+        f"{_render_teaching(report)}<h2>Sizes of UDP datagrams</h2>{_render_histogram(report)}"
+        f"<h2>Flows</h2>{_render_flows(report)}"
+        f"<h2>Bytes offered as commands</h2>{_render_tests(report)}"
         "</body></html>\n"
     )
 
 
-def _limits(report: Report) -> str:
+def _render_limits(report: Report) -> str:
     lines = "".join(f"<li>{escape(limit)}</li>" for limit in report.limits)
     return f"<h2>What cannot be known</h2><ul>{lines}</ul>" if lines else ""
 
 
-def _table(headings: Sequence[str], rows: Iterable[Sequence[object]], marks: str) -> str:
+def _render_table(headings: Sequence[str], rows: Iterable[Sequence[object]], marks: str) -> str:
     """Draw a table; `marks` has a letter for each column: number, short (kept on a line), text."""
 
     def cell(tag: str, index: int, value: object) -> str:
@@ -84,7 +84,7 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[object]], marks: str
     return f'<div class="scroll"><table><tr>{top}</tr>{body}</table></div>'
 
 
-def _flows(report: Report) -> str:
+def _render_flows(report: Report) -> str:
     rows = [
         (
             one.sides[0].source,
@@ -100,26 +100,26 @@ def _flows(report: Report) -> str:
     more = len(report.conversations) - len(rows)
     rest = f'<p class="dim">{more:,} more are in the JSON report.</p>' if more > 0 else ""
     headings = ("from", "to", "over", "what", "packets", "bytes", "why")
-    return _table(headings, rows, "ssssnnt") + rest
+    return _render_table(headings, rows, "ssssnnt") + rest
 
 
-def _timeline(report: Report) -> str:
+def _render_timeline(report: Report) -> str:
     if not report.timeline:
         return '<p class="dim">Nothing that can be told from outside.</p>'
     rows = (
         (
-            _moment(entry.start_ns),
-            "" if entry.end_ns is None else _moment(entry.end_ns),
+            _time_text(entry.start_ns),
+            "" if entry.end_ns is None else _time_text(entry.end_ns),
             entry.kind,
             f"{entry.confidence:.0%}",
             entry.evidence,
         )
         for entry in report.timeline[:_MAX_ROWS]
     )
-    return _table(("from", "to", "what", "confidence", "evidence"), rows, "sssnt")
+    return _render_table(("from", "to", "what", "confidence", "evidence"), rows, "sssnt")
 
 
-def _teaching(report: Report) -> str:
+def _render_teaching(report: Report) -> str:
     """Draw what was asked and answered in teaching frames."""
     if report.teaching is None:
         return ""
@@ -129,10 +129,10 @@ def _teaching(report: Report) -> str:
     names = ", ".join(report.teaching.actions) or "none"
     rows = (
         (
-            _moment(one.time_ns),
+            _time_text(one.time_ns),
             one.client,
             f"0x{one.command:02x}",
-            one.asked,
+            one.request_text,
             one.outcome,
             "" if one.latency_s is None else f"{one.latency_s * 1000:.0f} ms",
         )
@@ -141,19 +141,19 @@ def _teaching(report: Report) -> str:
     headings = ("at", "client", "command", "asked", "answer", "after")
     return (
         f"<h2>Teaching frames</h2><p>{escape(counts)}</p><p>Actions: {escape(names)}</p>"
-        f"{_table(headings, rows, 'sssttn')}"
+        f"{_render_table(headings, rows, 'sssttn')}"
     )
 
 
-def _moment(time_ns: int) -> str:
+def _time_text(time_ns: int) -> str:
     return iso(time_ns)[:23].replace("T", " ")
 
 
-def _tests(report: Report) -> str:
+def _render_tests(report: Report) -> str:
     rows = (
         (test.direction, test.field, test.verdict.kind, test.verdict.why) for test in report.tests
     )
-    return _table(("direction", "field", "is", "because"), rows, "ttst")
+    return _render_table(("direction", "field", "is", "because"), rows, "ttst")
 
 
 class _Scale(NamedTuple):
@@ -166,10 +166,12 @@ class _Scale(NamedTuple):
         """Return how high a value is drawn; on a logarithmic scale 1 is a little above 0."""
         if value <= 0:
             return 0.0
-        room = _HEIGHT - 10
+        height_px = _HEIGHT - 10
         if not self.logarithmic:
-            return value / self.highest * room
-        return (math.log10(value) + _BELOW_ONE) / (math.log10(self.highest) + _BELOW_ONE) * room
+            return value / self.highest * height_px
+        return (
+            (math.log10(value) + _BELOW_ONE) / (math.log10(self.highest) + _BELOW_ONE) * height_px
+        )
 
     def marks(self) -> list[float]:
         """Return the values that are written at the left."""
@@ -178,7 +180,7 @@ class _Scale(NamedTuple):
         return [10.0**power for power in range(int(math.log10(self.highest)) + 1)]
 
 
-def _bars(
+def _render_bars(
     table: np.ndarray,
     labels: Sequence[str],
     feet: Sequence[tuple[float, str]],
@@ -217,12 +219,12 @@ def _bars(
     return (
         f'<svg viewBox="0 0 {_WIDTH} {bottom + 24}" role="img" font-size="12">{marks}'
         f'<line x1="{_LEFT}" x2="{_WIDTH}" y1="{_HEIGHT}" y2="{_HEIGHT}" stroke="#999"/>'
-        f"{''.join(drawn)}{_feet(feet, _HEIGHT + 15)}"
+        f"{''.join(drawn)}{_render_bar_labels(feet, _HEIGHT + 15)}"
         f'<text x="{_LEFT}" y="{bottom + 15}">{legend}</text></svg>'
     )
 
 
-def _feet(feet: Sequence[tuple[float, str]], y: int) -> str:
+def _render_bar_labels(feet: Sequence[tuple[float, str]], y: int) -> str:
     """Write the labels below a drawing."""
     anchors = {0.0: "start", 1.0: "end"}
     return "".join(
@@ -232,7 +234,7 @@ def _feet(feet: Sequence[tuple[float, str]], y: int) -> str:
     )
 
 
-def _lanes(report: Report) -> str:
+def _render_lanes(report: Report) -> str:
     """Draw the time line: a lane for each kind, as wide as the whole capture."""
     first, last = report.analysis.first_ns, report.analysis.last_ns
     if first is None or last is None or not report.timeline:
@@ -248,23 +250,24 @@ def _lanes(report: Report) -> str:
             'stroke="#eee"/>'
         )
         entries = (entry for entry in report.timeline[:_MAX_ROWS] if entry.kind == kind)
-        drawn += [_bar(entry, first, span, y, colour) for entry in entries]
+        drawn += [_render_lane_bar(entry, first, span, y, colour) for entry in entries]
     bottom = len(kinds) * _LANE
     return (
         f'<svg viewBox="0 0 {_WIDTH} {bottom + _FOOT}" role="img" font-size="12">{"".join(drawn)}'
-        f'<text x="{_LEFT}" y="{bottom + 15}">{escape(_moment(first))}</text>'
-        f'<text x="{_WIDTH}" y="{bottom + 15}" text-anchor="end">{escape(_moment(last))}</text>'
+        f'<text x="{_LEFT}" y="{bottom + 15}">{escape(_time_text(first))}</text>'
+        f'<text x="{_WIDTH}" y="{bottom + 15}" text-anchor="end">{escape(_time_text(last))}</text>'
         "</svg>"
     )
 
 
-def _bar(entry: TimelineEntry, first: int, span: int, y: int, colour: str) -> str:
+def _render_lane_bar(entry: TimelineEntry, first: int, span: int, y: int, colour: str) -> str:
     """Draw one line of the time line; the more certain, the darker."""
-    room = _WIDTH - _LEFT
-    start = _LEFT + (entry.start_ns - first) / span * room
+    height_px = _WIDTH - _LEFT
+    start = _LEFT + (entry.start_ns - first) / span * height_px
     end_ns = entry.start_ns if entry.end_ns is None else entry.end_ns
-    width = max(3.0, (end_ns - entry.start_ns) / span * room)
-    title = f"{_moment(entry.start_ns)[11:]} {entry.kind}, {entry.confidence:.0%}: {entry.evidence}"
+    width = max(3.0, (end_ns - entry.start_ns) / span * height_px)
+    start = _time_text(entry.start_ns)[11:]
+    title = f"{start} {entry.kind}, {entry.confidence:.0%}: {entry.evidence}"
     return (
         f'<rect x="{start:.1f}" y="{y + 3}" width="{width:.1f}" height="{_LANE - 6}" '
         f'fill="{colour}" fill-opacity="{0.25 + 0.75 * entry.confidence:.2f}">'
@@ -272,7 +275,7 @@ def _bar(entry: TimelineEntry, first: int, span: int, y: int, colour: str) -> st
     )
 
 
-def _shown(report: Report, kind: PacketKind) -> PacketKind:
+def _shown_kind(report: Report, kind: PacketKind) -> PacketKind:
     """Return what packets of a kind mostly turned out to be, considering the rest of their
     flows.
     """
@@ -284,13 +287,13 @@ def _shown(report: Report, kind: PacketKind) -> PacketKind:
     return max(moved, key=moved.__getitem__) if moved and kind not in report.totals else kind
 
 
-def _activity(report: Report) -> str:
+def _render_activity(report: Report) -> str:
     activity = report.analysis.activity
     if not activity.moments:
         return '<p class="dim">No packets.</p>'
     low, high = min(activity.moments), max(activity.moments)
     columns = min(_COLUMNS, high - low + 1)
-    shown = {kind: _shown(report, kind) for kind in report.analysis.flows.kind_totals()}
+    shown = {kind: _shown_kind(report, kind) for kind in report.analysis.flows.kind_totals()}
     labels = sorted(set(shown.values()), key=lambda kind: -report.totals.get(kind, 0))
     labels = labels[: len(_COLOURS)]
     table = np.zeros((len(labels), columns))
@@ -300,10 +303,10 @@ def _activity(report: Report) -> str:
             if label in labels:
                 table[labels.index(label), column] += counts[int(kind)]
     ends = iso(low * activity.width_ns), iso((high + 1) * activity.width_ns)
-    return _bars(table, [kind.label for kind in labels], ((0.0, ends[0]), (1.0, ends[1])))
+    return _render_bars(table, [kind.label for kind in labels], ((0.0, ends[0]), (1.0, ends[1])))
 
 
-def _histogram(report: Report) -> str:
+def _render_histogram(report: Report) -> str:
     """Draw how many datagrams have each size, both on a logarithmic scale."""
     sizes = report.analysis.sizes
     used = np.flatnonzero(sizes)
@@ -319,6 +322,6 @@ def _histogram(report: Report) -> str:
     feet = [(math.log2(2**power / _SMALLEST) / span, f"{2**power:,}") for power in powers]
     feet = [(place, label) for place, label in feet if place < 0.95]
     feet = [(0.0, f"to {_SMALLEST} bytes"), *feet, (1.0, f"{int(top) - 1:,} bytes")]
-    return _bars(
+    return _render_bars(
         table, ["datagrams of a size, both on a logarithmic scale"], feet, logarithmic=True
     )

@@ -43,7 +43,10 @@ class ListedPacket:
         if self.frame is not None:
             name = self.frame.layout.key if self.frame.layout else ""
             return head | {"kind": "teaching frame", "frame": name} | self.frame.document()
-        return head | {"kind": "DTLS", "records": [_record(record) for record in self.records]}
+        return head | {
+            "kind": "DTLS",
+            "records": [_record_document(record) for record in self.records],
+        }
 
 
 @dataclass(slots=True)
@@ -60,7 +63,7 @@ class PacketList:
         with open_capture(path) as capture:
             batches = (batch for records in capture for batch in decoder.decode(records))
             for number, one in enumerate(datagrams(batches, decoder), 1):
-                listed = _listed(number, one, directions)
+                listed = _list_datagram(number, one, directions)
                 if listed is None:
                     self.others += 1
                 else:
@@ -68,7 +71,7 @@ class PacketList:
             self.warnings += capture.warnings
 
 
-def _listed(number: int, one: Datagram, directions: FrameDirections) -> ListedPacket | None:
+def _list_datagram(number: int, one: Datagram, directions: FrameDirections) -> ListedPacket | None:
     try:
         frame = teaching.decode(one.payload)
     except DecodeError:
@@ -78,8 +81,8 @@ def _listed(number: int, one: Datagram, directions: FrameDirections) -> ListedPa
             return ListedPacket(number, one, records=tuple(dtls.decode_records(one.payload)))
         except DecodeError:
             return None
-    told = directions.of(one.source, one.destination, frame)
-    return ListedPacket(number, one, explain(one.payload, reply=told is FrameDirection.REPLY))
+    direction = directions.of(one.source, one.destination, frame)
+    return ListedPacket(number, one, explain(one.payload, reply=direction is FrameDirection.REPLY))
 
 
 def end(one: tuple[str, int]) -> str:
@@ -88,7 +91,7 @@ def end(one: tuple[str, int]) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _record(record: dtls.DtlsRecord) -> dict[str, Any]:
+def _record_document(record: dtls.DtlsRecord) -> dict[str, Any]:
     return {
         "content_type": record.type,
         "epoch": record.epoch,
@@ -109,13 +112,15 @@ def packet_lines(one: ListedPacket) -> Iterator[str]:
         yield f"  DTLS record, no command: content type {record.type}, epoch {record.epoch}"
         number = record.sequence.to_bytes(6, "big").hex(" ")
         low = f"its low byte 0x{record.sequence & 0xFF:02x} is no command"
-        yield _line(at + 5, at + 10, number, "record number", f"{record.sequence}, {low}", "")
+        yield _format_line(
+            at + 5, at + 10, number, "record number", f"{record.sequence}, {low}", ""
+        )
         length = len(record.fragment)
         shown = length.to_bytes(2, "big").hex(" ")
-        yield _line(at + 11, at + 12, shown, "length", str(length), "")
+        yield _format_line(at + 11, at + 12, shown, "length", str(length), "")
         what = "encrypted" if record.epoch else "not encrypted"
-        raw = _shortened(record.fragment)
-        yield _line(at + 13, at + 12 + length, raw, "contents", what, "")
+        raw = _shorten_hex(record.fragment)
+        yield _format_line(at + 13, at + 12 + length, raw, "contents", what, "")
         at += 13 + length
 
 
@@ -131,51 +136,55 @@ def frame_lines(frame: ExplainedFrame, *, why: bool = False) -> Iterator[str]:
         yield f"  rote does not accept it: {frame.problem}"
     for value in frame.values:
         last = value.offset + max(0, len(value.raw) - 1)
-        raw = _shortened(value.raw)
-        said = harmless(_said(value))
-        yield _line(value.offset, last, raw, value.field.name, said, grade_of(value).value)
+        raw = _shorten_hex(value.raw)
+        text = harmless(_describe_value(value))
+        yield _format_line(value.offset, last, raw, value.field.name, text, grade_of(value).value)
         for bits, number in set_bits(value):
-            yield _line(None, None, "", f"  {bits.name}", str(number), bits.grade.value)
+            yield _format_line(None, None, "", f"  {bits.name}", str(number), bits.grade.value)
         if why and value.field.why:
             yield f"{'':>12}{plainly(value.field.why)}"
 
 
-def _line(first: int | None, last: int | None, raw: str, name: str, value: str, grade: str) -> str:
-    place = "" if first is None else f"{first}-{last}"
-    return f"  {place:<9} {raw:<27} {name:<19} {value:<34} {grade}".rstrip()
+def _format_line(
+    first: int | None, last: int | None, raw: str, name: str, value: str, grade: str
+) -> str:
+    span = "" if first is None else f"{first}-{last}"
+    return f"  {span:<9} {raw:<27} {name:<19} {value:<34} {grade}".rstrip()
 
 
-def _shortened(raw: bytes) -> str:
+def _shorten_hex(raw: bytes) -> str:
     more = " ..." if len(raw) > _BYTES_SHOWN else ""
     return raw[:_BYTES_SHOWN].hex(" ") + more
 
 
-def _said(value: FieldValue) -> str:
+def _describe_value(value: FieldValue) -> str:
     """Say a field's value in words."""
     given, field = value.value, value.field
     if field.type in (FieldType.ZERO, FieldType.BYTES):
         shown = plain(given)[: 2 * _BYTES_SHOWN] if field.type is FieldType.BYTES else "not zero"
         return shown if any(given) or not given else "zeros"
     if isinstance(given, list):
-        return _listing(given)
+        return _format_list(given)
     if isinstance(given, str):
         return repr(given)
     as_hex = field.name in ("message_type", "command", "crc") or bool(field.bits)
-    text = f"0x{given:02x}" if as_hex and given else _number(given)
+    text = f"0x{given:02x}" if as_hex and given else _format_number(given)
     unit = f" {field.unit}" if field.unit else ""
     return f"{text}{unit}" + (f": {value.message}" if value.message else "")
 
 
-def _listing(given: list[Any]) -> str:
+def _format_list(given: list[Any]) -> str:
     if given and not any(given):
         return f"{len(given)} zeros"
     shown = [
-        " ".join(map(_number, one.values())) if isinstance(one, dict) else _number(one)
+        " ".join(map(_format_number, one.values()))
+        if isinstance(one, dict)
+        else _format_number(one)
         for one in given[:_VALUES_SHOWN]
     ]
     more = ", ..." if len(given) > _VALUES_SHOWN else ""
     return ", ".join(shown) + more if shown else "none"
 
 
-def _number(value: Any) -> str:
+def _format_number(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -11,7 +11,7 @@ from rote.capture.decode.control_messages import control_messages
 from rote.capture.judge.analysis import KEEP_RECORDS, KEEP_RECORDS_STREAM, Analysis
 from rote.capture.judge.conversations import Conversation, FlowSide, conversations
 from rote.capture.judge.field_statistics import MIN, Verdict, judge
-from rote.capture.judge.timeline_build import build_timeline, spoken_in
+from rote.capture.judge.timeline_build import build_timeline, read_teaching
 from rote.capture.judge.unknowable import limits
 from rote.capture.model import PacketKind, TimelineEntry, iso
 from rote.capture.read.packets import ETHERTYPES, PROTOCOLS, UNREAD_LINKS, PacketDecoder, datagrams
@@ -139,8 +139,8 @@ def report(
     """Read a capture and report what it contains; with a key log, also its messages."""
     with open_capture(path) as capture:
         analysis = survey(capture, stream=stream, head=head)
-    opened = _decrypt(path, capture, keylog)
-    return written(capture, analysis, opened)
+    opened = _decrypt_capture(path, capture, keylog)
+    return build_report(capture, analysis, opened)
 
 
 def survey(capture: Capture, *, stream: bool = False, head: int = 0) -> Analysis:
@@ -149,17 +149,17 @@ def survey(capture: Capture, *, stream: bool = False, head: int = 0) -> Analysis
     return Analysis(head=head, keep_records=keep).run(capture)
 
 
-def written(capture: Capture, analysis: Analysis, opened: "Decrypted | None" = None) -> Report:
+def build_report(capture: Capture, analysis: Analysis, opened: "Decrypted | None" = None) -> Report:
     """Return the report on a capture that has been read."""
     found = conversations(analysis)
-    warnings = [*capture.warnings, *_doubts(analysis), *_unanswered(found)]
-    spoken = spoken_in(analysis, found)
-    lines = build_timeline(analysis, found, spoken)
+    warnings = [*capture.warnings, *_analysis_warnings(analysis), *_unanswered_warnings(found)]
+    dialogue = read_teaching(analysis, found)
+    lines = build_timeline(analysis, found, dialogue)
     if opened is not None:
         warnings += [problem.message for problem in opened.problems]
         # What was read replaces what was guessed about the same thing.
         lines = [line for line in lines if not opened.timeline or line.confidence >= 0.99]
-        lines += [TimelineEntry(*_entry(entry)) for entry in opened.timeline]
+        lines += [TimelineEntry(*_entry_fields(entry)) for entry in opened.timeline]
         lines.sort(key=lambda line: line.start_ns)
     return Report(
         capture.name,
@@ -170,16 +170,16 @@ def written(capture: Capture, analysis: Analysis, opened: "Decrypted | None" = N
         field_tests(analysis, found),
         warnings,
         opened,
-        _totals(analysis, found),
-        spoken,
+        _kind_totals(analysis, found),
+        dialogue,
     )
 
 
-def _entry(entry: Any) -> tuple[str, int, int | None, float, str]:
+def _entry_fields(entry: Any) -> tuple[str, int, int | None, float, str]:
     return entry.kind, entry.start_ns, entry.end_ns, entry.confidence, entry.evidence
 
 
-def _totals(analysis: Analysis, found: list[Conversation]) -> dict[PacketKind, int]:
+def _kind_totals(analysis: Analysis, found: list[Conversation]) -> dict[PacketKind, int]:
     """Return how many packets are of each kind, considering the rest of their flows."""
     totals = analysis.flows.kind_totals()
     for one in found:
@@ -203,7 +203,7 @@ def field_tests(analysis: Analysis, found: list[Conversation]) -> list[FieldTest
         if kept is None:
             continue
         if side.kinds.get(PacketKind.DTLS, 0) > side.packets // 2:
-            heads, sizes = _alike(side, *kept)
+            heads, sizes = _keep_dtls(side, *kept)
             field = "the documents' command id: their offset 12, byte 10 of a DTLS record"
             verdict = judge(heads, sizes, COMMAND_AT)
             tests.append(FieldTest(side.label, field, verdict, SEEDS_SAY))
@@ -214,7 +214,9 @@ def field_tests(analysis: Analysis, found: list[Conversation]) -> list[FieldTest
     return tests
 
 
-def _alike(side: FlowSide, heads: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _keep_dtls(
+    side: FlowSide, heads: np.ndarray, sizes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Leave out packets that only share the ports: a field of DTLS records means nothing in
     STUN.
     """
@@ -231,12 +233,12 @@ def judge_field(report: Report, offset: int, width: int) -> list[FieldTest]:
     for side in sorted(sides, key=lambda side: -side.packets)[:_MAX_JUDGED]:
         kept = report.analysis.heads_of(side.number)
         if kept is not None:
-            verdict = judge(*_alike(side, *kept), offset, width)
+            verdict = judge(*_keep_dtls(side, *kept), offset, width)
             tests.append(FieldTest(side.label, f"byte {offset} of the datagram", verdict))
     return tests
 
 
-def _decrypt(path: Path | str, capture: Capture, keylog: str | None) -> "Decrypted | None":
+def _decrypt_capture(path: Path | str, capture: Capture, keylog: str | None) -> "Decrypted | None":
     """Read the capture a second time, datagram by datagram, with the keys."""
     inside = b"\n".join(capture.secrets).decode(errors="replace")
     if keylog is None and not inside:
@@ -265,17 +267,17 @@ def _decrypted_document(opened: "Decrypted | None") -> dict[str, Any] | None:
     }
 
 
-def _teaching_document(spoken: "TeachingDialogue | None") -> dict[str, Any]:
-    if spoken is None:
+def _teaching_document(dialogue: "TeachingDialogue | None") -> dict[str, Any]:
+    if dialogue is None:
         return {"commands": {}, "actions": [], "exchanges": []}
     return {
-        "commands": {f"0x{command:02x}": count for command, count in spoken.commands.items()},
-        "actions": spoken.actions,
-        "exchanges": [one.document() for one in spoken.exchanges[:_MAX_EXCHANGES_SHOWN]],
+        "commands": {f"0x{command:02x}": count for command, count in dialogue.commands.items()},
+        "actions": dialogue.actions,
+        "exchanges": [one.document() for one in dialogue.exchanges[:_MAX_EXCHANGES_SHOWN]],
     }
 
 
-def _unanswered(found: list[Conversation]) -> list[str]:
+def _unanswered_warnings(found: list[Conversation]) -> list[str]:
     """Return a warning for each direction whose STUN requests have no answer, the most first."""
     asked = [
         (count, side.label)
@@ -286,15 +288,15 @@ def _unanswered(found: list[Conversation]) -> list[str]:
         and count == len(side.facts.asked)
     ]
     asked.sort(reverse=True)
-    said = [
+    sentences = [
         f"{count:,} STUN request{'s' * (count > 1)} {direction} and no answer: nobody was "
         "reached this way, or the answers were not captured"
         for count, direction in asked[:_MAX_UNANSWERED]
     ]
     if rest := asked[_MAX_UNANSWERED:]:
         count = sum(count for count, _ in rest)
-        said.append(f"{count:,} more STUN requests in {len(rest):,} directions have no answer")
-    return said
+        sentences.append(f"{count:,} more STUN requests in {len(rest):,} directions have no answer")
+    return sentences
 
 
 _MAX_UNANSWERED = 8
@@ -314,40 +316,42 @@ _INSTEAD = "; capture on the phone, on the access point or with a cable instead"
 _TUNNELS, _WRAPPINGS = (4, 41, 47), (0x8864, 0x8847, 0x8848)
 
 
-def _doubts(analysis: Analysis) -> list[str]:
+def _analysis_warnings(analysis: Analysis) -> list[str]:
     """Return what could not be taken into account."""
     decoder, fragments = analysis.decoder, analysis.decoder.fragments
-    said = [
+    sentences = [
         f"{count:,} packets of linktype {link} ({UNREAD_LINKS.get(link, 'not known here')}) were "
         f"counted and not read{_INSTEAD if link in UNREAD_LINKS else ''}"
         for link, count in sorted(decoder.unknown_links.items())
     ]
     unread = {number: decoder.other[number] for number in _TUNNELS if number in decoder.other}
-    said += [
+    sentences += [
         f"{count:,} packets of {PROTOCOLS[number]} hold something that was not read"
         for number, count in unread.items()
     ]
     if count := sum(decoder.ethertypes.get(number, 0) for number in _WRAPPINGS):
-        said.append(f"{count:,} packets of PPPoE or MPLS hold something that was not read")
+        sentences.append(f"{count:,} packets of PPPoE or MPLS hold something that was not read")
     if decoder.damaged:
-        said.append(f"{decoder.damaged:,} packets have headers that contradict themselves")
+        sentences.append(f"{decoder.damaged:,} packets have headers that contradict themselves")
     if fragments.refused:
-        said.append(f"{fragments.refused:,} packets came in pieces that overlap and were refused")
+        sentences.append(
+            f"{fragments.refused:,} packets came in pieces that overlap and were refused"
+        )
     if fragments.unfinished:
-        said.append(f"{fragments.unfinished:,} packets miss some of their pieces")
+        sentences.append(f"{fragments.unfinished:,} packets miss some of their pieces")
     if analysis.flows.left_out:
-        said.append(
+        sentences.append(
             f"more than {analysis.flows.limit:,} directions: {analysis.flows.left_out:,} packets "
             "of the others are in the totals only"
         )
     if analysis.commands_left_out:
-        said.append(
+        sentences.append(
             f"the first {len(analysis.commands):,} commands and replies in teaching frames were "
             f"read; {analysis.commands_left_out:,} more came"
         )
     if analysis.records.left_out:
-        said.append(
+        sentences.append(
             f"the time line rests on the first {analysis.records.count:,} encrypted records; "
             f"{analysis.records.left_out:,} more came"
         )
-    return said
+    return sentences

@@ -29,7 +29,7 @@ def console() -> Console:
     return rich_console(highlight=False, emoji=False, width=200 if wide else None)
 
 
-def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+def _make_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
         justify = "right" if column in right else "left"
@@ -55,18 +55,18 @@ def show(out: Console, report: "Report") -> None:
     out.print(f"{records:,} DTLS records; {frames or 'no'} documented teaching frames", end="\n\n")
     for warning in report.warnings:
         out.print(f"[yellow]warning[/] {escape(warning)}")
-    _flows(out, report)
+    _print_flows(out, report)
     for one in report.conversations[:_MAX_FLOWS]:
-        _inside(out, one)
-    _teaching(out, report.teaching)
-    _limits(out, report.limits)
-    _timeline(out, report.timeline)
-    _tests(out, report.tests)
-    _decrypted(out, report)
+        _print_encrypted(out, one)
+    _print_teaching(out, report.teaching)
+    _print_limits(out, report.limits)
+    _print_timeline(out, report.timeline)
+    _print_tests(out, report.tests)
+    _print_decrypted(out, report)
 
 
-def _flows(out: Console, report: "Report") -> None:
-    table = _table("from", "to", "what", "packets", "bytes", "why", right=("packets", "bytes"))
+def _print_flows(out: Console, report: "Report") -> None:
+    table = _make_table("from", "to", "what", "packets", "bytes", "why", right=("packets", "bytes"))
     for one in sorted(report.conversations, key=lambda one: -one.packets)[:_MAX_FLOWS]:
         a = one.sides[0]
         ends = escape(a.source), escape(a.destination)
@@ -76,7 +76,7 @@ def _flows(out: Console, report: "Report") -> None:
         out.print(f"... and {len(report.conversations) - _MAX_FLOWS:,} more flows", style="dim")
 
 
-def _inside(out: Console, one: "Conversation") -> None:
+def _print_encrypted(out: Console, one: "Conversation") -> None:
     """Print what can be said about an encrypted conversation."""
     if not any(side.tracks for side in one.sides):
         return
@@ -95,10 +95,10 @@ def _inside(out: Console, one: "Conversation") -> None:
             out.print(f"  its certificate sha-256 {side.facts.fingerprint}")
     if sum(bool(side.tracks) for side in one.sides) > 1:
         out.print("[bold]both ways[/]")
-    _sizes(out, one)
+    _print_sizes(out, one)
 
 
-def _sizes(out: Console, one: "Conversation") -> None:
+def _print_sizes(out: Console, one: "Conversation") -> None:
     if one.cipher is not None:
         out.print(f"  {one.cipher.name}: {one.cipher.why}")
     for reading in one.sizes[:_MAX_SIZES]:
@@ -110,43 +110,43 @@ def _sizes(out: Console, one: "Conversation") -> None:
         out.print(f"  {records:>8,} others, of {sizes:,} other size{'s' * (sizes > 1)}")
 
 
-def _teaching(out: Console, spoken: "TeachingDialogue | None") -> None:
+def _print_teaching(out: Console, dialogue: "TeachingDialogue | None") -> None:
     """Print what was said in teaching frames: commands, actions, requests with their answers."""
-    if spoken is None:
+    if dialogue is None:
         return
     from rote.wire.teaching.codec import CommandId  # noqa: PLC0415 - only where there are such frames
 
     known = {one.value: one.name.lower().replace("_", " ") for one in CommandId}
     out.print("\n[bold]Teaching frames[/]")
     counts = ("asked", "done", "refused", "unanswered")
-    table = _table("command", "", *counts, right=counts)
-    for command, count in spoken.commands.items():
-        its = [one for one in spoken.exchanges if one.command == command]
+    table = _make_table("command", "", *counts, right=counts)
+    for command, count in dialogue.commands.items():
+        its = [one for one in dialogue.exchanges if one.command == command]
         done, refused = sum(one.code == 0 for one in its), sum(one.refused for one in its)
         silent = len(its) - done - refused
         numbers = (f"{number:,}" for number in (count, done, refused, silent))
         table.add_row(f"0x{command:02x}", known.get(command, "not known"), *numbers)
     out.print(table)
     for verb, names in (
-        ("saved", spoken.saved),
-        ("listed", spoken.listed),
-        ("played", spoken.played),
+        ("saved", dialogue.saved),
+        ("listed", dialogue.listed),
+        ("played", dialogue.played),
     ):
         if names:
             out.print(escape(f"actions {verb}: {', '.join(names)}"))
-    exchanges = _table("at", "command", "asked", "answer")
-    for one in spoken.exchanges[:_MAX_LINES]:
+    exchanges = _make_table("at", "command", "asked", "answer")
+    for one in dialogue.exchanges[:_MAX_LINES]:
         again = f" (sent {one.sent} times)" if one.sent > 1 else ""
         wait = "" if one.latency_s is None else f" after {one.latency_s * 1000:.0f} ms"
         at = str(one.document()["time"])[11:23]
         answer = escape(f"{one.outcome}{wait}")
-        exchanges.add_row(at, f"0x{one.command:02x}", escape(one.asked) + again, answer)
+        exchanges.add_row(at, f"0x{one.command:02x}", escape(one.request_text) + again, answer)
     out.print(exchanges)
-    if rest := spoken.exchanges[_MAX_LINES:]:
+    if rest := dialogue.exchanges[_MAX_LINES:]:
         out.print(f"... and {len(rest):,} more requests: --json has them", style="dim")
 
 
-def _limits(out: Console, lines: list[str]) -> None:
+def _print_limits(out: Console, lines: list[str]) -> None:
     if not lines:
         return
     out.print("\n[bold]What cannot be known[/]")
@@ -156,11 +156,11 @@ def _limits(out: Console, lines: list[str]) -> None:
         out.print(f"  ... and {len(lines) - _MAX_SIZES:,} more", style="dim")
 
 
-def _timeline(out: Console, lines: "list[TimelineEntry]") -> None:
+def _print_timeline(out: Console, lines: "list[TimelineEntry]") -> None:
     if not lines:
         return
     out.print("\n[bold]What probably happened[/]")
-    table = _table("from", "to", "what", "sure", "evidence", right=("sure",))
+    table = _make_table("from", "to", "what", "sure", "evidence", right=("sure",))
     for line in lines[:_MAX_LINES]:
         document = line.document()
         start, end = str(document["start"]), str(document["end"] or "")
@@ -172,7 +172,7 @@ def _timeline(out: Console, lines: "list[TimelineEntry]") -> None:
         out.print(f"... and {len(lines) - _MAX_LINES:,} more lines", style="dim")
 
 
-def _tests(out: Console, tests: "list[FieldTest]") -> None:
+def _print_tests(out: Console, tests: "list[FieldTest]") -> None:
     if not tests:
         return
     out.print("\n[bold]Bytes offered as commands[/]")
@@ -181,15 +181,15 @@ def _tests(out: Console, tests: "list[FieldTest]") -> None:
         out.print(f"    {test.verdict.why}", style="dim")
 
 
-def _decrypted(out: Console, report: "Report") -> None:
+def _print_decrypted(out: Console, report: "Report") -> None:
     if report.decrypted is None:
         return
     out.print("\n[bold]What was said[/]")
     for pair in report.decrypted.pairs[:_MAX_LINES]:
         wait = "" if pair.latency_s is None else f" after {pair.latency_s * 1000:.0f} ms"
-        asked = f"{pair.name} {pair.request.parameter}".rstrip()
-        said = harmless(f"  {asked}: {pair.outcome}{wait}")
-        out.print(said, markup=False)
+        request = f"{pair.name} {pair.request.parameter}".rstrip()
+        text = harmless(f"  {request}: {pair.outcome}{wait}")
+        out.print(text, markup=False)
     out.print(f"  {len(report.decrypted.messages):,} messages in all", style="dim")
 
 
@@ -212,7 +212,7 @@ def explain(out: Console, explanation: "Explanation") -> None:
     out.print(f"[bold]{escape(explanation.title)}[/]\n")
     for step in explanation.steps:
         out.print(f"[bold]{step.question}[/]")
-        table = _table("the seed documents read", "what it is")
+        table = _make_table("the seed documents read", "what it is")
         table.columns[0].ratio = table.columns[1].ratio = 1
         table.expand = True
         table.add_row(step.seeds, step.truth)

@@ -61,9 +61,7 @@ class A1World:
         self, *, dialect: Dialect = Dialect.A1_3_3_4, seed: int = 0, start: str = "stand"
     ) -> None:
         if start not in STARTS:
-            raise BadRequestError(
-                f"an A1 cannot start in {start!r}", f"Use: {', '.join(STARTS)}."
-            )
+            raise BadRequestError(f"an A1 cannot start in {start!r}", f"Use: {', '.join(STARTS)}.")
         self.dialect = dialect
         self.is_go1 = dialect is Dialect.GO1
         build = GO1_BUILD if self.is_go1 else A1_BUILD
