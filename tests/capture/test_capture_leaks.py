@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from rote.capture.read.datagram import Datagram
 from rote.capture.read.reader import NotACaptureError
-from rote.capture.scrub.dns import encoded
+from rote.capture.scrub.dns import encode_netbios_name
 from rote.capture.scrub.pseudonyms import Pseudonyms
 from rote.capture.scrub.scrub import Scrubbed, scrub
 from rote.capture.synthetic.ethernet import checksum, udp_frame
@@ -206,7 +206,7 @@ def stun_request() -> bytes:
 
 def netbios() -> Iterator[bytes]:
     def encode(name: bytes, kind: int = 0) -> bytes:
-        return labels(encoded(name.ljust(15) + bytes((kind,))))
+        return labels(encode_netbios_name(name.ljust(15) + bytes((kind,))))
 
     name, group = encode(SECRETS["host name in NetBIOS"]), encode(SECRETS["workgroup"], 0x1D)
     yield udp(dns(name, record(b"\xc0\x0c", 32, b"\0\0" + ip_address(PHONE).packed)), 137, own=137)
@@ -521,7 +521,7 @@ def _text_forms(value: bytes) -> list[bytes]:
     with contextlib.suppress(UnicodeDecodeError):
         forms += [value.decode().encode("utf-16-le"), value.decode().encode("utf-16-be")]
     if len(value) <= 15 and value.isascii():
-        forms.append(encoded(value))
+        forms.append(encode_netbios_name(value))
     return forms
 
 

@@ -13,7 +13,7 @@ from capture import capture_files as files
 from capture.recorded import needs, tshark
 from capture.test_capture_leaks import dns, hello, labels, packets, pcap, rtps, tls
 from rote.capture.report.report import report
-from rote.capture.scrub.dns import encoded
+from rote.capture.scrub.dns import encode_netbios_name
 
 PHONE, ROBOT = files.PHONE, files.ROBOT
 MACS = bytes.fromhex("020000000001 020000000002")
@@ -32,7 +32,7 @@ def quic_long(size: int = 1200) -> bytes:
     return b"\xc3\0\0\0\1\x08" + bytes(range(8)) + b"\0\0\x44\x80" + bytes(size)
 
 
-NETBIOS_NAME = labels(encoded(b"A-LAPTOP".ljust(15) + b"\0"))
+NETBIOS_NAME = labels(encode_netbios_name(b"A-LAPTOP".ljust(15) + b"\0"))
 DHCP = b"\1\1\6\0" + bytes(232) + b"\x63\x82\x53\x63\x35\1\1\xff"
 SMB = b"\x11\x0a\0\1\x0a\0\0\1\0\x8a\0\x44\0\0" + NETBIOS_NAME * 2
 SEARCH = b"M-SEARCH * HTTP/1.1\r\nHOST: 239.255.255.250:1900\r\n\r\n"

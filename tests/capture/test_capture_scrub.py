@@ -256,7 +256,7 @@ def test_names_in_dns_are_replaced_and_its_structure_stays(tmp_path: Path) -> No
 def test_arbitrary_dns_raises_nothing_but_decode_error(data: bytes) -> None:
     for message in (data, b"\0\1\0\0\0\1\0\1\0\0\0\0" + data):
         with contextlib.suppress(DecodeError):
-            assert len(DnsRewriter(message, Pseudonyms(KEY)).rewritten()) == len(message)
+            assert len(DnsRewriter(message, Pseudonyms(KEY)).rewrite()) == len(message)
 
 
 def test_dns_that_cannot_be_read_is_blanked() -> None:

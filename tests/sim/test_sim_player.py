@@ -478,7 +478,7 @@ def test_steps_taken_ahead_are_the_same_steps(loop: bool) -> None:
     rng = np.random.default_rng(3)
     wanted, given = run(one, 6000), list[tuple[bytes, bytes, Phase]]()
     while len(given) < len(wanted):
-        poses, speeds = other.ahead(int(rng.integers(0, 40)))
+        poses, speeds = other.next_steps(int(rng.integers(0, 40)))
         assert (other.phase is other._last.phase) or not len(poses)
         given += [
             (p.tobytes(), s.tobytes(), other.phase) for p, s in zip(poses, speeds, strict=True)

@@ -1,1 +1,1 @@
-"""Captured traffic: read it, name it, and say what can and what cannot be known about it."""
+"""Captured traffic: read it, classify it, and report what can and cannot be known about it."""

@@ -1,4 +1,4 @@
-"""The phone app's own log: who asked what, what the robot answered, and what it was doing.
+"""The phone app's own log: requests, the robot's answers, and its states.
 
 The format of that log is not documented and differs between versions. So a line is read if it has a
 time stamp of a usual kind near its beginning, and anywhere a message of the data channel as JSON,
@@ -113,7 +113,7 @@ def stamp_ns(text: str, year: int = 1970, utc_offset_s: float = 0.0) -> int | No
     found = [match for pattern in _STAMPS if (match := pattern.search(text))]
     if not found:
         return None
-    first = min(found, key=lambda match: match.start())  # what comes later may be anybody's name
+    first = min(found, key=lambda match: match.start())  # a later one may be part of a name
     if first.re is _UNIX:
         fraction = first[2] or first[3] or ""
         return int(first[1]) * 10**9 + int(fraction.ljust(9, "0"))

@@ -74,7 +74,7 @@ class Inbound:
         self._held = 0
 
     def start(self, number: int) -> Iterator[_PieceRun]:
-        """Note this side's first number; a different one means a restart."""
+        """Set this side's first number; a different one means a restart."""
         if self._first is not None and self._first != number:
             yield from self.flush()
             self._highest = None
@@ -100,7 +100,7 @@ class Inbound:
             yield from self._give_up()
 
     def flush(self) -> Iterator[_PieceRun]:
-        """Yield what still waits, because nothing more will come."""
+        """Yield all waiting messages; nothing more will come."""
         for stream in self._streams.values():
             while stream.held:
                 yield from self._skip_lost(stream, stream.next_ahead())
@@ -151,7 +151,7 @@ class Inbound:
         piece = run.pieces[0]
         stream = self._streams.setdefault(piece.stream, _Stream())
         ahead = (piece.sequence - stream.expected) % 2**16
-        if piece.unordered or ahead >= 2**15:  # it need not wait, or those behind it are gone
+        if piece.unordered or ahead >= 2**15:  # unordered, or older than expected
             self._held -= run.size
             yield run
             return
@@ -173,7 +173,7 @@ class Inbound:
         yield from self._pop_in_order(stream)
 
     def _give_up(self) -> Iterator[_PieceRun]:
-        """Make room: yield messages that wait for others, or drop the oldest piece of one."""
+        """Free memory: yield messages that wait for others, or drop the oldest partial one."""
         for stream in self._streams.values():
             if stream.held:
                 yield from self._skip_lost(stream, stream.next_ahead())

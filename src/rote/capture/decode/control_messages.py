@@ -1,4 +1,4 @@
-"""ICMP: what its messages say, and which packets they quote."""
+"""ICMP: the meaning of its messages, and the packets they quote."""
 
 from collections import Counter
 from collections.abc import Iterable

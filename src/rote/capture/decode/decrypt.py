@@ -213,7 +213,7 @@ class Opener:
             yield from self._handle_record(*early)
 
     def _keep_early_record(self, datagram: Datagram, record: DtlsRecord) -> None:
-        """Keep what came before its hello, because captures are not always in order."""
+        """Keep a record that came before its hello: captures are not always in order."""
         flow = _flow_key(datagram)
         if len(self._early) < MAX_FLOWS or flow in self._early:
             held = self._early.setdefault(flow, [])
@@ -225,9 +225,7 @@ class Opener:
     def _find_or_start_session(
         self, datagram: Datagram, fragment: dtls.Fragment, known: DtlsSession | None
     ) -> DtlsSession | None:
-        """Return the session that a hello belongs to; a hello with another random begins a
-        new one.
-        """
+        """Return the session of a hello; a hello with another random starts a new one."""
         if fragment.type != HandshakeType.CLIENT_HELLO or fragment.offset:
             return known
         # Complete or fragmented, the random is in the first fragment; the rest is not needed.

@@ -1,6 +1,7 @@
-"""The dialogue in a data channel: questions with their answers, states, faults and a time line.
+"""The dialogue in a data channel: requests with their responses, states, faults and a time line.
 
-Decryption and the log of the phone app feed it with values of wire/webrtc/channel.py and times.
+Its input, from decryption or from the phone app's log, is values of wire/webrtc/channel.py with
+times.
 """
 
 from dataclasses import dataclass, field
@@ -14,11 +15,11 @@ from rote.wire.services.rpc import ArmApi, ArmState, RpcRequest, RpcResponse, Sp
 from rote.wire.webrtc import channel
 
 MAX_OPEN = 4096
-"""The most questions that wait for an answer at the same time."""
+"""Maximum number of requests that wait for a response at the same time."""
 
 
 class Pair(NamedTuple):
-    """A question and its answer, if one came."""
+    """A request and its response, if one came."""
 
     asked_ns: int
     request: RpcRequest
@@ -27,14 +28,14 @@ class Pair(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What was asked, for a person."""
+        """The service and the name of the request."""
         api = rpc.APIS.get((self.request.service, self.request.api_id))
         what = f" {api.name.lower().replace('_', ' ')}" if api is not None else ""
         return f"{self.request.service} {self.request.api_id}{what}"
 
     @property
     def latency_s(self) -> float | None:
-        """How long the answer took, in seconds."""
+        """Time from request to response in seconds."""
         return None if self.answered_ns is None else (self.answered_ns - self.asked_ns) / 1e9
 
     @property
@@ -44,7 +45,7 @@ class Pair(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """How it ended, for a person."""
+        """The outcome as text."""
         if self.response is None:
             return "no answer"
         code = self.response.code
@@ -70,7 +71,7 @@ class Pair(NamedTuple):
 
 
 class StateChange(NamedTuple):
-    """The arms began to do something else."""
+    """A change of the arms' state."""
 
     time_ns: int
     state: ArmState
@@ -108,7 +109,7 @@ class _ActionSpan:
 
 
 _REFUSED = "refused"
-"""What the robot did not do, whatever was asked for."""
+"""Kind of the entry for any refused request."""
 _SIMPLE: dict[tuple[str, int], str] = {
     ("arm", ArmApi.LIST_ACTIONS): "list",
     ("arm", ArmApi.RENAME_TAUGHT): "rename",
@@ -159,7 +160,7 @@ class Dialogue:
             self._handle_faults(time_ns, value)
 
     def timeline(self) -> list[TimelineEntry]:
-        """Return what happened so far, by its beginning."""
+        """Return the time line so far, sorted by start."""
         entries = list(self._entries)
         entries += [
             _certain_entry(
@@ -179,7 +180,7 @@ class Dialogue:
             )
         return sorted(entries, key=lambda entry: entry.start_ns)
 
-    # ---- questions and answers ------------------------------------------------------------------
+    # ---- requests and responses -----------------------------------------------------------------
 
     def _add_request(self, time_ns: int, request: RpcRequest) -> None:
         self.pairs.append(Pair(time_ns, request))
@@ -248,7 +249,7 @@ class Dialogue:
             self._entries.append(_certain_entry("play", self._playing.start_ns, time_ns, evidence))
             self._playing = None
 
-    # ---- what is told unasked -------------------------------------------------------------------
+    # ---- messages without a request -------------------------------------------------------------
 
     def _handle_validation(self, time_ns: int, value: channel.Validation) -> None:
         if value.data == channel.VALIDATION_OK and not self._connected:

@@ -93,7 +93,7 @@ class PacketFacts:
         self._read: Counter[PacketKind] = Counter()
 
     def of(self, flow: int) -> FlowFacts | None:
-        """Return the facts of a direction; new ones as long as there is room."""
+        """Return the facts of a direction; new ones only up to the limit."""
         facts = self.facts.get(flow)
         if facts is None and len(self.facts) < _MAX_FACTS:
             facts = self.facts[flow] = FlowFacts()

@@ -2,7 +2,7 @@
 
 A reply has the command and the sequence number of its request, or one number more (the documents
 allow both; the first answer shows which). A request that is sent again, byte for byte, is the same
-request. Which end is the robot is told by what only one end can send; see `_robot_side`.
+request. The robot's end is recognised by frames that only one end can send; see `_robot_side`.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,9 +21,9 @@ End = tuple[str, int]
 """Address and port."""
 ROBOT_PORT = 49504
 _REPEAT_NS = 10 * 10**9
-"""How long the same datagram counts as a repetition: as long as a robot remembers it."""
+"""Time within which the same datagram is a repetition: as long as a robot remembers it."""
 _MAX_KNOWN = 4096
-"""So many different requests of a client are remembered as they were read."""
+"""Maximum number of distinct decoded requests that are cached per client."""
 
 
 class SeenFrame(NamedTuple):
@@ -53,22 +53,22 @@ class Exchange:
     command: int
     sequence: int
     layout: str
-    """The kind of frame, a key of `teaching_fields.BY_KEY`; empty where none fits."""
+    """The kind of frame, a key of `teaching_fields.BY_KEY`; empty if none fits."""
     client: str
     request: m.Command | None
-    """None where the payload is none of this command."""
+    """None if the payload does not fit the command."""
     robot_captured: bool
-    """Whether anything of the robot was captured, so that a missing answer means something."""
+    """Whether any of the robot's frames were captured, so that a missing answer is meaningful."""
     description: str
-    """What is asked for, in words, but for the name of the action."""
+    """Description of the request, without the name of a played action."""
     sent: int = 1
-    """How often it was sent."""
+    """Number of times it was sent."""
     answer: m.Reply | None = None
     answered_ns: int | None = None
     note: str = ""
-    """What the robot added to its answer in its own words."""
+    """The note in the robot's answer."""
     action: str = ""
-    """The name of the action that is saved or played, where it is known."""
+    """The name of the action that is saved or played, if known."""
     _datagram: bytes = b""
 
     @property
@@ -80,12 +80,12 @@ class Exchange:
 
     @property
     def accepted(self) -> bool:
-        """Whether the robot said yes, or its answers were not captured at all."""
+        """Whether the robot accepted, or its answers were not captured at all."""
         return self.code == m.Code.OK or (self.code is None and not self.robot_captured)
 
     @property
     def refused(self) -> bool:
-        """Whether the robot said no."""
+        """Whether the robot refused."""
         return self.code not in (None, m.Code.OK)
 
     @property
@@ -95,14 +95,14 @@ class Exchange:
 
     @property
     def request_text(self) -> str:
-        """What is asked for, in words."""
+        """Description of the request, with the name of a played action."""
         if self.action and isinstance(self.request, m.PlayAction):
             return harmless(f"{self.description}, {self.action!r}")
         return self.description
 
     @property
     def outcome(self) -> str:
-        """What became of it, in words."""
+        """The outcome as text."""
         code = self.code
         if code is None:
             missing = "no answer in this capture"
@@ -137,11 +137,11 @@ class Exchange:
 
 @dataclass(slots=True)
 class TeachingDialogue:
-    """All that was asked and answered in teaching frames, in the order of asking."""
+    """All requests and answers in teaching frames, in the order of the requests."""
 
     exchanges: list[Exchange] = field(default_factory=list)
     commands: dict[int, int] = field(default_factory=dict)
-    """Requests of each command, repetitions included; replies where only they were captured."""
+    """Requests of each command, repetitions included; replies if only they were captured."""
     saved: list[str] = field(default_factory=list)
     listed: list[str] = field(default_factory=list)
     played: list[str] = field(default_factory=list)
@@ -153,7 +153,7 @@ class TeachingDialogue:
 
 
 def read_dialogue(conversations: Sequence[Sequence[SeenSide]]) -> TeachingDialogue:
-    """Return what was said in all conversations together, each with one or two sides."""
+    """Return the dialogue of all conversations together, each with one or two sides."""
     found = TeachingDialogue()
     for sides in conversations:
         _read_conversation(found, sides)
@@ -189,18 +189,18 @@ def _read_conversation(found: TeachingDialogue, sides: Sequence[SeenSide]) -> No
 
 
 def _robot_side(sides: Sequence[SeenSide]) -> int | None:
-    """Return which side is the robot; None where only a client was captured."""
+    """Return which side is the robot; None if only a client was captured."""
     scores = [_robot_score(side) for side in sides]
     if len(sides) == 2:
         if scores[0] != scores[1]:
             return 0 if scores[0] > scores[1] else 1
         first = [min((seen.time_ns for seen in side.frames), default=2**63) for side in sides]
-        return 1 if first[0] <= first[1] else 0  # who speaks first, asks
+        return 1 if first[0] <= first[1] else 0  # the client sends first
     return 0 if scores[0] > 0 else None
 
 
 def _robot_score(side: SeenSide) -> int:
-    """Say how much speaks for a robot (above 0) or for a client (below)."""
+    """Return a score: above 0 for a robot, below 0 for a client."""
     if side.reports:
         return 1000
     score = 1 if side.source.endswith(f":{ROBOT_PORT}") else 0
@@ -212,7 +212,7 @@ def _robot_score(side: SeenSide) -> int:
 
 
 class FrameDirections:
-    """Says of each frame of a capture who sent it, in one pass and as soon as it is seen."""
+    """Determines the direction of each frame of a capture in one pass."""
 
     def __init__(self) -> None:
         self._robots: set[tuple[End, End]] = set()
@@ -249,7 +249,7 @@ class FrameDirections:
 
 
 class _Request(NamedTuple):
-    """What a request says: see `Exchange`."""
+    """A decoded request; for the fields see `Exchange`."""
 
     request: m.Command | None
     layout: str
@@ -257,7 +257,7 @@ class _Request(NamedTuple):
 
 
 class _Matching:
-    """Puts the replies of one conversation to their requests."""
+    """Matches the replies of one conversation with their requests."""
 
     def __init__(self, client: str, robot_captured: bool) -> None:
         self.exchanges: list[Exchange] = []
@@ -266,7 +266,7 @@ class _Matching:
         self._waiting: dict[tuple[int, int], Exchange] = {}
         self._known: dict[tuple[int, int, bytes], _Request] = {}
         self._ahead: int | None = None
-        """By how much a reply's number is above its request's, once it is known."""
+        """Difference between the numbers of a reply and its request, once known."""
 
     def ask(self, time_ns: int, frame: teaching.Frame, datagram: bytes) -> None:
         key = frame.command, frame.sequence
@@ -294,7 +294,7 @@ class _Matching:
         self.exchanges.append(one)
 
     def _read_request(self, frame: teaching.Frame) -> _Request:
-        """Return what a request says; most are like one that was read before."""
+        """Decode a request; cached, since most are repeated."""
         key = frame.type, frame.command, frame.payload
         known = self._known.get(key)
         if known is None:
@@ -351,7 +351,6 @@ def _name_actions(found: TeachingDialogue) -> None:
 
 
 def _describe_request(command: int, request: m.Command | None) -> str:
-    """Say a request in words."""
     if request is None:
         return f"command 0x{command:02x} with a payload that cannot be read"
     message = _DESCRIPTIONS.get(type(request))

@@ -45,7 +45,7 @@ class KeptRows:
         self.left_out = 0
 
     def add(self, *columns: np.ndarray) -> None:
-        """Keep rows, as far as there is room; do not change the arrays afterwards."""
+        """Keep rows up to the limit; do not change the arrays afterwards."""
         size = columns[0].size if columns[0].ndim == 1 else columns[0].shape[0]
         room = min(size, self._limit - self.count)
         self.left_out += size - room

@@ -91,7 +91,7 @@ def _classify_values(
 
 
 def _describe_counter(values: NDArray[np.int64], occurrences: NDArray[np.int64], width: int) -> str:
-    """Return how the values count, or None if they do not."""
+    """Describe how the values count; empty if they do not."""
     value_count = 256**width
     steps = (np.diff(values) + value_count // 2) % value_count - value_count // 2
     spread = _describe_spread(occurrences)
@@ -132,7 +132,7 @@ def _describe_length(values: NDArray[np.int64], sizes: NDArray[np.int64], width:
 
 
 def _expected_entropy(count: int, value_count: int) -> float:
-    """Return the approximate entropy of `count` fair draws from `room` values."""
+    """Return the approximate entropy of `count` fair draws from `value_count` values."""
     if count >= 8 * value_count:
         return math.log2(value_count) - (value_count - 1) / (2 * count * math.log(2))
     # Simulated once with a fixed seed: no formula is good for few draws.

@@ -2,7 +2,7 @@
 
 A record contains an SCTP packet and what the cipher adds. SCTP has a header of 12 bytes; an
 acknowledgement without gaps has 16 more, a piece of a message 16 more and then the message, padded
-to four. So sizes say much about a record's content, and never prove it.
+to four. So sizes suggest a record's content but never prove it.
 """
 
 from typing import NamedTuple

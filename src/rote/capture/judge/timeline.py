@@ -75,7 +75,7 @@ def propose(
 
 
 def _data_messages(sent: SentRecords, overhead: int) -> SentRecords:
-    """Leave out plain acknowledgements, and whatever is too short for a message."""
+    """Remove plain acknowledgements and records too short for a message."""
     data = sent.length > overhead + HEADER + DATA
     data &= ~is_acknowledgement(sent.length, overhead)
     which = np.flatnonzero(data)
@@ -102,7 +102,7 @@ def _times_of(sent: SentRecords, length: int) -> Ints:
 
 
 def _common_lengths(sent: SentRecords) -> list[int]:
-    """Return the lengths that occur, those with most messages first."""
+    """Return the lengths that occur, most frequent first."""
     counts = np.bincount(sent.length)
     lengths = np.flatnonzero(counts)
     number = dict(zip(lengths.tolist(), counts[lengths].tolist(), strict=True))
@@ -111,7 +111,7 @@ def _common_lengths(sent: SentRecords) -> list[int]:
 
 
 def _find_heartbeat(sent: SentRecords) -> tuple[list[TimelineEntry], SentRecords]:
-    """Find the message every two seconds, and return the others."""
+    """Find the message sent every two seconds; return it and the other messages."""
     for length in _common_lengths(sent):
         times = _times_of(sent, length)
         if times.size < 4 or times[-1] - times[0] < times.size * _SECOND:
@@ -144,9 +144,7 @@ def _regular_runs(times: Ints, low_s: float, high_s: float, least: int) -> list[
 
 
 def _find_teaching(sent: SentRecords) -> tuple[list[TimelineEntry], int | None]:
-    """Find keep-alives once per second, with the request that began teaching and the one that ended
-    it.
-    """
+    """Find keep-alives once per second, with the requests that began and ended teaching."""
     found: list[TimelineEntry] = []
     empty_request = None
     for length in _common_lengths(sent):
@@ -182,9 +180,7 @@ def _find_teaching(sent: SentRecords) -> tuple[list[TimelineEntry], int | None]:
 def _messages_between(
     sent: SentRecords, since: int, until: int, lengths: tuple[int, int]
 ) -> list[tuple[int, int]]:
-    """Return times and lengths of the messages in a period that are neither too short nor
-    too long.
-    """
+    """Return times and lengths of the messages in a period whose length is within bounds."""
     inside = (sent.time_ns > since) & (sent.time_ns < until)
     inside &= (sent.length >= lengths[0]) & (sent.length <= lengths[1])
     return list(zip(sent.time_ns[inside].tolist(), sent.length[inside].tolist(), strict=True))
@@ -360,7 +356,7 @@ def _merge_stretches(stretches: list[_Stretch], gap_s: float) -> list[_Stretch]:
 def _confirm_by_states(
     found: list[TimelineEntry], states: tuple[list[_Stretch], int | None], sent: SentRecords
 ) -> list[TimelineEntry]:
-    """Let the robot's state confirm teaching, or propose playing."""
+    """Confirm teaching by the robot's state, or propose plays from it."""
     stretches, usual = states
     result = list(found)
     for stretch in stretches[:256]:

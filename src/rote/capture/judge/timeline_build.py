@@ -63,7 +63,7 @@ def _connect_entry(one: Conversation) -> TimelineEntry:
 
 
 def _signalling_entries(one: Conversation) -> list[TimelineEntry]:
-    """Yield each offer in plain HTTP with its answer."""
+    """Return each offer in plain HTTP with its answer."""
     notes = sorted(
         (note, index) for index, side in enumerate(one.sides) for note in side.facts.http
     )
@@ -125,7 +125,7 @@ _SINGLE = {"list": "list", "save": "save", "control-mode": "mode"}
 
 
 def _exchange_entries(exchanges: "list[Exchange]") -> list[TimelineEntry]:
-    """Say what one client asked for: what was done, what was refused, what stayed unanswered."""
+    """Return the entries of one client's requests: done, refused and unanswered."""
     from rote import messages as m  # noqa: PLC0415 - only where there are such frames
 
     entries: list[TimelineEntry] = []
@@ -138,7 +138,7 @@ def _exchange_entries(exchanges: "list[Exchange]") -> list[TimelineEntry]:
         request, at = one.request, one.time_ns
         ends = isinstance(request, ending)
         if not ends and one.layout not in _SINGLE and not isinstance(request, beginning):
-            continue  # most by far, and nothing to tell: they only keep something up
+            continue  # by far the most: they only keep something alive
         sure = _SURE if one.code is not None else _LIKELY
         evidence = f"{_describe_frame(one)}, checksum valid: {one.outcome}"
         if isinstance(request, m.EnterTeaching):
@@ -161,7 +161,7 @@ def _exchange_entries(exchanges: "list[Exchange]") -> list[TimelineEntry]:
 
 
 def _moment_kind(one: "Exchange", m: Any) -> str:
-    """Return what a request is in a time line that happens at one moment; nothing for others."""
+    """Return the kind of entry for a request that happens at one moment; empty for others."""
     if isinstance(one.request, m.StopMotion):
         return "stop"
     if isinstance(one.request, m.PlayAction):
@@ -171,7 +171,6 @@ def _moment_kind(one: "Exchange", m: Any) -> str:
 
 
 def _unaccepted_entry(one: "Exchange") -> TimelineEntry:
-    """Say that a request was refused, or stayed unanswered."""
     kind = "refused" if one.refused else "unanswered"
     evidence = f"{_describe_frame(one)}: {one.outcome}"
     return TimelineEntry(kind, one.time_ns, one.answered_ns, _SURE, evidence)
@@ -209,7 +208,7 @@ class _CommandSpan:
 
 
 def read_teaching(analysis: Analysis, found: list[Conversation]) -> "TeachingDialogue | None":
-    """Return what was asked and answered in teaching frames; None where there are none."""
+    """Return the dialogue in teaching frames; None if there are none."""
     if not analysis.commands and not analysis.poses:
         return None
     from rote.capture.decode.teaching_dialogue import (  # noqa: PLC0415 - slow to load

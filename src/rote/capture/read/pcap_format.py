@@ -31,7 +31,7 @@ _LINKTYPE_BITS = 0x03FF_FFFF
 
 
 class PcapHeader(NamedTuple):
-    """What the file's header says."""
+    """The contents of the file header."""
 
     order: str
     tick_ns: int

@@ -64,7 +64,7 @@ _STEMS = {
 _AXES = ("accelerometer_m_s2", "gyroscope_rad_s")
 _WITH_STATE = ("enter-teaching", "state")
 _BY_HAND = ("list-reply", "state-all", "pose-n", "heartbeat")
-"""Kinds of frames that the template reads itself: their length is told by a field."""
+"""Kinds of frames that the template reads itself: a field states their length."""
 REST = -1
 """The size of a field that reaches to the payload's end."""
 

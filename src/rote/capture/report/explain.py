@@ -81,7 +81,7 @@ def explain(report: Report) -> Explanation:
 
 
 def _conclusion(one: Conversation) -> str:
-    """Return what the packets are, and whether anybody can read them."""
+    """Return what the packets are, and whether they can be decrypted."""
     versions = " and ".join(map(version_words, one.versions())) or "DTLS"
     kind = "a WebRTC connection" if one.name == "WebRTC" else "a connection"
     said = f"The documents' packets are {versions} records of {kind}. "

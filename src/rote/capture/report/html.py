@@ -120,7 +120,6 @@ def _render_timeline(report: Report) -> str:
 
 
 def _render_teaching(report: Report) -> str:
-    """Draw what was asked and answered in teaching frames."""
     if report.teaching is None:
         return ""
     counts = ", ".join(

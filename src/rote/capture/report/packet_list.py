@@ -101,7 +101,7 @@ def _record_document(record: dtls.DtlsRecord) -> dict[str, Any]:
 
 
 def packet_lines(one: ListedPacket) -> Iterator[str]:
-    """Yield what is printed of one packet."""
+    """Yield the printed lines of one packet."""
     ends = f"{end(one.datagram.source)} -> {end(one.datagram.destination)}"
     size = len(one.datagram.payload)
     yield f"#{one.number}  {iso(one.datagram.time_ns)[11:26]}  {ends}  {size} bytes"
@@ -125,7 +125,7 @@ def packet_lines(one: ListedPacket) -> Iterator[str]:
 
 
 def frame_lines(frame: ExplainedFrame, *, why: bool = False) -> Iterator[str]:
-    """Yield what is printed of a teaching frame: its kind, then every field with its grade."""
+    """Yield the printed lines of a teaching frame: its kind, then every field with its grade."""
     key = frame.layout.key if frame.layout else "no known payload"
     unsure = "" if frame.told else " or its reply, which looks the same"
     crc = "CRC-32 holds" if frame.crc_valid else "CRC-32 does not hold"
@@ -158,7 +158,6 @@ def _shorten_hex(raw: bytes) -> str:
 
 
 def _describe_value(value: FieldValue) -> str:
-    """Say a field's value in words."""
     given, field = value.value, value.field
     if field.type in (FieldType.ZERO, FieldType.BYTES):
         shown = plain(given)[: 2 * _BYTES_SHOWN] if field.type is FieldType.BYTES else "not zero"

@@ -61,10 +61,10 @@ class Report:
     decrypted: "Decrypted | None" = None
     totals: dict[PacketKind, int] = field(default_factory=dict)
     teaching: "TeachingDialogue | None" = None
-    """What was asked and answered in teaching frames."""
+    """Requests and answers in teaching frames."""
 
     def count(self, *kinds: PacketKind) -> int:
-        """Return how many packets are of some kinds."""
+        """Return the number of packets of these kinds."""
         return sum(self.totals.get(kind, 0) for kind in kinds)
 
     @property
@@ -90,7 +90,7 @@ class Report:
         return limits(self.conversations, self.decrypted)
 
     def document(self) -> dict[str, Any]:
-        """Return what `--json` shows; docs/capture.md says what each key means."""
+        """Return the `--json` document; docs/capture.md explains its keys."""
         found, decoder = self.analysis, self.analysis.decoder
         first, last = found.first_ns, found.last_ns
         return {
@@ -180,7 +180,7 @@ def _entry_fields(entry: Any) -> tuple[str, int, int | None, float, str]:
 
 
 def _kind_totals(analysis: Analysis, found: list[Conversation]) -> dict[PacketKind, int]:
-    """Return how many packets are of each kind, considering the rest of their flows."""
+    """Return the number of packets of each kind, corrected by their whole flows."""
     totals = analysis.flows.kind_totals()
     for one in found:
         for (old, new), count in one.moved.items():
@@ -217,9 +217,7 @@ def field_tests(analysis: Analysis, found: list[Conversation]) -> list[FieldTest
 def _keep_dtls(
     side: FlowSide, heads: np.ndarray, sizes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Leave out packets that only share the ports: a field of DTLS records means nothing in
-    STUN.
-    """
+    """Remove packets that only share the ports: fields of DTLS have no meaning in STUN."""
     if side.kinds.get(PacketKind.DTLS, 0) <= side.packets // 2:
         return heads, sizes
     like = heads[:, 1] == 0xFE
@@ -317,7 +315,7 @@ _TUNNELS, _WRAPPINGS = (4, 41, 47), (0x8864, 0x8847, 0x8848)
 
 
 def _analysis_warnings(analysis: Analysis) -> list[str]:
-    """Return what could not be taken into account."""
+    """Return warnings about packets that could not be taken into account."""
     decoder, fragments = analysis.decoder, analysis.decoder.fragments
     sentences = [
         f"{count:,} packets of linktype {link} ({UNREAD_LINKS.get(link, 'not known here')}) were "

@@ -77,7 +77,7 @@ def _print_flows(out: Console, report: "Report") -> None:
 
 
 def _print_encrypted(out: Console, one: "Conversation") -> None:
-    """Print what can be said about an encrypted conversation."""
+    """Print what is known about an encrypted conversation."""
     if not any(side.tracks for side in one.sides):
         return
     out.print()
@@ -111,7 +111,7 @@ def _print_sizes(out: Console, one: "Conversation") -> None:
 
 
 def _print_teaching(out: Console, dialogue: "TeachingDialogue | None") -> None:
-    """Print what was said in teaching frames: commands, actions, requests with their answers."""
+    """Print the teaching frames: commands, actions, requests with their answers."""
     if dialogue is None:
         return
     from rote.wire.teaching.codec import CommandId  # noqa: PLC0415 - only where there are such frames

@@ -9,26 +9,26 @@ _TEXTS = frozenset((0x0C, 0x13, 0x14, 0x16, 0x1A, 0x1B, 0x1C, 0x1E))
 _NAME_CHOICES = frozenset((0x81, 0x82, 0x86))
 """In a list of alternative names: mail address, host name, URI."""
 _ADDRESS_CHOICE = 0x87
-_NOBODY = frozenset((b"WebRTC", b"webrtc", b"rote", b"aiortc", b"RTC"))
+_ANONYMOUS = frozenset((b"WebRTC", b"webrtc", b"rote", b"aiortc", b"RTC"))
 """Names that programs give the temporary certificates of WebRTC."""
 _MAX_DEPTH = 16
 
 
-def rewritten(
+def rewrite_certificate(
     certificate: bytes, identifiers: Identifiers, names: Pseudonyms, *, learning: bool
 ) -> bytes | None:
-    """Return a certificate with other contents; None if it names nobody.
+    """Return a certificate with replaced contents; None if it identifies no device or person.
 
     Raises `DecodeError` if it cannot be read.
     """
     texts: list[bytes] = []
     new = bytearray(certificate)
-    _walk(new, 0, len(new), _Change(identifiers, names, texts, learning))
-    return None if texts and all(text in _NOBODY for text in texts) else bytes(new)
+    _walk_values(new, 0, len(new), _ValueReplacer(identifiers, names, texts, learning))
+    return None if texts and all(text in _ANONYMOUS for text in texts) else bytes(new)
 
 
-class _Change:
-    """What is done to each value of a certificate."""
+class _ValueReplacer:
+    """Replaces the values of a certificate."""
 
     def __init__(
         self, identifiers: Identifiers, names: Pseudonyms, texts: list[bytes], learning: bool
@@ -42,7 +42,7 @@ class _Change:
         if len(old) == 2 and old.isupper():
             return old  # a country
         self._texts.append(old)
-        if self._learning and old not in _NOBODY:
+        if self._learning and old not in _ANONYMOUS:
             self._identifiers.add(old)
         return self._names.name(old)
 
@@ -55,41 +55,45 @@ class _Change:
         return self._names.ipv6(old) if len(old) == 16 else bytes(len(old))
 
 
-def _walk(data: bytearray, at: int, end: int, change: _Change, depth: int = 0) -> None:
+def _walk_values(
+    data: bytearray, at: int, end: int, replacer: _ValueReplacer, depth: int = 0
+) -> None:
     while at < end:
-        tag, start, stop = _header(data, at, end)
+        tag, start, stop = _read_der_header(data, at, end)
         old = bytes(data[start:stop])
         if tag in _TEXTS or tag in _NAME_CHOICES:
-            data[start:stop] = change.text(old)
+            data[start:stop] = replacer.text(old)
         elif tag == _ADDRESS_CHOICE:
-            data[start:stop] = change.address(old)
+            data[start:stop] = replacer.address(old)
         elif tag & 0x20:
             if depth < _MAX_DEPTH:
-                _walk(data, start, stop, change, depth + 1)
+                _walk_values(data, start, stop, replacer, depth + 1)
             else:
                 data[start:stop] = bytes(stop - start)
         elif tag == _INTEGER and stop - start > 4:
-            data[start + 1 : stop] = change.opaque(old[1:])
+            data[start + 1 : stop] = replacer.opaque(old[1:])
         elif tag == _BITS and stop - start > 4:
-            data[start + 2 : stop] = change.opaque(old[2:])
+            data[start + 2 : stop] = replacer.opaque(old[2:])
         elif tag == _OCTETS and stop - start > 1:
-            _octets(data, start, stop, change, depth)
+            _rewrite_octets(data, start, stop, replacer, depth)
         at = stop
 
 
-def _octets(data: bytearray, start: int, stop: int, change: _Change, depth: int) -> None:
-    """An octet string contains values again, or data without structure."""
+def _rewrite_octets(
+    data: bytearray, start: int, stop: int, replacer: _ValueReplacer, depth: int
+) -> None:
+    """Rewrite an octet string, which contains nested values or opaque data."""
     inner = bytearray(data[start:stop])
     try:
         if depth >= _MAX_DEPTH or inner[0] not in (0x30, 0x03, 0x04, 0x01):
             raise DecodeError("no value")
-        _walk(inner, 0, len(inner), change, depth + 1)
+        _walk_values(inner, 0, len(inner), replacer, depth + 1)
     except DecodeError:
-        inner[:] = change.opaque(bytes(data[start:stop]))
+        inner[:] = replacer.opaque(bytes(data[start:stop]))
     data[start:stop] = inner
 
 
-def _header(data: bytearray, at: int, end: int) -> tuple[int, int, int]:
+def _read_der_header(data: bytearray, at: int, end: int) -> tuple[int, int, int]:
     """Return the tag of a value, and where its contents begin and end."""
     if at + 2 > end or data[at] & 0x1F == 0x1F:
         raise DecodeError("a certificate that ends too early")

@@ -22,7 +22,7 @@ _SERVICES = frozenset(
 """Labels of services that name a kind of device, not one device."""
 
 
-def _ignore(_: bytes) -> None:
+def _learn_nothing(_: bytes) -> None:
     """Learn nothing."""
 
 
@@ -33,8 +33,8 @@ class DnsRewriter:
         self,
         message: bytes,
         names: Pseudonyms,
-        learn: Callable[[bytes], None] = _ignore,
-        learn_address: Callable[[bytes], None] = _ignore,
+        learn: Callable[[bytes], None] = _learn_nothing,
+        learn_address: Callable[[bytes], None] = _learn_nothing,
     ) -> None:
         self._message = bytearray(message)
         self._names = names
@@ -42,15 +42,15 @@ class DnsRewriter:
         self._done: set[int] = set()
         self.netbios = False
 
-    def rewritten(self) -> bytes:
-        """Return the message with other names; raises `DecodeError` if it cannot be read."""
+    def rewrite(self) -> bytes:
+        """Return the message with replaced names; raises `DecodeError` if it cannot be read."""
         try:
             questions, *others = struct.unpack_from(">HHHH", self._message, 4)
             at = 12
             for _ in range(questions):
-                at = self._name(at) + 4
+                at = self._replace_name(at) + 4
             for _ in range(sum(others)):
-                at = self._record(self._name(at))
+                at = self._rewrite_record(self._replace_name(at))
         except (struct.error, IndexError):
             raise DecodeError("a DNS message that does not hold what it says") from None
         if at > len(self._message):
@@ -58,48 +58,48 @@ class DnsRewriter:
         self._message[at:] = bytes(len(self._message) - at)
         return bytes(self._message)
 
-    def _record(self, at: int) -> int:
+    def _rewrite_record(self, at: int) -> int:
         kind, _, _, size = struct.unpack_from(">HHIH", self._message, at)
         start, end = at + 10, at + 10 + size
         if end > len(self._message):
             raise IndexError
         if self.netbios and kind in (_NB, _NBSTAT):
-            self._netbios_record(kind, start, end)
+            self._rewrite_netbios_record(kind, start, end)
         elif kind == _A and size == 4:
-            self._address(start, 4)
+            self._replace_address(start, 4)
         elif kind == _AAAA and size == 16:
-            self._address(start, 16)
+            self._replace_address(start, 16)
         elif kind in _NAMED_RECORDS:
-            self._name(start + _NAMED_RECORDS[kind])
+            self._replace_name(start + _NAMED_RECORDS[kind])
         elif kind == _SOA:
-            self._name(self._name(start))
+            self._replace_name(self._replace_name(start))
         elif kind in (_HINFO, _TXT):
-            self._texts(start, end)
+            self._replace_texts(start, end)
         elif kind == _OPT:
-            self._options(start, end)
+            self._clear_options(start, end)
         else:
             self._message[start:end] = bytes(size)
         return int(end)
 
-    def _address(self, at: int, size: int) -> None:
+    def _replace_address(self, at: int, size: int) -> None:
         old = bytes(self._message[at : at + size])
         self._learn_address(old)
         change = self._names.ipv4 if size == 4 else self._names.ipv6
         self._message[at : at + size] = change(old)
 
-    def _texts(self, at: int, end: int) -> None:
+    def _replace_texts(self, at: int, end: int) -> None:
         while at < end:
             size = min(self._message[at], end - at - 1)
             text = bytes(self._message[at + 1 : at + 1 + size])
             key, equals, value = text.partition(b"=")
-            # The key says what it is, the value whose it is.
+            # The key names the property; the value may identify its owner.
             kept, secret = (key + equals, value) if equals else (b"", text)
             self._learn(secret)
             new = kept + self._names.name(secret)
             self._message[at + 1 : at + 1 + size] = new
             at += 1 + size
 
-    def _options(self, at: int, end: int) -> None:
+    def _clear_options(self, at: int, end: int) -> None:
         """Clear the contents of EDNS options: networks, cookies, hardware addresses."""
         while at + 4 <= end:
             _, size = struct.unpack_from(">HH", self._message, at)
@@ -107,38 +107,38 @@ class DnsRewriter:
             self._message[at + 4 : stop] = bytes(stop - at - 4)
             at = stop
 
-    def _name(self, at: int) -> int:
-        """Replace the labels of a name; return where the bytes after it begin."""
-        places: list[tuple[int, int]] = []
+    def _replace_name(self, at: int) -> int:
+        """Replace the labels of a name; return the offset behind it."""
+        spans: list[tuple[int, int]] = []
         while size := self._message[at]:
             if size >= 0xC0:
-                self._replace(places, ended=False)
+                self._replace_labels(spans, ended=False)
                 return at + 2
             if size > 63 or at + 1 + size >= len(self._message):
                 raise IndexError
-            places.append((at + 1, size))
+            spans.append((at + 1, size))
             at += 1 + size
-        self._replace(places, ended=True)
+        self._replace_labels(spans, ended=True)
         return at + 1
 
-    def _replace(self, places: list[tuple[int, int]], *, ended: bool) -> None:
-        labels = [bytes(self._message[at : at + size]) for at, size in places]
+    def _replace_labels(self, spans: list[tuple[int, int]], *, ended: bool) -> None:
+        labels = [bytes(self._message[at : at + size]) for at, size in spans]
         if labels[-2:] == [b"in-addr", b"arpa"] and len(labels) == 6:
             numbers = bytes(int(label) & 0xFF for label in labels[:4] if label.isdigit())
             if len(numbers) == 4:
                 new = [b"%d" % n for n in self._names.ipv4(numbers[::-1])[::-1]]
-                for (at, size), label in zip(places, new, strict=False):
+                for (at, size), label in zip(spans, new, strict=False):
                     self._message[at : at + size] = label.rjust(size, b"0")
-                self._done.update(at for at, _ in places)
-        top = places[-1][0] if ended and len(places) > 1 else None
-        for (at, size), label in zip(places, labels, strict=True):
+                self._done.update(at for at, _ in spans)
+        top = spans[-1][0] if ended and len(spans) > 1 else None
+        for (at, size), label in zip(spans, labels, strict=True):
             if at not in self._done:
-                self._message[at : at + size] = self._label(label, top=at == top)
+                self._message[at : at + size] = self._replace_label(label, top=at == top)
             self._done.add(at)
 
-    def _label(self, label: bytes, *, top: bool) -> bytes:
+    def _replace_label(self, label: bytes, *, top: bool) -> bytes:
         if self.netbios and len(label) == 32:
-            return encoded(self._netbios_name(decoded(label)))
+            return encode_netbios_name(self._replace_netbios_name(decode_netbios_name(label)))
         if label.lower() in _SERVICES or label in _PLAIN_LABELS or top:
             return label
         self._learn(label)
@@ -146,7 +146,7 @@ class DnsRewriter:
 
     # ---- NetBIOS --------------------------------------------------------------------------------
 
-    def _netbios_name(self, name: bytes) -> bytes:
+    def _replace_netbios_name(self, name: bytes) -> bytes:
         """Replace a name of 15 bytes and a kind."""
         text = name[:15].rstrip(b" \0")
         if text in (b"*", b"", b"\1\2__MSBROWSE__\2"):
@@ -154,32 +154,32 @@ class DnsRewriter:
         self._learn(text)
         return self._names.name(text) + name[len(text) :]
 
-    def _netbios_record(self, kind: int, at: int, end: int) -> None:
+    def _rewrite_netbios_record(self, kind: int, at: int, end: int) -> None:
         if kind == _NB:
-            for place in range(at + 2, end - 3, 6):
-                self._address(place, 4)
+            for offset in range(at + 2, end - 3, 6):
+                self._replace_address(offset, 4)
             return
         count = self._message[at]
-        place = at + 1
+        offset = at + 1
         for _ in range(count):
-            if place + 18 > end:
+            if offset + 18 > end:
                 raise IndexError
-            name = bytes(self._message[place : place + 16])
-            self._message[place : place + 16] = self._netbios_name(name)
-            place += 18
-        if place + 6 <= end:
-            mac = bytes(self._message[place : place + 6])
+            name = bytes(self._message[offset : offset + 16])
+            self._message[offset : offset + 16] = self._replace_netbios_name(name)
+            offset += 18
+        if offset + 6 <= end:
+            mac = bytes(self._message[offset : offset + 6])
             self._learn_address(mac)
-            self._message[place : place + 6] = self._names.hardware(mac)
-        self._message[place + 6 : end] = bytes(max(0, end - place - 6))
+            self._message[offset : offset + 6] = self._names.hardware(mac)
+        self._message[offset + 6 : end] = bytes(max(0, end - offset - 6))
 
 
-def decoded(label: bytes) -> bytes:
+def decode_netbios_name(label: bytes) -> bytes:
     """Return the 16 bytes of a NetBIOS name; each is written as two letters."""
     halves = [(letter - ord("A")) & 15 for letter in label]
     return bytes(high << 4 | low for high, low in zip(halves[::2], halves[1::2], strict=True))
 
 
-def encoded(name: bytes) -> bytes:
+def encode_netbios_name(name: bytes) -> bytes:
     """Return the label of a NetBIOS name of 16 bytes."""
     return bytes(ord("A") + half for byte in name for half in (byte >> 4, byte & 15))

@@ -1,6 +1,6 @@
 """TLS, DTLS and QUIC: encrypted parts stay, names in the handshake are replaced.
 
-The first packets of QUIC are encrypted with keys that everybody can derive, so they are cleared.
+The first packets of QUIC are encrypted with publicly derivable keys, so they are cleared.
 """
 
 import struct
@@ -29,7 +29,7 @@ class Handshakes:
         self._names = names
         self.learning = False
         self.anonymous = 0
-        """Certificates that name nobody and were kept."""
+        """Certificates that identify no device or person and were kept."""
 
     def message(self, kind: int, body: bytes) -> bytes:
         """Return the body of a whole handshake message with other names.
@@ -82,7 +82,7 @@ class Handshakes:
             start, stop = at + 3, at + 3 + size
             if stop > len(body):
                 raise DecodeError("a certificate that is not whole")
-            new = certificates.rewritten(
+            new = certificates.rewrite_certificate(
                 bytes(body[start:stop]), self._identifiers, self._names, learning=self.learning
             )
             if new is None:

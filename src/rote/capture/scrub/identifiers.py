@@ -55,7 +55,7 @@ _COMMON = frozenset(
     b"html http https json keep-alive local localhost mail name none null ntp pool public robot "
     b"root server service text time true type unitree unknown upnp user websocket www".split()
 )
-"""Words that identify nobody. As labels in DNS they are replaced nevertheless."""
+"""Words that identify no device or person. As DNS labels they are replaced nevertheless."""
 _KEPT = frozenset((NAME.encode(),))
 
 
@@ -179,7 +179,7 @@ class Identifiers:
             for found in pattern.finditer(text):
                 self.add(found[0])
         for found in _URL.finditer(text):
-            if b"." in found[1] and not _standard(found[1]):
+            if b"." in found[1] and not _names_a_standard(found[1]):
                 self.add(found[1])
 
     def _learn_hex(self, text: bytes) -> None:
@@ -192,11 +192,11 @@ class Identifiers:
 
     def _learn_addresses(self, text: bytes) -> None:
         for found in _IPV6.finditer(text):
-            if (address := _ipv6(found[0])) is not None:
+            if (address := _parse_ipv6(found[0])) is not None:
                 self.add_ipv6(address)
         for pattern in (_IPV4, _IPV4_DASHED):
             for found in pattern.finditer(text):
-                if (packed := _ipv4(found)) is not None:
+                if (packed := _parse_ipv4(found)) is not None:
                     self.add_ipv4(packed)
 
     # ---- replacing ------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ class Identifiers:
         ).encode()
 
     def _other_ipv4(self, found: re.Match[bytes]) -> bytes:
-        packed = _ipv4(found)
+        packed = _parse_ipv4(found)
         if packed is None or (new := self._names.ipv4(packed)) == packed:
             return found[0]
         self._tally.add("IPv4 address", packed)
@@ -247,7 +247,7 @@ class Identifiers:
         return b"".join(part + separators[at : at + 1] for at, part in enumerate(parts))
 
     def _other_ipv6(self, found: re.Match[bytes]) -> bytes:
-        packed = _ipv6(found[0])
+        packed = _parse_ipv6(found[0])
         if packed is None or self._names.ipv6(packed) == packed:
             return found[0]
         self._tally.add("IPv6 address", packed)
@@ -268,7 +268,7 @@ class Identifiers:
 _VALUES = (_JSON, _JSON_NUMBER, _QUERY, _HEADER, _ICE, _XML, _LOCAL)
 
 
-def _standard(host: bytes) -> bool:
+def _names_a_standard(host: bytes) -> bool:
     """Whether a host only names a standard, as in XML namespaces."""
     ends = (b"xmlsoap.org", b"w3.org", b"upnp.org", b"oasis-open.org", b"ietf.org", b"webrtc.org")
     return host.lower().endswith(ends) or _ADDRESS_ONLY.fullmatch(host) is not None
@@ -278,13 +278,13 @@ def _from_hex(digits: bytes) -> bytes:
     return bytes.fromhex(re.sub(rb"[:-]", b"", digits).decode())
 
 
-def _ipv4(found: re.Match[bytes]) -> bytes | None:
+def _parse_ipv4(found: re.Match[bytes]) -> bytes | None:
     numbers = [int(part) for part in found.groups()]
     written = [b"%d" % number for number in numbers]
     return None if max(numbers) > 255 or written != list(found.groups()) else bytes(numbers)
 
 
-def _ipv6(text: bytes) -> bytes | None:
+def _parse_ipv6(text: bytes) -> bytes | None:
     try:
         return IPv6Address(text.split(b"%")[0].decode()).packed
     except AddressValueError:
@@ -303,30 +303,30 @@ def _any_of(patterns: Iterable[bytes], flags: int = 0, separator: bytes = b"") -
     if not ordered:
         return re.compile(rb"(?!)")
     step = 2 if separator else 1
-    return re.compile(_tree(ordered, 0, step, separator), flags | re.DOTALL)
+    return re.compile(_tree_pattern(ordered, 0, step, separator), flags | re.DOTALL)
 
 
-def _tree(patterns: list[bytes], at: int, step: int, separator: bytes) -> bytes:
+def _tree_pattern(patterns: list[bytes], at: int, step: int, separator: bytes) -> bytes:
     """Return a pattern for what follows byte `at` of sorted words that agree up to there."""
     shortest = patterns[0]
     if len(patterns) == 1:
-        return _chain(shortest[at:], step, separator)
+        return _chain_pattern(shortest[at:], step, separator)
     # What all have in common; the first and the last differ most.
     common = at
     while shortest[common : common + step] == patterns[-1][common : common + step] != b"":
         common += step
-    start = _chain(shortest[at:common], step, separator)
+    start = _chain_pattern(shortest[at:common], step, separator)
     ends = len(shortest) == common
     rest = patterns[1:] if ends else patterns
     groups: dict[bytes, list[bytes]] = {}
     for word in rest:
         groups.setdefault(word[common : common + step], []).append(word)
-    parts = [_tree(group, common, step, separator) for group in groups.values()]
+    parts = [_tree_pattern(group, common, step, separator) for group in groups.values()]
     between = separator if start else b""
     follow = b"(?:" + between + b"(?:" + b"|".join(parts) + b"))"
     return start + follow + (b"?" if ends else b"")
 
 
-def _chain(word: bytes, step: int, separator: bytes) -> bytes:
+def _chain_pattern(word: bytes, step: int, separator: bytes) -> bytes:
     pieces = [re.escape(word[at : at + step]) for at in range(0, len(word), step)]
     return separator.join(pieces)

@@ -97,7 +97,7 @@ class Payloads:
         self._borders: dict[tuple[Flow, int], list[bytes]] = {}
 
     def start(self, *, learning: bool) -> None:
-        """Begin a pass over the capture."""
+        """Start a pass over the capture."""
         self._learning = self.handshakes.learning = learning
         self._streams.clear()
 
@@ -108,61 +108,65 @@ class Payloads:
         if not payload:
             return payload
         try:
-            new = self._by_port({flow.source_port, flow.destination_port}, payload)
+            new = self._rewrite_by_port({flow.source_port, flow.destination_port}, payload)
         except DecodeError:
-            return self._unknown(payload, "damaged name service")
-        return self._by_structure(flow, payload) if new is None else new
+            return self._clear_unknown(payload, "damaged name service")
+        return self._rewrite_by_structure(flow, payload) if new is None else new
 
-    def _by_port(self, ports: set[int], payload: bytes) -> bytes | None:
+    def _rewrite_by_port(self, ports: set[int], payload: bytes) -> bytes | None:
         """Rewrite name services and time, which have no magic number; otherwise None."""
         if ports & DNS_PORTS:
-            return self._dns(payload)
+            return self._rewrite_dns(payload)
         if _NETBIOS_NAMES in ports:
-            return self._dns(payload, netbios=True)
+            return self._rewrite_dns(payload, netbios=True)
         if _NETBIOS_DATAGRAMS in ports:
-            return self._netbios_datagram(payload)
+            return self._rewrite_netbios_datagram(payload)
         if _NTP in ports and len(payload) >= 48 and payload[0] & 7:
-            return self._ntp(payload)
+            return self._rewrite_ntp(payload)
         return None
 
-    def _by_structure(self, flow: Flow, payload: bytes) -> bytes:
-        for rule in (self._teaching, self._stun, self._rtps, self._a1, self._sealed):
+    def _rewrite_by_structure(self, flow: Flow, payload: bytes) -> bytes:
+        for rule in (
+            self._rewrite_teaching_frame,
+            self._rewrite_stun,
+            self._rewrite_rtps,
+            self._rewrite_a1_frame,
+            self._rewrite_dtls_or_quic,
+        ):
             with suppress(DecodeError):
                 return rule(flow, payload)
         if is_text(payload):
             return self.text(payload)
         both = flow.both_ways
         if payload[0] >> 6 == 2 and both in self._dtls:
-            return self._kept("SRTP", payload)
+            return self._count_kept("SRTP", payload)
         if payload[0] >> 6 == 1 and both in self._quic:
-            return self._kept("QUIC", payload)
-        return self._unknown(payload, "unknown datagrams")
+            return self._count_kept("QUIC", payload)
+        return self._clear_unknown(payload, "unknown datagrams")
 
-    def _sealed(self, flow: Flow, payload: bytes) -> bytes:
-        """Rewrite the unencrypted parts of DTLS and QUIC; raises `DecodeError` for anything
-        else.
-        """
+    def _rewrite_dtls_or_quic(self, flow: Flow, payload: bytes) -> bytes:
+        """Rewrite the unencrypted parts of DTLS and QUIC; raise `DecodeError` for others."""
         both = flow.both_ways
         # The short headers of DTLS 1.3 look like text, so only a known connection may have them.
         if 20 <= payload[0] <= 26 or (payload[0] >> 5 == 1 and both in self._dtls):
             new = self.handshakes.dtls(payload)
-            self._note(self._dtls, both)
-            return self._kept("DTLS", new)
+            self._note_flow(self._dtls, both)
+            return self._count_kept("DTLS", new)
         if hs.is_quic(payload):
-            self._note(self._quic, both)
-            return self._kept("QUIC", hs.quic(payload))
+            self._note_flow(self._quic, both)
+            return self._count_kept("QUIC", hs.quic(payload))
         raise DecodeError("neither DTLS nor QUIC")
 
-    def _note(self, flows: set[Ends], both: Ends) -> None:
+    def _note_flow(self, flows: set[Ends], both: Ends) -> None:
         if self._learning and len(flows) < _MAX_FLOWS:
             flows.add(both)
 
-    def _kept(self, kind: str, payload: bytes) -> bytes:
+    def _count_kept(self, kind: str, payload: bytes) -> bytes:
         self.account.kept[kind] += not self._learning
         return payload
 
-    def _unknown(self, payload: bytes, kind: str) -> bytes:
-        """Clear what cannot be read, or keep it if the caller wants that."""
+    def _clear_unknown(self, payload: bytes, kind: str) -> bytes:
+        """Clear an unknown payload, or keep it if the caller requested that."""
         if self._keep_unknown:
             if self._learning:
                 self._identifiers.learn(payload)
@@ -174,7 +178,7 @@ class Payloads:
 
     def other(self, payload: bytes, kind: str) -> bytes:
         """Return the content of a protocol without ports, by the same rules."""
-        return self.text(payload) if is_text(payload) else self._unknown(payload, kind)
+        return self.text(payload) if is_text(payload) else self._clear_unknown(payload, kind)
 
     def text(self, payload: bytes, before: bytes = b"", after: bytes = b"") -> bytes:
         """Return a text with identifiers replaced; `before` and `after` are its neighbours."""
@@ -195,12 +199,12 @@ class Payloads:
             self._identifiers.add(name)
             self._identifiers.learn(name)
 
-    def _dns(self, payload: bytes, *, netbios: bool = False) -> bytes:
+    def _rewrite_dns(self, payload: bytes, *, netbios: bool = False) -> bytes:
         rewriter = DnsRewriter(payload, self._names, self._learn_name, self._learn_address)
         rewriter.netbios = netbios
-        return rewriter.rewritten()
+        return rewriter.rewrite()
 
-    def _netbios_datagram(self, payload: bytes) -> bytes:
+    def _rewrite_netbios_datagram(self, payload: bytes) -> bytes:
         """Replace address and names at the beginning; the message after them is cleared."""
         if len(payload) < 14 + 68:
             raise DecodeError("a NetBIOS datagram that is too short")
@@ -210,11 +214,11 @@ class Payloads:
         question = (
             b"\0\0\0\0\0\2\0\0\0\0\0\0" + payload[14:48] + bytes(4) + payload[48:82] + bytes(4)
         )
-        new = self._dns(question, netbios=True)
+        new = self._rewrite_dns(question, netbios=True)
         names = new[12:46] + new[50:84]
-        return bytes(head) + names + self._unknown(payload[82:], "NetBIOS datagrams")
+        return bytes(head) + names + self._clear_unknown(payload[82:], "NetBIOS datagrams")
 
-    def _ntp(self, payload: bytes) -> bytes:
+    def _rewrite_ntp(self, payload: bytes) -> bytes:
         """Replace the reference, which is a server's address below the first stratum."""
         result = bytearray(payload)
         if result[1] > 1:
@@ -223,7 +227,7 @@ class Payloads:
         result[48:] = bytes(len(payload) - 48)
         return bytes(result)
 
-    def _rtps(self, _: Flow, payload: bytes) -> bytes:
+    def _rewrite_rtps(self, _: Flow, payload: bytes) -> bytes:
         if payload[:4] != b"RTPS" or len(payload) < 20:
             raise DecodeError("no RTPS")
         rewriter = RtpsRewriter(
@@ -233,16 +237,16 @@ class Payloads:
             if self._learning:
                 rewriter.learn()
                 return payload
-            new = rewriter.rewritten()
+            new = rewriter.rewrite()
         except DecodeError:
-            return self._unknown(payload, "damaged DDS")
+            return self._clear_unknown(payload, "damaged DDS")
         self.account.cleared["DDS samples"] += rewriter.cleared
         self.account.unjudged["DDS samples"] += self._keep_unknown
         return new
 
     # ---- frames of robots -----------------------------------------------------------------------
 
-    def _teaching(self, _: Flow, payload: bytes) -> bytes:
+    def _rewrite_teaching_frame(self, _: Flow, payload: bytes) -> bytes:
         frame = teaching.decode(payload)
         size = teaching.NAME_BYTES
         if self._learning:
@@ -256,7 +260,7 @@ class Payloads:
             return payload
         return teaching.encode(frame._replace(payload=self._identifiers.replace(frame.payload)))
 
-    def _a1(self, _: Flow, payload: bytes) -> bytes:
+    def _rewrite_a1_frame(self, _: Flow, payload: bytes) -> bytes:
         """Replace robot and serial number in the header, and correct the checksum."""
         from rote.wire.a1 import codec, formats, layout  # noqa: PLC0415 - rare, and slow to load
 
@@ -273,19 +277,21 @@ class Payloads:
 
     # ---- STUN and TURN --------------------------------------------------------------------------
 
-    def _stun(self, flow: Flow, payload: bytes) -> bytes:
+    def _rewrite_stun(self, flow: Flow, payload: bytes) -> bytes:
         message = stun.decode(payload)
         last = message.attributes[-1][0] if message.attributes else 0
         holds = last == stun.Attribute.FINGERPRINT and stun.fingerprint_holds(payload)
         attributes = [
-            (number, self._attribute(flow, message, number, value))
+            (number, self._rewrite_stun_attribute(flow, message, number, value))
             for number, value in message.attributes
         ]
         if not holds:
             return stun.encode(message._replace(attributes=tuple(attributes)))
         return stun.encode(message._replace(attributes=tuple(attributes[:-1])), fingerprint=True)
 
-    def _attribute(self, flow: Flow, message: stun.StunMessage, number: int, value: bytes) -> bytes:
+    def _rewrite_stun_attribute(
+        self, flow: Flow, message: stun.StunMessage, number: int, value: bytes
+    ) -> bytes:
         new = bytes(len(value))
         if number in _STUN_PLAIN:
             new = value
@@ -295,17 +301,17 @@ class Payloads:
                 self._learn_name(part)
             new = b":".join(map(self._names.name, parts))
         elif number in _STUN_ADDRESSES and len(value) in (8, 20):
-            new = value[:4] + self._address(value[4:])
+            new = value[:4] + self._replace_address(value[4:])
         elif number in _STUN_XORED and len(value) in (8, 20):
             mask = stun.MAGIC.to_bytes(4) + message.transaction
             plain = bytes(a ^ b for a, b in zip(value[4:], mask, strict=False))
-            other = self._address(plain)
+            other = self._replace_address(plain)
             new = value[:4] + bytes(a ^ b for a, b in zip(other, mask, strict=False))
         elif number == _STUN_DATA and value:
-            new = self._by_structure(flow, value)
+            new = self._rewrite_by_structure(flow, value)
         return new
 
-    def _address(self, packed: bytes) -> bytes:
+    def _replace_address(self, packed: bytes) -> bytes:
         self._learn_address(packed)
         return self._names.ipv4(packed) if len(packed) == 4 else self._names.ipv6(packed)
 
@@ -316,7 +322,7 @@ class Payloads:
         if not payload:
             return payload
         if 53 in (flow.source_port, flow.destination_port):
-            return self._dns_segment(payload)
+            return self._rewrite_dns_segment(payload)
         stream = self._streams.get(flow)
         if stream is None and hs.TlsStream.begins(payload):
             stream = hs.TlsStream()
@@ -329,18 +335,18 @@ class Payloads:
             self.account.cleared["parts of TLS handshakes"] += (
                 stream.cleared > before and not self._learning
             )
-            return self._kept("TLS", new)
-        return self._text_segment(flow, sequence, payload)
+            return self._count_kept("TLS", new)
+        return self._rewrite_text_segment(flow, sequence, payload)
 
-    def _text_segment(self, flow: Flow, sequence: int, payload: bytes) -> bytes:
+    def _rewrite_text_segment(self, flow: Flow, sequence: int, payload: bytes) -> bytes:
         """Process a segment of text together with its neighbours: a name may cross the border."""
         head, blank, body = payload.partition(b"\r\n\r\n")
         if is_text(payload):
             head, blank, body = payload, b"", b""
         elif not blank or not is_text(head):
             if payload[0] == 23 and payload[1:2] == b"\3":
-                return self._kept("TLS", payload)  # a session that began before the capture
-            return self._unknown(payload, "unknown segments")
+                return self._count_kept("TLS", payload)  # a session that began before the capture
+            return self._clear_unknown(payload, "unknown segments")
         end = (sequence + len(payload)) & 0xFFFF_FFFF
         if self._learning and len(self._borders) < _MAX_BORDERS:
             self._borders.setdefault((flow, sequence), [b"", b""])[1] = head[:_BORDER]
@@ -348,10 +354,10 @@ class Payloads:
                 self._borders.setdefault((flow, end), [b"", b""])[0] = head[-_BORDER:]
         before = self._borders.get((flow, sequence), [b"", b""])[0]
         after = b"" if blank else self._borders.get((flow, end), [b"", b""])[1]
-        rest = self._unknown(body, "bodies of HTTP") if body else b""
+        rest = self._clear_unknown(body, "bodies of HTTP") if body else b""
         return self.text(head, before, after) + blank + rest
 
-    def _dns_segment(self, payload: bytes) -> bytes:
+    def _rewrite_dns_segment(self, payload: bytes) -> bytes:
         """Rewrite DNS over TCP: each message after its length. Incomplete messages are cleared."""
         result, at = b"", 0
         try:
@@ -359,10 +365,10 @@ class Payloads:
                 (size,) = struct.unpack_from(">H", payload, at)
                 if at + 2 + size > len(payload):
                     raise DecodeError("a message that goes on in the next segment")
-                result += payload[at : at + 2] + self._dns(payload[at + 2 : at + 2 + size])
+                result += payload[at : at + 2] + self._rewrite_dns(payload[at + 2 : at + 2 + size])
                 at += 2 + size
         except (DecodeError, struct.error):
-            return result + self._unknown(payload[len(result) :], "pieces of DNS over TCP")
+            return result + self._clear_unknown(payload[len(result) :], "pieces of DNS over TCP")
         return result
 
 

@@ -44,56 +44,56 @@ class Rewriter:
 
     @property
     def blanked(self) -> int:
-        """How many packets, or parts of them, were filled with zeros."""
+        """Number of packets, or parts of them, that were filled with zeros."""
         cleared = sum(self.payloads.account.cleared.values())
         return cleared + (0 if self._keep_unknown else sum(self.unread.values()))
 
     def start(self, *, learning: bool) -> None:
-        """Begin a pass over the capture: first to learn, then to rewrite."""
+        """Start a pass over the capture: first to learn, then to rewrite."""
         self.payloads.start(learning=learning)
 
     def learn(self, linktype: int, packet: bytes) -> None:
-        """Look for identifiers in a packet."""
+        """Collect the identifiers in a packet."""
         self._learning = True
-        self._link(linktype, packet)
+        self._rewrite_link(linktype, packet)
         self._learning = False
 
     def rewrite(self, linktype: int, packet: bytes) -> bytes:
-        """Return the packet with other names and addresses."""
-        self._link(linktype, packet)
+        """Return the packet with replaced names and addresses."""
+        self._rewrite_link(linktype, packet)
         return bytes(self._packet)
 
     # ---- links ----------------------------------------------------------------------------------
 
-    def _link(self, linktype: int, packet: bytes) -> None:
+    def _rewrite_link(self, linktype: int, packet: bytes) -> None:
         self._packet = bytearray(packet)
         at, kind = 0, 0
         try:
             if linktype == ETHERNET:
-                at, kind = self._ethernet()
+                at, kind = self._rewrite_ethernet()
             elif linktype in RAW:
                 kind = _IP if self._packet[0] >> 4 == 4 else _IP6
             elif linktype in (NULL, LOOP):
                 at, kind = 4, _IP if self._packet[4] >> 4 == 4 else _IP6
             elif linktype == COOKED:
-                self._hardware(6, min(self._number(4), 8))
-                at, kind = 16, self._number(14)
+                self._replace_hardware_address(6, min(self._read_uint16(4), 8))
+                at, kind = 16, self._read_uint16(14)
             elif linktype == COOKED_2:
-                self._hardware(12, min(self._packet[11], 8))
-                at, kind = 20, self._number(0)
-            self._network(kind, at)
+                self._replace_hardware_address(12, min(self._packet[11], 8))
+                at, kind = 20, self._read_uint16(0)
+            self._rewrite_network(kind, at)
         except (struct.error, IndexError):
-            self._blank(at, kind="packets that end too early")
+            self._clear_unread(at, kind="packets that end too early")
 
-    def _ethernet(self) -> tuple[int, int]:
-        self._hardware(0, 6)
-        self._hardware(6, 6)
-        at, kind = 14, self._number(12)
+    def _rewrite_ethernet(self) -> tuple[int, int]:
+        self._replace_hardware_address(0, 6)
+        self._replace_hardware_address(6, 6)
+        at, kind = 14, self._read_uint16(12)
         while kind in _VLAN:
-            at, kind = at + 4, self._number(at + 2)
+            at, kind = at + 4, self._read_uint16(at + 2)
         return at, kind
 
-    def _hardware(self, at: int, size: int) -> None:
+    def _replace_hardware_address(self, at: int, size: int) -> None:
         old = bytes(self._packet[at : at + size])
         if size and len(old) == size:
             new = self._names.hardware(old)
@@ -103,12 +103,14 @@ class Rewriter:
             elif new != old and not self._learning:
                 self.tally.add("hardware address", old)
 
-    def _number(self, at: int) -> int:
+    def _read_uint16(self, at: int) -> int:
         value: int = struct.unpack_from(">H", self._packet, at)[0]
         return value
 
-    def _blank(self, at: int, end: int | None = None, kind: str = "unknown protocols") -> None:
-        """Clear what cannot be read, or replace only known identifiers in it if it is kept."""
+    def _clear_unread(
+        self, at: int, end: int | None = None, kind: str = "unknown protocols"
+    ) -> None:
+        """Clear bytes that cannot be read, or only replace known identifiers if they are kept."""
         end = len(self._packet) if end is None else end
         if end <= at:
             return
@@ -122,29 +124,29 @@ class Rewriter:
         else:
             self._packet[at:end] = self.identifiers.replace(old, raw=True)
 
-    def _network(self, kind: int, at: int) -> None:
+    def _rewrite_network(self, kind: int, at: int) -> None:
         if kind == _IP and self._packet[at] >> 4 == 4:
-            self._ipv4(at)
+            self._rewrite_ipv4(at)
         elif kind == _IP6 and self._packet[at] >> 4 == 6:
-            self._ipv6(at)
+            self._rewrite_ipv6(at)
         elif kind == _ARP:
-            self._arp(at)
+            self._rewrite_arp(at)
         else:
-            self._blank(at)
+            self._clear_unread(at)
 
-    def _arp(self, at: int) -> None:
+    def _rewrite_arp(self, at: int) -> None:
         hardware, protocol = self._packet[at + 4], self._packet[at + 5]
         if (hardware, protocol) != (6, 4) or len(self._packet) < at + 28:
-            self._blank(at)
+            self._clear_unread(at)
             return
         for start in (at + 8, at + 18):
-            self._hardware(start, 6)
-            self._address(start + 6, 4)
+            self._replace_hardware_address(start, 6)
+            self._replace_address(start + 6, 4)
         self._packet[at + 28 :] = bytes(len(self._packet) - at - 28)
 
     # ---- internet -------------------------------------------------------------------------------
 
-    def _address(self, at: int, size: int) -> None:
+    def _replace_address(self, at: int, size: int) -> None:
         old = bytes(self._packet[at : at + size])
         if len(old) == size:
             new = (self._names.ipv4 if size == 4 else self._names.ipv6)(old)
@@ -154,104 +156,104 @@ class Rewriter:
             elif new != old:
                 self.tally.add("IPv4 address" if size == 4 else "IPv6 address", old)
 
-    def _ipv4(self, at: int, *, quoted: bool = False) -> None:
+    def _rewrite_ipv4(self, at: int, *, quoted: bool = False) -> None:
         head = (self._packet[at] & 15) * 4
-        total, offset = self._number(at + 2), self._number(at + 6)
+        total, offset = self._read_uint16(at + 2), self._read_uint16(at + 6)
         if head < 20 or len(self._packet) < at + head:
-            self._blank(at + 1)
+            self._clear_unread(at + 1)
             return
         before = bytes(self._packet[at + 12 : at + 20])
-        self._address(at + 12, 4)
-        self._address(at + 16, 4)
+        self._replace_address(at + 12, 4)
+        self._replace_address(at + 16, 4)
         self._packet[at + 20 : at + head] = b"\1" * (head - 20)  # options may contain a route
         self._packet[at + 10 : at + 12] = b"\0\0"
         self._packet[at + 10 : at + 12] = checksum(bytes(self._packet[at : at + head])).to_bytes(2)
         end = at + total if total else len(self._packet)
-        self._pad(at + max(total, head), quoted=quoted)
+        self._clear_padding(at + max(total, head), quoted=quoted)
         whole = not offset & 0x3FFF and end <= len(self._packet) and not quoted
         part = _TransportPart(at + head, min(end, len(self._packet)), before, (at + 12, 4), whole)
-        self._transport(self._packet[at + 9], part, first=not offset & 0x1FFF)
+        self._rewrite_transport(self._packet[at + 9], part, first=not offset & 0x1FFF)
 
-    def _ipv6(self, at: int, *, quoted: bool = False) -> None:
+    def _rewrite_ipv6(self, at: int, *, quoted: bool = False) -> None:
         if len(self._packet) < at + 40:
-            self._blank(at + 1)
+            self._clear_unread(at + 1)
             return
         before = bytes(self._packet[at + 8 : at + 40])
-        self._address(at + 8, 16)
-        self._address(at + 24, 16)
-        total, kind = self._number(at + 4), self._packet[at + 6]
+        self._replace_address(at + 8, 16)
+        self._replace_address(at + 24, 16)
+        total, kind = self._read_uint16(at + 4), self._packet[at + 6]
         end = at + 40 + total if total else len(self._packet)
-        self._pad(end, quoted=quoted)
+        self._clear_padding(end, quoted=quoted)
         start, first, whole = at + 40, True, end <= len(self._packet) and not quoted
         while kind in _EXTENSIONS or kind == _FRAGMENT:
             following = self._packet[start]
             size = 8
             if kind == _FRAGMENT:
-                first, whole = self._number(start + 2) < 8, False
+                first, whole = self._read_uint16(start + 2) < 8, False
             else:
                 size += 8 * self._packet[start + 1]
                 if kind == 43:
-                    self._blank(start + 4, min(start + size, len(self._packet)))
+                    self._clear_unread(start + 4, min(start + size, len(self._packet)))
             start, kind = start + size, following
         part = _TransportPart(start, min(end, len(self._packet)), before, (at + 8, 16), whole)
-        self._transport(kind, part, first=first)
+        self._rewrite_transport(kind, part, first=first)
 
-    def _pad(self, end: int, *, quoted: bool) -> None:
-        """Clear what follows a packet in its frame: old memory has been seen there."""
+    def _clear_padding(self, end: int, *, quoted: bool) -> None:
+        """Clear the padding behind a packet: it can contain old memory contents."""
         if not quoted and end < len(self._packet):
             self._packet[end:] = bytes(len(self._packet) - end)
 
     # ---- transports -----------------------------------------------------------------------------
 
-    def _transport(self, kind: int, part: "_TransportPart", *, first: bool) -> None:
+    def _rewrite_transport(self, kind: int, part: "_TransportPart", *, first: bool) -> None:
         at, end = part.start, part.end
         if kind in (_TCP, _UDP) and first:
-            self._ported(kind, part)
+            self._rewrite_tcp_or_udp(kind, part)
         elif kind in (_TCP, _UDP) and not first:
             self._packet[at:end] = self.payloads.other(bytes(self._packet[at:end]), "IP fragments")
         elif kind in (_ICMP, _ICMP6) and first and end - at >= 8:
-            self._control(kind, part)
+            self._rewrite_icmp(kind, part)
         elif kind == _IGMP and first and end - at >= 8:
-            self._groups(at, end)
+            self._rewrite_igmp(at, end)
         elif kind not in (_ESP, _NONE):
-            self._blank(at, end)
+            self._clear_unread(at, end)
 
-    def _groups(self, at: int, end: int) -> None:
+    def _rewrite_igmp(self, at: int, end: int) -> None:
         """Replace the groups in IGMP, and the senders in its third version."""
         if end - at == 8:
             return
-        for place in range(at + 8, end - 3, 4):
-            self._address(place, 4)
+        for offset in range(at + 8, end - 3, 4):
+            self._replace_address(offset, 4)
         self._packet[at + 2 : at + 4] = b"\0\0"
         self._packet[at + 2 : at + 4] = checksum(bytes(self._packet[at:end])).to_bytes(2)
 
-    def _ported(self, kind: int, part: "_TransportPart") -> None:
+    def _rewrite_tcp_or_udp(self, kind: int, part: "_TransportPart") -> None:
         at, end = part.start, part.end
         smallest = 8 if kind == _UDP else 20
         if end - at < smallest:
             # Quoted in an error message, or cut off: the ports are no secret, the checksum is.
-            self._blank(min(at + 4, end), end, "packets that end too early")
+            self._clear_unread(min(at + 4, end), end, "packets that end too early")
             return
         half = len(part.before) // 2
         source, destination = part.before[:half], part.before[half:]
-        flow = Flow(source, self._number(at), destination, self._number(at + 2))
+        flow = Flow(source, self._read_uint16(at), destination, self._read_uint16(at + 2))
         ports = {flow.source_port, flow.destination_port}
         head = 8 if kind == _UDP else max((self._packet[at + 12] >> 4) * 4, 20)
         start = min(at + head, end)
         payload = bytes(self._packet[start:end])
         if kind == _TCP:
-            self._tcp_options(at + 20, start)
+            self._clear_tcp_options(at + 20, start)
             (sequence,) = struct.unpack_from(">I", self._packet, at + 4)
             self._packet[start:end] = self.payloads.segment(flow, sequence, payload)
         elif ports <= _DHCP_PORTS:
-            self._dhcp(start, end)
+            self._rewrite_dhcp(start, end)
         elif ports <= _DHCP6_PORTS:
-            self._blank(min(start + 4, end), end, "DHCPv6")
+            self._clear_unread(min(start + 4, end), end, "DHCPv6")
         else:
             self._packet[start:end] = self.payloads.datagram(flow, payload)
-        self._seal(kind, part)
+        self._update_checksum(kind, part)
 
-    def _tcp_options(self, at: int, end: int) -> None:
+    def _clear_tcp_options(self, at: int, end: int) -> None:
         while at < end and self._packet[at] != 0:
             if self._packet[at] == 1:
                 at += 1
@@ -264,32 +266,32 @@ class Rewriter:
                 self._packet[at : at + size] = b"\1" * size
             at += size
 
-    def _dhcp(self, at: int, end: int) -> None:
+    def _rewrite_dhcp(self, at: int, end: int) -> None:
         """Replace addresses and hardware addresses by their position, options by their kind."""
         if end - at < 240:
-            self._blank(at, end)
+            self._clear_unread(at, end)
             return
-        for place in range(at + 12, at + 28, 4):
-            self._address(place, 4)
-        self._hardware(at + 28, 6)
+        for offset in range(at + 12, at + 28, 4):
+            self._replace_address(offset, 4)
+        self._replace_hardware_address(at + 28, 6)
         self._packet[at + 34 : at + 236] = bytes(202)
-        place = at + 240
-        while place + 1 < end and self._packet[place] != 255:
-            code, size = self._packet[place], self._packet[place + 1]
-            start, stop = place + 2, min(place + 2 + size, end)
+        offset = at + 240
+        while offset + 1 < end and self._packet[offset] != 255:
+            code, size = self._packet[offset], self._packet[offset + 1]
+            start, stop = offset + 2, min(offset + 2 + size, end)
             if code == 0:
-                place += 1
+                offset += 1
                 continue
             if code in _DHCP_ADDRESSES:
                 for each in range(start, stop - 3, 4):
-                    self._address(each, 4)
+                    self._replace_address(each, 4)
             elif code == 61 and size == 7:
-                self._hardware(start + 1, 6)
+                self._replace_hardware_address(start + 1, 6)
             elif code not in _DHCP_PLAIN:
-                self._packet[start:stop] = self._dhcp_text(bytes(self._packet[start:stop]))
-            place = stop
+                self._packet[start:stop] = self._replace_dhcp_text(bytes(self._packet[start:stop]))
+            offset = stop
 
-    def _dhcp_text(self, old: bytes) -> bytes:
+    def _replace_dhcp_text(self, old: bytes) -> bytes:
         if self._learning:
             self.identifiers.add(old)
             self.identifiers.learn(old)
@@ -297,89 +299,89 @@ class Rewriter:
             return self._names.name(old)
         return self._names.opaque(old)
 
-    def _control(self, kind: int, part: "_TransportPart") -> None:
+    def _rewrite_icmp(self, kind: int, part: "_TransportPart") -> None:
         """Rewrite ICMP: errors quote a packet, neighbour messages contain addresses."""
         at, end = part.start, part.end
         number = self._packet[at]
         with suppress(struct.error, IndexError):
             if kind == _ICMP and number in (3, 4, 5, 11, 12):
                 if number == 5:
-                    self._address(at + 4, 4)
-                self._quoted(at + 8, end, 4)
+                    self._replace_address(at + 4, 4)
+                self._rewrite_quoted_packet(at + 8, end, 4)
             elif kind == _ICMP6 and number in (1, 2, 3, 4):
-                self._quoted(at + 8, end, 6)
+                self._rewrite_quoted_packet(at + 8, end, 6)
             elif kind == _ICMP6 and 133 <= number <= 137:
-                self._neighbour(number, at, end)
+                self._rewrite_neighbour_message(number, at, end)
             elif kind == _ICMP6 and 130 <= number <= 132:
-                self._address(at + 8, 16)
+                self._replace_address(at + 8, 16)
             elif kind == _ICMP6 and number == 143:
-                self._listeners(at + 8, end)
+                self._rewrite_listener_report(at + 8, end)
             else:
                 self._packet[at + 8 : end] = self.payloads.other(
                     bytes(self._packet[at + 8 : end]), "contents of ICMP"
                 )
-        self._seal(kind, part)
+        self._update_checksum(kind, part)
 
-    def _listeners(self, at: int, end: int) -> None:
+    def _rewrite_listener_report(self, at: int, end: int) -> None:
         """Replace groups and senders in a report of multicast listeners."""
         while at + 20 <= end:
-            more, senders = self._packet[at + 1], self._number(at + 2)
-            for place in range(at + 4, min(at + 20 + 16 * senders, end - 15), 16):
-                self._address(place, 16)
+            more, senders = self._packet[at + 1], self._read_uint16(at + 2)
+            for offset in range(at + 4, min(at + 20 + 16 * senders, end - 15), 16):
+                self._replace_address(offset, 16)
             start = at + 20 + 16 * senders
             at = start + 4 * more
             self._packet[min(start, end) : min(at, end)] = bytes(min(at, end) - min(start, end))
 
-    def _quoted(self, at: int, end: int, version: int) -> None:
+    def _rewrite_quoted_packet(self, at: int, end: int, version: int) -> None:
         if end - at < 20 or self._packet[at] >> 4 != version:
-            self._blank(at, end)
+            self._clear_unread(at, end)
             return
         rest, self._packet = self._packet[end:], self._packet[:end]
-        (self._ipv4 if version == 4 else self._ipv6)(at, quoted=True)
+        (self._rewrite_ipv4 if version == 4 else self._rewrite_ipv6)(at, quoted=True)
         self._packet += rest
 
-    def _neighbour(self, number: int, at: int, end: int) -> None:
+    def _rewrite_neighbour_message(self, number: int, at: int, end: int) -> None:
         start = {133: 8, 134: 16, 135: 24, 136: 24, 137: 40}[number] + at
-        for place in range(at + 8, start, 16):
+        for offset in range(at + 8, start, 16):
             if number > 134:
-                self._address(place, 16)
+                self._replace_address(offset, 16)
         while start + 8 <= end:
             kind, size = self._packet[start], 8 * self._packet[start + 1]
             if size == 0 or start + size > end:
-                self._blank(start, end)
+                self._clear_unread(start, end)
                 return
             if kind in (1, 2):
-                self._hardware(start + 2, 6)
+                self._replace_hardware_address(start + 2, 6)
             elif kind == 3 and size == 32:
-                self._address(start + 16, 16)
+                self._replace_address(start + 16, 16)
             elif kind != 5:
-                self._blank(start + 2, start + size)
+                self._clear_unread(start + 2, start + size)
             start += size
 
-    def _seal(self, kind: int, part: "_TransportPart") -> None:
+    def _update_checksum(self, kind: int, part: "_TransportPart") -> None:
         """Correct the checksum."""
         at, end = part.start, part.end
-        place = at + _CHECKSUM_AT[kind]
-        if place + 2 > end:
+        offset = at + _CHECKSUM_AT[kind]
+        if offset + 2 > end:
             return
-        stated = self._number(place)
+        stated = self._read_uint16(offset)
         where, width = part.addresses
         ends = bytes(self._packet[where : where + 2 * width])
         if kind == _UDP and stated == 0 and width == 4:
             return  # there was no checksum, and none is added
         if part.whole:
-            self._packet[place : place + 2] = b"\0\0"
+            self._packet[offset : offset + 2] = b"\0\0"
             covered = bytes(self._packet[at:end])
             if kind != _ICMP:
                 pseudo = pseudo_header(ends[:width], ends[width:], kind, len(covered))
                 covered = pseudo + covered
-            self._packet[place : place + 2] = (checksum(covered) or 0xFFFF).to_bytes(2)
+            self._packet[offset : offset + 2] = (checksum(covered) or 0xFFFF).to_bytes(2)
         elif kind == _UDP and width == 4:
-            self._packet[place : place + 2] = b"\0\0"  # about the rest nothing is known
+            self._packet[offset : offset + 2] = b"\0\0"  # the rest is not known
         elif kind != _ICMP:
             # The old checksum, minus the old addresses, plus the new ones.
             total = (~stated & 0xFFFF) + checksum(part.before) + (~checksum(ends) & 0xFFFF)
-            self._packet[place : place + 2] = checksum(b"", total).to_bytes(2)
+            self._packet[offset : offset + 2] = checksum(b"", total).to_bytes(2)
 
 
 class _TransportPart:

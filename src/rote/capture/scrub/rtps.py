@@ -38,14 +38,14 @@ class RtpsRewriter:
     def learn(self) -> None:
         """Note the participant, and the addresses and names in discovery."""
         self._identifiers.add_opaque(bytes(self._message[8:20]), "DDS participant")
-        self._walk(learning=True)
+        self._walk_submessages(learning=True)
 
-    def rewritten(self) -> bytes:
+    def rewrite(self) -> bytes:
         """Return the message with other identifiers; raises `DecodeError` if it is damaged."""
-        self._walk(learning=False)
+        self._walk_submessages(learning=False)
         return self._identifiers.replace(bytes(self._message), raw=True)
 
-    def _walk(self, *, learning: bool) -> None:
+    def _walk_submessages(self, *, learning: bool) -> None:
         at = 20
         try:
             while at < len(self._message):
@@ -57,34 +57,34 @@ class RtpsRewriter:
                 if stop > len(self._message):
                     raise DecodeError("a submessage that is too long")
                 if kind in (_DATA, _DATA_FRAGMENT):
-                    self._data(kind, flags, order, start, stop, learning=learning)
+                    self._rewrite_data(kind, flags, order, start, stop, learning=learning)
                 elif kind not in _NUMBERS and kind not in (_INFO_SOURCE, _INFO_TARGET):
-                    self._clear(start, stop)
+                    self._clear_sample(start, stop)
                 at = stop
         except (struct.error, IndexError):
             raise DecodeError("an RTPS message that ends too early") from None
 
-    def _clear(self, start: int, stop: int) -> None:
+    def _clear_sample(self, start: int, stop: int) -> None:
         if not self._keep_samples:
             self._message[start:stop] = bytes(stop - start)
             self.cleared = True
 
-    def _data(
+    def _rewrite_data(
         self, kind: int, flags: int, order: str, start: int, stop: int, *, learning: bool
     ) -> None:
         (skip,) = struct.unpack_from(order + "H", self._message, start + 2)
         writer = int.from_bytes(self._message[start + 8 : start + 12])
         at = start + 4 + skip
         if flags & 2:
-            at = self._parameters(order, at, stop, learning=learning)
+            at = self._rewrite_parameters(order, at, stop, learning=learning)
         if kind == _DATA and writer in _DISCOVERY and at + 4 <= stop:
             inner = "<" if self._message[at + 1] & 1 else ">"
-            end = self._parameters(inner, at + 4, stop, learning=learning)
+            end = self._rewrite_parameters(inner, at + 4, stop, learning=learning)
             self._message[end:stop] = bytes(stop - end)
         else:
-            self._clear(min(at, stop), stop)
+            self._clear_sample(min(at, stop), stop)
 
-    def _parameters(self, order: str, at: int, stop: int, *, learning: bool) -> int:
+    def _rewrite_parameters(self, order: str, at: int, stop: int, *, learning: bool) -> int:
         """Rewrite a list of parameters; return where it ends."""
         while at + 4 <= stop:
             kind, size = struct.unpack_from(order + "HH", self._message, at)
@@ -94,7 +94,7 @@ class RtpsRewriter:
             if end > stop:
                 raise DecodeError("a parameter that is too long")
             if kind in _LOCATORS and size == 24:
-                self._locator(start + 8, learning=learning)
+                self._rewrite_locator(start + 8, learning=learning)
             elif kind == _ENTITY_NAME and size > 4:
                 name = bytes(self._message[start + 4 : end]).rstrip(b"\0")
                 if learning:
@@ -105,7 +105,7 @@ class RtpsRewriter:
             at = end
         return at
 
-    def _locator(self, at: int, *, learning: bool) -> None:
+    def _rewrite_locator(self, at: int, *, learning: bool) -> None:
         packed = bytes(self._message[at : at + 16])
         four = not any(packed[:12])
         if learning:

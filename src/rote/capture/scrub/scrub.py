@@ -60,7 +60,7 @@ class Scrubbed:
     encrypted: dict[str, int] = field(default_factory=dict)
     """Packets that were kept because they are encrypted, by kind."""
     unjudged: dict[str, int] = field(default_factory=dict)
-    """Packets that may name somebody in an unknown way, by kind."""
+    """Packets that may identify a person or device in an unknown way, by kind."""
     warnings: list[str] = field(default_factory=list)
 
 
@@ -84,19 +84,23 @@ def scrub(
         return packet
 
     rewriter.start(learning=True)
-    with _opened(source) as (file, _):
-        for _ in _pieces(file, learn, Scrubbed(), source):
+    with _open_source(source) as (file, _):
+        for _ in _rewrite_file(file, learn, Scrubbed(), source):
             pass
     rewriter.start(learning=False)
-    with _opened(source) as (file, packed), appearing(target) as out, _packing(out, packed) as sink:
-        for piece in _pieces(file, rewriter.rewrite, done, source):
+    with (
+        _open_source(source) as (file, packed),
+        appearing(target) as out,
+        _compress_like(out, packed) as sink,
+    ):
+        for piece in _rewrite_file(file, rewriter.rewrite, done, source):
             sink.write(piece)
-    _account(rewriter, done, keep_unknown=keep_unknown)
+    _fill_account(rewriter, done, keep_unknown=keep_unknown)
     return done
 
 
-def _account(rewriter: Rewriter, done: Scrubbed, *, keep_unknown: bool) -> None:
-    """Note what was replaced, cleared and kept."""
+def _fill_account(rewriter: Rewriter, done: Scrubbed, *, keep_unknown: bool) -> None:
+    """Record what was replaced, cleared and kept."""
     account = rewriter.payloads.account
     done.names, done.blanked = rewriter.identifiers.names, rewriter.blanked
     done.replaced = rewriter.tally.document()
@@ -113,7 +117,7 @@ def _account(rewriter: Rewriter, done: Scrubbed, *, keep_unknown: bool) -> None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[IO[bytes], bool]]:
+def _open_source(path: Path) -> Iterator[tuple[IO[bytes], bool]]:
     """Open a capture; yield its contents, and whether it is compressed."""
     try:
         if path.exists() and not path.is_file():
@@ -128,7 +132,7 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], bool]]:
 
 
 @contextmanager
-def _packing(out: BinaryIO, packed: bool) -> Iterator[IO[bytes]]:
+def _compress_like(out: BinaryIO, packed: bool) -> Iterator[IO[bytes]]:
     """Compress the output with gzip if the input was compressed, in whatever format."""
     if not packed:
         yield out
@@ -141,7 +145,7 @@ class _EarlyEndError(Exception):
     """The file ends, or is damaged, here."""
 
 
-def _exactly(file: IO[bytes], size: int) -> bytes:
+def _read_exactly(file: IO[bytes], size: int) -> bytes:
     try:
         data = file.read(size)
         if len(data) < size:
@@ -153,18 +157,18 @@ def _exactly(file: IO[bytes], size: int) -> bytes:
     return data
 
 
-def _pieces(file: IO[bytes], change: Change, done: Scrubbed, path: Path) -> Iterator[bytes]:
+def _rewrite_file(file: IO[bytes], change: Change, done: Scrubbed, path: Path) -> Iterator[bytes]:
     """Yield the new file piece by piece, up to the last whole packet."""
     try:
-        magic = _exactly(file, 4)
+        magic = _read_exactly(file, 4)
     except _EarlyEndError as error:
         if str(error):
             raise NotACaptureError(str(path), f"it {error}") from None
         magic = b""
     if magic == _NG:
-        walk = _ng(file, change, done)
+        walk = _rewrite_pcapng(file, change, done)
     elif magic in _ORDERS:
-        walk = _classic(file, magic, change, done)
+        walk = _rewrite_pcap(file, magic, change, done)
     else:
         seen = f"it begins with {magic.hex(' ')}" if magic else "it is empty"
         raise NotACaptureError(str(path), seen)
@@ -175,54 +179,54 @@ def _pieces(file: IO[bytes], change: Change, done: Scrubbed, path: Path) -> Iter
             done.warnings.append(f"{path} {error}; what came before is kept")
 
 
-def _classic(file: IO[bytes], magic: bytes, change: Change, done: Scrubbed) -> Iterator[bytes]:
+def _rewrite_pcap(file: IO[bytes], magic: bytes, change: Change, done: Scrubbed) -> Iterator[bytes]:
     order = _ORDERS[magic]
-    head = _exactly(file, 20)
+    head = _read_exactly(file, 20)
     linktype = struct.unpack(order + "I", head[16:])[0] & 0xFFFF
     yield magic + head
     record = struct.Struct(order + ("IIII8x" if magic in _MODIFIED else "IIII"))
     while True:
-        start = _exactly(file, record.size)
+        start = _read_exactly(file, record.size)
         size = record.unpack(start)[2]
         if size > MAX_PACKET_BYTES:
             raise _EarlyEndError(f"claims a packet of {size} bytes, which cannot be")
-        packet = _exactly(file, size)
+        packet = _read_exactly(file, size)
         done.packets += 1
         yield start + change(linktype, packet)
 
 
-class _Place(NamedTuple):
-    """Where in a block its packet is."""
+class _PacketSpan(NamedTuple):
+    """Position of the packet in a block."""
 
     interface: int
     start: int
     size: int
 
 
-def _ng(file: IO[bytes], change: Change, done: Scrubbed) -> Iterator[bytes]:
+def _rewrite_pcapng(file: IO[bytes], change: Change, done: Scrubbed) -> Iterator[bytes]:
     order = "<"
     links: list[tuple[int, int]] = []
     head, kind_bytes = b"", _NG
     while True:
-        size_bytes = _exactly(file, 4)
+        size_bytes = _read_exactly(file, 4)
         if kind_bytes == _NG:
-            head = _exactly(file, 4)
+            head = _read_exactly(file, 4)
             order = "<" if head == b"\x4d\x3c\x2b\x1a" else ">"
             links = []
         kind, size = struct.unpack(order + "II", kind_bytes + size_bytes)
         if size % 4 or not 12 + len(head) <= size <= MAX_BLOCK_BYTES:
             raise _EarlyEndError(f"claims a block of {size} bytes, which cannot be")
-        body = head + _exactly(file, size - 8 - len(head))
+        body = head + _read_exactly(file, size - 8 - len(head))
         if struct.unpack(order + "I", body[-4:])[0] != size:
             raise _EarlyEndError("has a block whose two lengths differ")
         try:
-            yield _new_block(kind, body[:-4], order, links, change, done)
+            yield _rewrite_block(kind, body[:-4], order, links, change, done)
         except (struct.error, IndexError):
             done.dropped += 1
-        head, kind_bytes = b"", _exactly(file, 4)
+        head, kind_bytes = b"", _read_exactly(file, 4)
 
 
-def _new_block(
+def _rewrite_block(
     kind: int,
     body: bytes,
     order: str,
@@ -236,34 +240,34 @@ def _new_block(
     if kind == _INTERFACE:
         link, _, snaplen = struct.unpack_from(order + "HHI", body)
         links.append((link, snaplen))
-        return block(kind, body[:8] + _options(kind, body[8:], order), order)
+        return block(kind, body[:8] + _keep_options(kind, body[8:], order), order)
     if kind == _STATISTICS:
-        return block(kind, body[:12] + _options(kind, body[12:], order), order)
+        return block(kind, body[:12] + _keep_options(kind, body[12:], order), order)
     if kind not in (_PACKET, _SIMPLE, _OLD_PACKET):
         done.dropped += 1
         return b""
-    place = _place(kind, body, order, links)
-    if place.start + place.size > len(body):
+    span = _find_packet(kind, body, order, links)
+    if span.start + span.size > len(body):
         raise IndexError
-    packet = body[place.start : place.start + place.size]
+    packet = body[span.start : span.start + span.size]
     done.packets += 1
-    return block(kind, body[: place.start] + change(links[place.interface][0], packet), order)
+    return block(kind, body[: span.start] + change(links[span.interface][0], packet), order)
 
 
-def _place(kind: int, body: bytes, order: str, links: list[tuple[int, int]]) -> _Place:
+def _find_packet(kind: int, body: bytes, order: str, links: list[tuple[int, int]]) -> _PacketSpan:
     if kind == _PACKET:
         interface, _, _, size = struct.unpack_from(order + "IIII", body)
-        return _Place(interface, 20, size)
+        return _PacketSpan(interface, 20, size)
     if kind == _OLD_PACKET:
         interface, _, _, _, size = struct.unpack_from(order + "HHIII", body)
-        return _Place(interface, 20, size)
+        return _PacketSpan(interface, 20, size)
     (original,) = struct.unpack_from(order + "I", body)
     snaplen = links[0][1] or MAX_PACKET_BYTES
-    return _Place(0, 4, min(original, snaplen, len(body) - 4))
+    return _PacketSpan(0, 4, min(original, snaplen, len(body) - 4))
 
 
-def _options(kind: int, data: bytes, order: str) -> bytes:
-    """Return the options without which a packet cannot be read."""
+def _keep_options(kind: int, data: bytes, order: str) -> bytes:
+    """Return only the options needed to read the packets."""
     kept, at = b"", 0
     while at + 4 <= len(data):
         code, size = struct.unpack_from(order + "HH", data, at)
