@@ -312,13 +312,13 @@ def test_lanes_find_the_same_records_as_the_loop(
     ]
     path = write(tmp_path, make(packets, order=order))
     walked = []
-    lanes = chain._lanes
+    lanes = chain._walk_in_lanes
 
     def watched(*arguments: object) -> chain.RecordChain | None:
         walked.append(lanes(*arguments))  # type: ignore[arg-type]
         return walked[-1]
 
-    monkeypatch.setattr(chain, "_lanes", watched)
+    monkeypatch.setattr(chain, "_walk_in_lanes", watched)
     quick, _ = read(path)
     assert any(found is not None for found in walked), "the lanes were not even tried"
     monkeypatch.setattr(chain, "WORTH_LANES", 1 << 60)

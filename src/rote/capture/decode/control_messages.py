@@ -61,12 +61,12 @@ def control_messages(
     quotes: dict[tuple[int, int, int], Counter[str]] = {}
     for version, message in samples:
         if len(message) >= 8 and (version, message[0]) in _QUOTING:
-            quoted = _quoted(message[8:])
+            quoted = _quoted_ends(message[8:])
             if quoted:
                 quotes.setdefault((version, message[0], message[1]), Counter())[quoted] += 1
     return [
         {
-            "message": _label(*key),
+            "message": _message_label(*key),
             "packets": count,
             "quotes": dict(quotes.get(key, Counter()).most_common(_MAX_QUOTES)),
         }
@@ -74,14 +74,14 @@ def control_messages(
     ]
 
 
-def _label(version: int, kind: int, code: int) -> str:
+def _message_label(version: int, kind: int, code: int) -> str:
     protocol = "ICMP" if version == 4 else "ICMPv6"
     name = _TYPES.get((version, kind), f"type {kind}")
     detail = _CODES.get((version, kind, code))
     return f"{protocol} {name}{f': {detail}' if detail else ''}"
 
 
-def _quoted(packet: bytes) -> str:
+def _quoted_ends(packet: bytes) -> str:
     """Return source and destination of a quoted packet; empty if it cannot be read."""
     if len(packet) >= 20 and packet[0] >> 4 == 4:
         source, target = (str(IPv4Address(packet[at : at + 4])) for at in (12, 16))

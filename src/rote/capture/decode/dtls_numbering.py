@@ -88,10 +88,10 @@ def split(batch: DatagramBatch, which: NDArray[np.intp], fields: tuple[Ints, Int
     unsound.append(index)
     bad = np.zeros(batch.size.size, np.bool_)
     bad[np.concatenate(unsound)] = True
-    return _joined(parts, bad)
+    return _join_rows(parts, bad)
 
 
-def _joined(parts: list[RecordRows], bad: NDArray[np.bool_]) -> RecordRows:
+def _join_rows(parts: list[RecordRows], bad: NDArray[np.bool_]) -> RecordRows:
     """Return all records in the order of their datagrams, without those of bad datagrams."""
     if not parts:
         none = np.zeros(0, np.int64)
@@ -166,7 +166,7 @@ class RecordTrack(NamedTuple):
         return {name: getattr(self, name) for name in names}
 
 
-def _combined(track: Ints, value: Ints) -> Ints:
+def _combine_key(track: Ints, value: Ints) -> Ints:
     """Return 15 bits of the track and all 48 of the number: enough to recognise one soon after."""
     return (track & 0x7FFF) << 48 | value
 
@@ -189,7 +189,7 @@ class RecordTracks:
         if not flow.size:
             return
         numbers = self._keys.numbers(flow.astype(np.uint64), records.epoch.astype(np.uint64))
-        self._grow(len(self._keys) + 1)
+        self._grow_tables(len(self._keys) + 1)
         track, value, step, fresh, starts = self._followed.follow(numbers, records.sequence)
         size = self._count.size
         self._count += np.bincount(track, minlength=size)
@@ -198,14 +198,14 @@ class RecordTracks:
         self._high[which] = np.maximum(self._high[which], np.maximum.reduceat(value, starts))
         # Nearly always every record is the successor of the one before: then nothing came twice.
         if np.count_nonzero(step == 1) + np.count_nonzero(fresh) != step.size:
-            again = self._repeats(track, value)
+            again = self._find_repeats(track, value)
             self._repeated += np.bincount(track[again], minlength=size)
             self._late += np.bincount(track[(step < 0) & ~again], minlength=size)
-        self._recent = _combined(track[-_REMEMBERED:], value[-_REMEMBERED:])
+        self._recent = _combine_key(track[-_REMEMBERED:], value[-_REMEMBERED:])
 
-    def _repeats(self, track: Ints, value: Ints) -> NDArray[np.bool_]:
+    def _find_repeats(self, track: Ints, value: Ints) -> NDArray[np.bool_]:
         """Return which records came before, in this batch or just before it."""
-        combined = _combined(track, value)
+        combined = _combine_key(track, value)
         # The first occurrence in this batch is new unless the last batch ended with it; all others
         # are repetitions.
         _, first = np.unique(combined, return_index=True)
@@ -213,7 +213,7 @@ class RecordTracks:
         again[first] = np.isin(combined[first], self._recent)
         return again
 
-    def _grow(self, need: int) -> None:
+    def _grow_tables(self, need: int) -> None:
         if need <= self._count.size:
             return
         more = 2 * need - self._count.size

@@ -223,7 +223,7 @@ def _read_message(facts: FlowFacts, message: dtls.Handshake) -> None:
         facts.versions.update(said.versions)
 
 
-def _note(facts: FlowFacts, note: str) -> None:
+def _add_note(facts: FlowFacts, note: str) -> None:
     if note and len(facts.notes) < _MAX_NOTES:
         facts.notes.add(harmless(note))
 
@@ -234,12 +234,12 @@ def _read_name(facts: FlowFacts, payload: bytes) -> None:
     while at < len(payload) and 0 < payload[at] < 64 and len(labels) < 64:
         labels.append(payload[at + 1 : at + 1 + payload[at]].decode(errors="replace"))
         at += 1 + payload[at]
-    _note(facts, ".".join(labels)[:255])
+    _add_note(facts, ".".join(labels)[:255])
 
 
 def _read_line(facts: FlowFacts, payload: bytes) -> None:
     line = payload.split(b"\r\n", 1)[0][:120].decode(errors="replace")
-    _note(facts, line)
+    _add_note(facts, line)
 
 
 def _read_http(facts: FlowFacts, time_ns: int, payload: bytes) -> None:
@@ -257,7 +257,7 @@ def _read_hello(facts: FlowFacts, payload: bytes) -> None:
     if payload[:1] != b"\x16" or payload[5:6] != b"\1":
         return
     name = server_name(payload[9:])
-    _note(facts, f"server name {name}" if name else "")
+    _add_note(facts, f"server name {name}" if name else "")
 
 
 def server_name(hello: bytes) -> str:
@@ -287,7 +287,7 @@ def _read_a1(facts: FlowFacts, payload: bytes) -> None:
 
     frame = a1.inspect(payload)
     dialects = " or ".join(dialect.value for dialect in frame.dialects)
-    _note(facts, f"{frame.kind.value}, dialect {dialects}")
+    _add_note(facts, f"{frame.kind.value}, dialect {dialects}")
 
 
 _READERS = {

@@ -47,11 +47,11 @@ class KeptRows:
     def add(self, *columns: np.ndarray) -> None:
         """Keep rows up to the limit; do not change the arrays afterwards."""
         size = columns[0].size if columns[0].ndim == 1 else columns[0].shape[0]
-        room = min(size, self._limit - self.count)
-        self.left_out += size - room
-        self.count += room
-        if room:
-            self._parts.append(tuple(column[:room] for column in columns))
+        accepted = min(size, self._limit - self.count)
+        self.left_out += size - accepted
+        self.count += accepted
+        if accepted:
+            self._parts.append(tuple(column[:accepted] for column in columns))
 
     def columns(self) -> tuple[np.ndarray, ...] | None:
         """Return what was kept; None if nothing was."""
@@ -70,18 +70,18 @@ class KeptRows:
         if not self._parts:
             return None
         if self._runs is None:
-            self._runs = self._sort()
+            self._runs = self._sort_parts()
         low, high = np.searchsorted(self._runs.key, (key, key + 1)).tolist()
         if low == high:
             return None
-        places = (column[low:high].tolist() for column in self._runs[1:])
+        ranges = (column[low:high].tolist() for column in self._runs[1:])
         pieces = [
             [column[begin:end] for column in self._parts[part][1:]]
-            for part, begin, end in zip(*places, strict=True)
+            for part, begin, end in zip(*ranges, strict=True)
         ]
         return tuple(np.concatenate(columns) for columns in zip(*pieces, strict=True))
 
-    def _sort(self) -> "_Runs":
+    def _sort_parts(self) -> "_Runs":
         """Sort each part by its first column; a part fits into the processor's cache."""
         runs = []
         for number, part in enumerate(self._parts):
@@ -120,14 +120,14 @@ class PacketActivity:
         low, high = int(moment.min()), int(moment.max())
         if high - low < _MAX_BUCKETS:
             table = np.bincount((moment - low) * len(PacketKind) + kinds)
-            self._merge(table, np.arange(low, high + 1))
+            self._merge_rows(table, np.arange(low, high + 1))
         else:
             values, number = np.unique(moment, return_inverse=True)
-            self._merge(np.bincount(number.ravel() * len(PacketKind) + kinds), values)
+            self._merge_rows(np.bincount(number.ravel() * len(PacketKind) + kinds), values)
         while len(self.moments) > _MAX_BUCKETS:
-            self._widen()
+            self._double_width()
 
-    def _merge(self, table: np.ndarray, moments: np.ndarray) -> None:
+    def _merge_rows(self, table: np.ndarray, moments: np.ndarray) -> None:
         rows = np.zeros((moments.size, len(PacketKind)), np.int64)
         rows.ravel()[: table.size] = table
         for index in np.flatnonzero(rows.any(axis=1)).tolist():
@@ -135,7 +135,7 @@ class PacketActivity:
             known = self.moments.get(key)
             self.moments[key] = rows[index] if known is None else known + rows[index]
 
-    def _widen(self) -> None:
+    def _double_width(self) -> None:
         self.width_ns *= 2
         wider: dict[int, Ints] = {}
         for key, row in self.moments.items():
@@ -198,9 +198,9 @@ class Analysis:
             self.last_ns = last if self.last_ns is None else max(last, self.last_ns)
         for batch in self.decoder.decode(records):
             if batch.size.size:
-                self._add(batch)
+                self._add_batch(batch)
 
-    def _add(self, batch: DatagramBatch) -> None:
+    def _add_batch(self, batch: DatagramBatch) -> None:
         kinds, rows = name(batch)
         flow = self.flows.add(batch, kinds)
         udp = batch.protocol == UDP
@@ -225,9 +225,9 @@ class Analysis:
         for number in flow[which[posed]].tolist():
             self.poses[number] = self.poses.get(number, 0) + 1
         others = which[~posed]
-        room = min(others.size, KEEP_COMMANDS - len(self.commands))
-        self.commands_left_out += others.size - room
-        kept = others[:room]
+        accepted = min(others.size, KEEP_COMMANDS - len(self.commands))
+        self.commands_left_out += others.size - accepted
+        kept = others[:accepted]
         numbers, times_ns = flow[kept].tolist(), batch.time_ns[kept].tolist()
         self.commands += zip(numbers, times_ns, map(batch.payload, kept.tolist()), strict=True)
 
@@ -249,9 +249,9 @@ class Analysis:
         if self._heads_of.size < need:
             more = np.zeros(2 * need - self._heads_of.size, np.int64)
             self._heads_of = np.append(self._heads_of, more)
-        wanted = udp & (self._heads_of[np.minimum(flow, need)] < KEEP_HEADS)
-        wanted &= flow < self.flows.limit
-        which = np.flatnonzero(wanted)
+        selected = udp & (self._heads_of[np.minimum(flow, need)] < KEEP_HEADS)
+        selected &= flow < self.flows.limit
+        which = np.flatnonzero(selected)
         if which.size:
             self._heads_of += np.bincount(flow[which], minlength=self._heads_of.size)
             self.heads.add(flow[which], batch.size[which], batch.heads[which])

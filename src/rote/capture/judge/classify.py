@@ -67,21 +67,21 @@ def name(batch: DatagramBatch) -> NamedBatch:
     udp = batch.protocol == UDP
     if not udp.all():
         tcp = np.flatnonzero(~udp)
-        kinds[tcp] = _segments(batch.part(tcp), first[tcp])
+        kinds[tcp] = _classify_segments(batch.part(tcp), first[tcp])
     kinds[np.flatnonzero(udp & (batch.full == 0))] = PacketKind.EMPTY
     fields = first, big(heads, 5, 8)
-    kinds[_teaching(batch, fields, kinds == 0)] = PacketKind.TEACHING
+    kinds[_find_teaching_frames(batch, fields, kinds == 0)] = PacketKind.TEACHING
     version = first >> 40 & 0xFFFF
     likely = ((version == 0xFEFD) | (version == 0xFEFF)) & (kinds == 0) & (size >= 13)
     records = split(batch, np.flatnonzero(likely), fields)
     kinds[records.datagram] = PacketKind.DTLS
     rest = np.flatnonzero(kinds == 0)
     if rest.size:
-        kinds[rest] = _others(batch.part(rest), first[rest])
+        kinds[rest] = _classify_others(batch.part(rest), first[rest])
     return NamedBatch(kinds, records)
 
 
-def _teaching(batch: DatagramBatch, fields: tuple[Ints, Ints], open_: Mask) -> Where:
+def _find_teaching_frames(batch: DatagramBatch, fields: tuple[Ints, Ints], open_: Mask) -> Where:
     """Return the datagrams that are documented frames: those with a matching CRC. The rest
     is DTLS.
     """
@@ -102,7 +102,7 @@ def _teaching(batch: DatagramBatch, fields: tuple[Ints, Ints], open_: Mask) -> W
     return valid
 
 
-def _passing(batch: DatagramBatch, likely: Where, test: Callable[[bytes], bool]) -> Where:
+def _filter_by_payload(batch: DatagramBatch, likely: Where, test: Callable[[bytes], bool]) -> Where:
     view = batch.data.data
     starts = batch.start[likely]
     ends = starts + batch.size[likely]
@@ -114,7 +114,7 @@ def _passing(batch: DatagramBatch, likely: Where, test: Callable[[bytes], bool])
     return np.array(good, np.intp)
 
 
-def _others(batch: DatagramBatch, first: Ints) -> PacketKinds:
+def _classify_others(batch: DatagramBatch, first: Ints) -> PacketKinds:
     """Return the kinds of what is neither DTLS nor a teaching frame."""
     heads, size, full = batch.heads, batch.size, batch.full
     kinds = np.zeros(size.size, np.uint8)
@@ -137,10 +137,10 @@ def _others(batch: DatagramBatch, first: Ints) -> PacketKinds:
     _name_services(batch, first, kinds)
     # A checksum costs one call per datagram; the size leaves few candidates.
     sized = among(full, A1_SIZES) & (size == full)
-    kinds[_passing(batch, np.flatnonzero(sized), _is_a1)] = PacketKind.A1
+    kinds[_filter_by_payload(batch, np.flatnonzero(sized), _is_a1)] = PacketKind.A1
     kinds[(first >> 32 == _RTPS) & (heads[:, 4] == 2) & (size >= 20)] = PacketKind.RTPS
     objects = np.flatnonzero((top == ord("{")) & (size == full))
-    kinds[_passing(batch, objects, _is_discovery)] = PacketKind.DISCOVERY
+    kinds[_filter_by_payload(batch, objects, _is_discovery)] = PacketKind.DISCOVERY
     length = first >> 32 & 0xFFFF
     # The cookie, a length in whole words, and a datagram that is as long as it says.
     stun = (top < 4) & ((first & 0xFFFF_FFFF) == STUN_COOKIE) & (length % 4 == 0)
@@ -165,7 +165,7 @@ def _is_discovery(payload: bytes) -> bool:
     return document.get("name") == discovery.NAME
 
 
-def _ports(batch: DatagramBatch) -> tuple[Ints, Ints]:
+def _read_ports(batch: DatagramBatch) -> tuple[Ints, Ints]:
     """Return source and destination ports."""
     both = batch.flow_b.view(np.int64)
     return both >> 16 & 0xFFFF, both & 0xFFFF
@@ -196,7 +196,7 @@ def _is_netbios_name(heads: NDArray[np.uint8], at: int) -> Mask:
 def _name_services(batch: DatagramBatch, first: Ints, kinds: PacketKinds) -> None:
     """Set the kinds of network services. Without a magic number, the port must agree too."""
     heads, size, top = batch.heads, batch.size, batch.heads[:, 0]
-    source, destination = _ports(batch)
+    source, destination = _read_ports(batch)
     kinds[among(first, _SSDP)] = PacketKind.SSDP
     kinds[among(first >> 32, _XML) & (destination == _WSD_PORT)] = PacketKind.WSD
     kinds[among(first >> 32, _XML) & (source == _WSD_PORT)] = PacketKind.WSD
@@ -264,7 +264,7 @@ def _is_mdns(flow_a: KeyParts, flow_b: KeyParts) -> Mask:
     return np.asarray(group | (ports[0] == _MDNS_PORT) | (ports[1] == _MDNS_PORT))
 
 
-def _segments(batch: DatagramBatch, first: Ints) -> PacketKinds:
+def _classify_segments(batch: DatagramBatch, first: Ints) -> PacketKinds:
     """Return the kinds of TCP segments: those that begin with TLS, HTTP or DNS."""
     size, full = batch.size, batch.full
     kinds = np.full(size.size, PacketKind.TCP, np.uint8)
@@ -277,7 +277,7 @@ def _segments(batch: DatagramBatch, first: Ints) -> PacketKinds:
     stated = (first >> 48 & 0xFFFF) + 2
     which = np.flatnonzero((stated <= full) & (size >= 19))
     if which.size:
-        source, destination = _ports(batch)
+        source, destination = _read_ports(batch)
         port = (source[which] == _DNS_PORT) | (destination[which] == _DNS_PORT)
         which = which[port | (stated[which] == full[which])]
     if which.size:

@@ -56,7 +56,7 @@ class Flows:
         flow = self._keys.numbers(batch.flow_a, batch.flow_b)
         if not flow.size:
             return flow
-        self._grow(len(self._keys) + 1)
+        self._grow_tables(len(self._keys) + 1)
         wire = np.bincount(flow, batch.wire)
         self._wire[: wire.size] += wire.astype(np.int64)
         pairs = np.bincount(flow * _KINDS + kinds)
@@ -77,7 +77,7 @@ class Flows:
         self._first[flow[new]] = time_ns[new]
         self._newest_ns = int(time_ns[-1])
 
-    def _grow(self, need: int) -> None:
+    def _grow_tables(self, need: int) -> None:
         have = self._first.size
         if need <= have:
             return

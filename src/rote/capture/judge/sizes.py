@@ -81,11 +81,11 @@ def readings(lengths: Lengths, cipher: InferredCipher | None) -> list[SizeReadin
     found = []
     for size, count in zip(sizes[order].tolist(), counts[order].tolist(), strict=True):
         plain = size - cipher.overhead if cipher else 0
-        found.append(SizeReading(size + 13, count, plain, _meaning(plain, cipher)))
+        found.append(SizeReading(size + 13, count, plain, _describe_size(plain, cipher)))
     return found
 
 
-def _meaning(plain: int, cipher: InferredCipher | None) -> str:
+def _describe_size(plain: int, cipher: InferredCipher | None) -> str:
     if cipher is None:
         return "unknown: no cipher fits the sizes"
     rest = plain - HEADER

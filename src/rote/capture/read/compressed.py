@@ -23,7 +23,7 @@ def format_of(head: bytes) -> str:
     return next((name for magic, name in FORMATS.items() if head.startswith(magic)), "")
 
 
-def unpacked(source: IO[bytes], format_: str) -> io.BufferedIOBase:
+def open_compressed(source: IO[bytes], format_: str) -> io.BufferedIOBase:
     """Return a reader of a compressed file's content.
 
     Raises `MissingExtraError` if the library for the format is not installed.
@@ -45,11 +45,11 @@ class Unpacked(io.BufferedIOBase):
         """Return True: it can be read."""
         return True
 
-    def readinto1(self, room: Any) -> int:
+    def readinto1(self, buffer: Any) -> int:
         """Fill part of the buffer; raises `EOFError` if the file is damaged."""
-        view = memoryview(room).cast("B")
+        view = memoryview(buffer).cast("B")
         if not self._held:
-            self._fill()
+            self._fill_buffer()
         size = min(len(view), len(self._held))
         view[:size] = self._held[:size]
         self._held = self._held[size:]
@@ -57,19 +57,19 @@ class Unpacked(io.BufferedIOBase):
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Return as many bytes as wanted, or all that are left."""
-        wanted = 1 << 62 if size is None or size < 0 else size
+        missing = 1 << 62 if size is None or size < 0 else size
         parts: list[bytes] = []
-        while wanted > 0:
+        while missing > 0:
             if not self._held:
-                self._fill(quietly=bool(parts))
+                self._fill_buffer(quietly=bool(parts))
             if not self._held:
                 break
-            parts.append(self._held[:wanted])
-            self._held = self._held[wanted:]
-            wanted -= len(parts[-1])
+            parts.append(self._held[:missing])
+            self._held = self._held[missing:]
+            missing -= len(parts[-1])
         return b"".join(parts)
 
-    def _fill(self, *, quietly: bool = False) -> None:
+    def _fill_buffer(self, *, quietly: bool = False) -> None:
         if not self._trouble:
             try:
                 self._held = self._decompressor.more()
@@ -107,14 +107,14 @@ class _Gzip:
             try:
                 found = self._inflate.decompress(self._input, _MAX_PIECE)
             except zlib.error as error:
-                self.rescued = _rescued(before, self._input)
+                self.rescued = _decompress_until_damage(before, self._input)
                 raise EOFError(str(error)) from None
             self._input = self._inflate.unconsumed_tail
             if found:
                 return found
 
 
-def _rescued(inflate: Any, data: bytes) -> bytes:
+def _decompress_until_damage(inflate: Any, data: bytes) -> bytes:
     """Return what can be decompressed before the damage, byte by byte."""
     result = bytearray()
     with suppress(zlib.error):
@@ -128,7 +128,7 @@ class _Library:
 
     def __init__(self, source: IO[bytes], format_: str) -> None:
         self._source = source
-        self._new, self._errors = _library(format_)
+        self._new, self._errors = _find_decompressor(format_)
         self._decompress = self._new()
         self._begun = False
         self._input = b""
@@ -155,7 +155,7 @@ class _Library:
                 return found
 
 
-def _library(format_: str) -> tuple[Callable[[], Any], tuple[type[Exception], ...]]:
+def _find_decompressor(format_: str) -> tuple[Callable[[], Any], tuple[type[Exception], ...]]:
     """Return the decompressor's constructor, and the errors it raises for damage."""
     try:
         if format_ == "zstd":

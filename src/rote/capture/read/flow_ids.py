@@ -45,10 +45,10 @@ class Interner:
         if known.all():
             return found
         unknown = np.flatnonzero(~known)
-        found[unknown] = self._look_up(a[unknown], b[unknown], slot[unknown])
+        found[unknown] = self._number_new_keys(a[unknown], b[unknown], slot[unknown])
         return found
 
-    def _look_up(self, a: KeyParts, b: KeyParts, slot: Numbers) -> Numbers:
+    def _number_new_keys(self, a: KeyParts, b: KeyParts, slot: Numbers) -> Numbers:
         order = np.lexsort((b, a))
         a, b = a[order], b[order]
         new = np.ones(a.size, np.bool_)
@@ -106,9 +106,9 @@ def distinct(values: Numbers) -> Numbers:
     return ordered[run_starts(ordered)]
 
 
-def among(values: NDArray[np.generic], wanted: tuple[int, ...]) -> NDArray[np.bool_]:
+def among(values: NDArray[np.generic], allowed: tuple[int, ...]) -> NDArray[np.bool_]:
     """Return which values are one of a few; `np.isin` takes longer to choose its method."""
     found = np.zeros(values.size, np.bool_)
-    for one in wanted:
+    for one in allowed:
         found |= values == one
     return found

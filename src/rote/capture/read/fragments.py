@@ -60,7 +60,7 @@ class Reassembly:
             self._make_room()
         if packet.refused:
             return None
-        if not _fits(packet, piece):
+        if not _fits_packet(packet, piece):
             packet.refused, packet.pieces = True, {}
             self.refused += 1
             return None
@@ -75,7 +75,7 @@ class Reassembly:
             return None
         del self._open[piece.key]
         self.whole += 1
-        return _whole(packet)
+        return _join_pieces(packet)
 
     def _make_room(self) -> None:
         if len(self._open) > _MAX_OPEN:
@@ -83,7 +83,7 @@ class Reassembly:
             self.given_up += not self._open.pop(oldest).refused
 
 
-def _fits(packet: _Open, piece: Piece) -> bool:
+def _fits_packet(packet: _Open, piece: Piece) -> bool:
     end = piece.offset + len(piece.body)
     if end > _MAX_SIZE or not piece.body or len(packet.pieces) >= _MAX_PIECES:
         return False
@@ -99,7 +99,7 @@ def _fits(packet: _Open, piece: Piece) -> bool:
     return all(end <= at or piece.offset >= at + len(body) for at, body in packet.pieces.items())
 
 
-def _whole(packet: _Open) -> bytes:
+def _join_pieces(packet: _Open) -> bytes:
     body = b"".join(packet.pieces[at] for at in sorted(packet.pieces))
     head = bytearray(packet.head)
     if head[0] >> 4 == 4:

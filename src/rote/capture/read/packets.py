@@ -159,8 +159,8 @@ def rows(data: Bytes, at: Ints, width: int) -> NDArray[np.uint8]:
     """Return (n, width) bytes from each place; places near the end read on into the guard."""
     # A view in which element i is the `width` bytes from place i, one byte apart: indexing it
     # copies all rows in one call, which is several times quicker than a two-dimensional index.
-    places = np.ndarray((data.size - width + 1,), f"V{width}", data.data, 0, (1,))
-    found: NDArray[np.uint8] = places[np.minimum(at, data.size - width)].view(np.uint8)
+    windows = np.ndarray((data.size - width + 1,), f"V{width}", data.data, 0, (1,))
+    found: NDArray[np.uint8] = windows[np.minimum(at, data.size - width)].view(np.uint8)
     return found.reshape(-1, width)
 
 
@@ -208,20 +208,20 @@ class PacketDecoder:
         for begin in range(0, records.start.size, BLOCK):
             block = slice(begin, begin + BLOCK)
             part = Records(records.data, *(array[block] for array in records[1:]))
-            yield from self._datagrams(self._network(part))
+            yield from self._decode_datagrams(self._find_ip_packets(part))
 
-    def _datagrams(self, network: _IpPackets, depth: int = 0) -> Iterator[DatagramBatch]:
+    def _decode_datagrams(self, network: _IpPackets, depth: int = 0) -> Iterator[DatagramBatch]:
         """Yield the datagrams of IP packets, then those of packets inside them."""
-        batch, pieces, inside = self._transport(network, unpack=depth < _MAX_TUNNELS)
+        batch, pieces, inside = self._read_ip_headers(network, unpack=depth < _MAX_TUNNELS)
         yield batch
         for inner in inside:
-            yield from self._datagrams(inner, depth + 1)
+            yield from self._decode_datagrams(inner, depth + 1)
         if pieces:
-            whole = self._reassembled(pieces)
+            whole = self._reassemble(pieces)
             if whole is not None:
-                yield from self._datagrams(whole, depth + 1)
+                yield from self._decode_datagrams(whole, depth + 1)
 
-    def _network(self, records: Records) -> _IpPackets:
+    def _find_ip_packets(self, records: Records) -> _IpPackets:
         """Find the IP headers."""
         at = np.full(records.start.size, -1, np.int64)
         end = records.start + records.captured
@@ -234,7 +234,7 @@ class PacketDecoder:
                 seen = int((records.linktype == link).sum())
                 self.unknown_links[link] = self.unknown_links.get(link, 0) + seen
                 continue
-            at[its] = self._internet(records.data, records.start[its], end[its], link)
+            at[its] = self._find_ip(records.data, records.start[its], end[its], link)
             if link == 1:
                 self._note_apps(records.data, at[its], end[its])
         found = at >= 0
@@ -255,9 +255,9 @@ class PacketDecoder:
             for name in set(rows(data, trailer + 8, 20).view("S20").ravel().tolist()):
                 self.apps.add(harmless(name.split(b"\0")[0].decode(errors="replace")))
 
-    def _internet(self, data: Bytes, start: Ints, end: Ints, link: int) -> Ints:
+    def _find_ip(self, data: Bytes, start: Ints, end: Ints, link: int) -> Ints:
         """Return where IP begins after a link's header; -1 if there is no IP."""
-        at, four, six, kind = _announced(data, start, link)
+        at, four, six, kind = _skip_link_header(data, start, link)
         version = data[np.minimum(at, data.size - 1)] >> 4
         found = four & (version == 4) & (at + 20 <= end)
         found |= six & (version == 6) & (at + 40 <= end)
@@ -265,16 +265,16 @@ class PacketDecoder:
             return at
         missed = np.flatnonzero(~found)
         if kind.size == at.size:
-            at[missed] = self._wrapped(data, at[missed], end[missed], kind[missed])
+            at[missed] = self._find_wrapped_ip(data, at[missed], end[missed], kind[missed])
         else:
             self._count_ethertypes(np.zeros(missed.size, np.int64))
             at = np.where(found, at, -1)
         return at
 
-    def _wrapped(self, data: Bytes, at: Ints, end: Ints, kind: Ints) -> Ints:
+    def _find_wrapped_ip(self, data: Bytes, at: Ints, end: Ints, kind: Ints) -> Ints:
         """Look for IP behind LLC/SNAP, PPPoE and MPLS; -1 if there is none."""
         outer = kind
-        at, kind = _without_wrapping(data, at, kind)
+        at, kind = _skip_wrapping(data, at, kind)
         version = data[np.minimum(at, data.size - 1)] >> 4
         found = (kind == _IPV4) & (version == 4) & (at + 20 <= end)
         found |= (kind == _IPV6) & (version == 6) & (at + 40 <= end)
@@ -291,24 +291,24 @@ class PacketDecoder:
             for value in np.flatnonzero(counts).tolist():
                 self.ethertypes[value] = self.ethertypes.get(value, 0) + int(counts[value])
 
-    def _transport(
+    def _read_ip_headers(
         self, network: _IpPackets, *, unpack: bool = True
     ) -> tuple[DatagramBatch, list[tuple[int, Piece]], list[_IpPackets]]:
         """Read the IP headers, and find what they carry: datagrams, fragments, IP again."""
         # One copy per packet holds the IP header, the UDP header and the first bytes of the
         # payload, as long as IPv4 has no options. `_batch` copies again for all others.
         heads = rows(network.data, network.at, _PAYLOAD_AT + self.head)
-        at, end, protocol, fragment = _fourth(network, heads)
+        at, end, protocol, fragment = _read_ipv4(network, heads)
         version = heads[:, 0] >> 4
         six = np.flatnonzero(version == 6)
         if six.size:
-            at[six], end[six], protocol[six], fragment[six] = _sixth(
+            at[six], end[six], protocol[six], fragment[six] = _read_ipv6(
                 network.part(six), heads[six, :40]
             )
         pieces = [
             (int(network.time_ns[index]), piece)
             for index in np.flatnonzero(fragment).tolist()
-            if (piece := _piece(network, index, int(at[index]), int(end[index])))
+            if (piece := _make_piece(network, index, int(at[index]), int(end[index])))
         ]
         sound = (at > 0) & (at + 8 <= end) & ~fragment
         ours = sound & ((protocol == UDP) | (protocol == TCP))
@@ -317,7 +317,7 @@ class PacketDecoder:
             self.pieces += int(fragment.sum())
             other = sound & ~ours
             if unpack and other.any():
-                other = self._tunnelled(network, (at, end, protocol), other, inside)
+                other = self._unpack_tunnels(network, (at, end, protocol), other, inside)
             self._count_others(protocol, other, ~sound & ~fragment)
             self._note_control(network, (at, end, protocol), other)
             keep = np.flatnonzero(ours)
@@ -327,12 +327,14 @@ class PacketDecoder:
         # Layout of `flow_b`: version in bits 40 to 47, protocol in 32 to 39, then both ports, which
         # `_batch` adds.
         flow_b = (version.astype(np.int64) << 8 | protocol) << 32
-        batch = self._batch(network, heads, (at, end, protocol), (addresses, flow_b))
+        batch = self._read_transport_headers(
+            network, heads, (at, end, protocol), (addresses, flow_b)
+        )
         if unpack:
             batch = self._without_vxlan(batch, inside)
         return batch, pieces, inside
 
-    def _tunnelled(
+    def _unpack_tunnels(
         self,
         network: _IpPackets,
         found: tuple[Ints, Ints, Ints],
@@ -352,7 +354,7 @@ class PacketDecoder:
             inner[gre], kind[gre] = _behind_gre(network.data, inner[gre])
         bridged = np.flatnonzero(kind == _BRIDGED)
         if bridged.size:
-            inner[bridged], _, _, kind[bridged] = _announced(network.data, inner[bridged], 1)
+            inner[bridged], _, _, kind[bridged] = _skip_link_header(network.data, inner[bridged], 1)
         version = network.data[np.minimum(inner, network.data.size - 1)] >> 4
         good = (kind == _IPV4) & (version == 4) & (inner + 20 <= stop)
         good |= (kind == _IPV6) & (version == 6) & (inner + 40 <= stop)
@@ -380,7 +382,7 @@ class PacketDecoder:
         which = which[(header & 0x7FFFFFFF_000000FF) == 0x08000000_00000000]
         start = batch.start[which] + 8
         stop = batch.start[which] + batch.size[which]
-        at, four, six, _ = _announced(batch.data, start, 1)
+        at, four, six, _ = _skip_link_header(batch.data, start, 1)
         version = batch.data[np.minimum(at, batch.data.size - 1)] >> 4
         good = (four & (version == 4) & (at + 20 <= stop)) | (
             six & (version == 6) & (at + 40 <= stop)
@@ -416,7 +418,7 @@ class PacketDecoder:
             version = 6 if protocol[index] == _ICMP6 else 4
             self.control.append((version, network.data[int(at[index]) : stop].tobytes()))
 
-    def _batch(
+    def _read_transport_headers(
         self,
         network: _IpPackets,
         heads: NDArray[np.uint8],
@@ -492,7 +494,7 @@ class PacketDecoder:
             for number in np.flatnonzero(counts).tolist():
                 self.other[number] = self.other.get(number, 0) + int(counts[number])
 
-    def _reassembled(self, pieces: list[tuple[int, Piece]]) -> _IpPackets | None:
+    def _reassemble(self, pieces: list[tuple[int, Piece]]) -> _IpPackets | None:
         """Return the packets that these pieces complete, in a new buffer."""
         found = [
             (time_ns, packet)
@@ -520,7 +522,7 @@ def datagrams(batches: Iterator[DatagramBatch], decoder: PacketDecoder) -> Itera
             yield Datagram(int(batch.time_ns[index]), *ends[key], batch.payload(index))
 
 
-def _announced(data: Bytes, start: Ints, link: int) -> tuple[Ints, Mask, Mask, Ints]:
+def _skip_link_header(data: Bytes, start: Ints, link: int) -> tuple[Ints, Mask, Mask, Ints]:
     """Return where a link's header ends, whether IPv4 and IPv6 may follow, and the ethertype."""
     if link in (12, 14, 101, 228, 229):
         either = np.ones(1, np.bool_)
@@ -542,7 +544,7 @@ def _announced(data: Bytes, start: Ints, link: int) -> tuple[Ints, Mask, Mask, I
     return at, kind == _IPV4, kind == _IPV6, kind
 
 
-def _without_wrapping(data: Bytes, at: Ints, kind: Ints) -> tuple[Ints, Ints]:
+def _skip_wrapping(data: Bytes, at: Ints, kind: Ints) -> tuple[Ints, Ints]:
     """Skip LLC/SNAP, PPPoE and MPLS; return where the content begins, and its ethertype."""
     at, kind = at.copy(), kind.copy()
     snap = np.flatnonzero(kind < 0x0600)
@@ -582,7 +584,7 @@ def _behind_gre(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
     return at + size, np.where(readable, kind, 0)
 
 
-def _fourth(network: _IpPackets, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, Mask]:
+def _read_ipv4(network: _IpPackets, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, Mask]:
     """Return where IPv4 payloads begin and end, their protocols, and which are fragments."""
     word = big(heads, 0, 8)  # version and header length, service, length, number, fragment
     header = (word >> 56 & 15) * 4
@@ -595,7 +597,7 @@ def _fourth(network: _IpPackets, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, 
     return at, network.at + total, heads[:, 9].astype(np.int64), (word & 0x3FFF) != 0
 
 
-def _sixth(network: _IpPackets, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, Mask]:
+def _read_ipv6(network: _IpPackets, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, Mask]:
     """Return the same for IPv6, after its extension headers."""
     length = big(heads, 4)
     at = network.at + 40
@@ -621,7 +623,7 @@ def _sixth(network: _IpPackets, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, I
     return at, end, kind, fragment
 
 
-def _piece(network: _IpPackets, index: int, at: int, end: int) -> Piece | None:
+def _make_piece(network: _IpPackets, index: int, at: int, end: int) -> Piece | None:
     """Return a fragment as a piece; None if the capture cut it off or it is inconsistent."""
     start = int(network.at[index])
     if at < 0 or end > int(network.end[index]) or end < at:

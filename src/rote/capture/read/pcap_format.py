@@ -72,7 +72,7 @@ def records(capture: Capture, header: PcapHeader) -> Iterator[Records]:
         chain = walk(window.data, window.filled, layout, _RecordGuess(header))
         if chain.offsets.size:
             count += chain.offsets.size
-            yield _records(window.data, chain.offsets, chain.sizes, header)
+            yield _make_records(window.data, chain.offsets, chain.sizes, header)
             window.drop(chain.end)
         if chain.broken:
             (size,) = struct.unpack_from(header.order + "I", window.data.data, 8)
@@ -83,7 +83,7 @@ def records(capture: Capture, header: PcapHeader) -> Iterator[Records]:
             return
 
 
-def _records(data: Bytes, offsets: Ints, sizes: Ints, header: PcapHeader) -> Records:
+def _make_records(data: Bytes, offsets: Ints, sizes: Ints, header: PcapHeader) -> Records:
     heads = np.ndarray((data.size - 15,), "V16", data.data, 0, (1,))[offsets]
     fields = heads.view(header.order + "u4").reshape(-1, 4)
     seconds, fraction, original = (fields[:, at].astype(np.int64) for at in (0, 1, 3))
@@ -103,22 +103,22 @@ class _RecordGuess:
     def __init__(self, header: PcapHeader) -> None:
         self.header = header
 
-    def __call__(self, data: Bytes, first: int, distance: int, places: int, end: int) -> Ints:
+    def __call__(self, data: Bytes, first: int, distance: int, count: int, end: int) -> Ints:
         order, record_header = self.header.order, self.header.record_header
         at, highest = (2, 3) if order == "<" else (0, 0)
-        highs = windows(data, "u1", first + highest, distance, places)
+        highs = windows(data, "u1", first + highest, distance, count)
         found = near(highs == data[highest], first, distance)
         top = column(data, order + "u2", at)
-        wanted = top[0]
-        found = found[top[found] == wanted]
+        high_byte = top[0]
+        found = found[top[found] == high_byte]
         numbers = column(data, order + "u4")
-        found = found[self._likely(numbers, found, end)]
+        found = found[self._are_likely_headers(numbers, found, end)]
         behind = found + record_header + numbers[found + 8]
-        likely = (behind < end - record_header) & (top[np.minimum(behind, end)] == wanted)
+        likely = (behind < end - record_header) & (top[np.minimum(behind, end)] == high_byte)
         found, behind = found[likely], behind[likely]
-        return one_each(found[self._likely(numbers, behind, end)], first, distance)
+        return one_each(found[self._are_likely_headers(numbers, behind, end)], first, distance)
 
-    def _likely(self, numbers: np.ndarray, at: Ints, end: int) -> np.ndarray:
+    def _are_likely_headers(self, numbers: np.ndarray, at: Ints, end: int) -> np.ndarray:
         at = np.minimum(at, end)
         captured, original = numbers[at + 8], numbers[at + 12]
         fraction = numbers[at + 4] < 1_000_000_000 // self.header.tick_ns

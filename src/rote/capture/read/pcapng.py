@@ -76,9 +76,9 @@ def records(capture: Capture) -> Iterator[Records]:
                 capture.broken_off(count, "a section has no byte order")
                 return
             section = _Section(order)
-        chain, why = _sound(window.data, window.filled, section)
+        chain, why = _valid_chain(window.data, window.filled, section)
         if chain.offsets.size:
-            for found in _read(capture, window.data, chain, section):
+            for found in _read_packets(capture, window.data, chain, section):
                 count += found.start.size
                 yield found
             window.drop(chain.end)
@@ -102,7 +102,7 @@ def _byte_order(data: Bytes) -> str | None:
     return {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}.get(magic)
 
 
-def _sound(data: Bytes, end: int, section: _Section) -> tuple[RecordChain, str]:
+def _valid_chain(data: Bytes, end: int, section: _Section) -> tuple[RecordChain, str]:
     """Return the chain up to the next section's start or the first invalid block."""
     order = section.order
     chain = walk(data, end, section.layout, _BlockGuess(order))
@@ -126,8 +126,8 @@ def _sound(data: Bytes, end: int, section: _Section) -> tuple[RecordChain, str]:
     return chain, why
 
 
-def _guess_blocks(order: str, data: Bytes, first: int, distance: int, places: int) -> Ints:
-    kinds = windows(data, order + "u4", first, distance, places)
+def _guess_blocks(order: str, data: Bytes, first: int, distance: int, count: int) -> Ints:
+    kinds = windows(data, order + "u4", first, distance, count)
     return near(kinds == PACKET, first, distance)
 
 
@@ -137,8 +137,8 @@ class _BlockGuess:
     def __init__(self, order: str) -> None:
         self.order = order
 
-    def __call__(self, data: Bytes, first: int, distance: int, places: int, end: int) -> Ints:
-        found = _guess_blocks(self.order, data, first, distance, places)
+    def __call__(self, data: Bytes, first: int, distance: int, count: int, end: int) -> Ints:
+        found = _guess_blocks(self.order, data, first, distance, count)
         numbers = column(data, self.order + "u4")
         sizes = numbers[found + 4].astype(np.int64)
         fits = (sizes >= 32) & (sizes % 4 == 0) & (found + sizes <= end)
@@ -146,7 +146,7 @@ class _BlockGuess:
         return one_each(found[numbers[found + sizes - 4] == sizes], first, distance)
 
 
-def _read(
+def _read_packets(
     capture: Capture, data: Bytes, chain: RecordChain, section: _Section
 ) -> Iterator[Records]:
     """Yield the packets of a chain, split where an interface is described between them."""
@@ -156,22 +156,22 @@ def _read(
     for index in [*others.tolist(), kinds.size]:
         if index > begin:
             part = slice(begin, index)
-            found = _packets(
+            found = _packet_records(
                 capture, data, (chain.offsets[part], chain.sizes[part], kinds[part]), section
             )
             if found.start.size:
                 yield found
         if index < kinds.size:
             at, size = int(chain.offsets[index]), int(chain.sizes[index])
-            _note(capture, int(kinds[index]), data[at : at + size].tobytes(), section)
+            _handle_block(capture, int(kinds[index]), data[at : at + size].tobytes(), section)
         begin = index + 1
 
 
-def _note(capture: Capture, kind: int, block: bytes, section: _Section) -> None:
+def _handle_block(capture: Capture, kind: int, block: bytes, section: _Section) -> None:
     """Process a block that is no packet."""
     if kind == INTERFACE and len(block) >= 20:
         if len(section.interfaces) < _MAX_INTERFACES:
-            section.interfaces.append(_interface(block, section.order))
+            section.interfaces.append(_parse_interface(block, section.order))
         else:
             capture.warn(f"more than {_MAX_INTERFACES:,} interfaces; the others were left out")
     elif kind == SECRETS and len(block) >= 20:
@@ -181,7 +181,7 @@ def _note(capture: Capture, kind: int, block: bytes, section: _Section) -> None:
             capture.secrets.append(block[16:-4][:length])
 
 
-def _interface(block: bytes, order: str) -> CaptureInterface:
+def _parse_interface(block: bytes, order: str) -> CaptureInterface:
     linktype, snaplen = struct.unpack_from(order + "H2xI", block, 8)
     resolution, offset_s = 6, 0
     position = 16
@@ -198,23 +198,25 @@ def _interface(block: bytes, order: str) -> CaptureInterface:
     return CaptureInterface(linktype, snaplen, resolution, max(-(2**33), min(offset_s, 2**33)))
 
 
-def _packets(
+def _packet_records(
     capture: Capture, data: Bytes, blocks: tuple[Ints, Ints, np.ndarray], section: _Section
 ) -> Records:
     """Return the packets of blocks that are all packets."""
     offsets, sizes, kinds = blocks
     numbers = column(data, section.order + "u4")
     simple, old = kinds == SIMPLE, kinds == OLD_PACKET
-    room = sizes - np.where(simple, 16, 32)
+    available = sizes - np.where(simple, 16, 32)
     original = numbers[offsets + np.where(simple, 8, 24)].astype(np.int64)
-    captured = np.where(simple, np.minimum(original, room), numbers[offsets + 20].astype(np.int64))
+    captured = np.where(
+        simple, np.minimum(original, available), numbers[offsets + 20].astype(np.int64)
+    )
     interface = numbers[offsets + 8].astype(np.int64)
     if old.any():
         short = column(data, section.order + "u2")[offsets + 8].astype(np.int64)
         interface = np.where(old, short, interface)
     interface[simple] = 0
     known = interface < len(section.interfaces)
-    fits = (captured <= room) & (room >= 0) & (captured <= MAX_PACKET_BYTES)
+    fits = (captured <= available) & (available >= 0) & (captured <= MAX_PACKET_BYTES)
     for wrong, problem in (
         (~known, "packets of interfaces that the file does not describe"),
         (known & ~fits, "packets longer than their block"),
@@ -225,7 +227,7 @@ def _packets(
     offsets, interface, simple = offsets[keep], interface[keep], simple[keep]
     high, low = (numbers[offsets + at].astype(np.uint64) for at in (12, 16))
     ticks = high << np.uint64(32) | low
-    time_ns, linktype = _clocks(ticks, interface, section)
+    time_ns, linktype = _times_and_links(ticks, interface, section)
     if simple.any():
         capture.warn("simple packet blocks carry no time; they have the time of the one before")
         _carry_times(time_ns, simple, section.last_ns)
@@ -235,7 +237,7 @@ def _packets(
     return Records(data, start, captured[keep], original[keep], time_ns, linktype)
 
 
-def _clocks(ticks: np.ndarray, interface: Ints, section: _Section) -> tuple[Ints, Ints]:
+def _times_and_links(ticks: np.ndarray, interface: Ints, section: _Section) -> tuple[Ints, Ints]:
     time_ns, linktype = np.zeros(ticks.size, np.int64), np.zeros(ticks.size, np.int64)
     for number in distinct(interface).tolist():
         its = interface == number

@@ -20,7 +20,7 @@ from typing import IO, NamedTuple, Self, cast
 
 import numpy as np
 
-from rote.capture.read.compressed import format_of, unpacked
+from rote.capture.read.compressed import format_of, open_compressed
 from rote.capture.read.record_scan import GUARD, Bytes, Ints
 from rote.errors import BadRequestError, DecodeError
 from rote.text import Act, Text
@@ -79,14 +79,14 @@ class Window:
             self.data = grown
         view = memoryview(self.data.data)[: self.data.size - GUARD]
         while not self.ended and self.filled < len(view):
-            got = self._read(view[self.filled :])
+            got = self._read_source(view[self.filled :])
             self.filled += got
             self.ended = got == 0
         self.data[self.filled : self.filled + GUARD] = 0
 
-    def _read(self, room: memoryview) -> int:
+    def _read_source(self, buffer: memoryview) -> int:
         try:
-            return self.source.readinto1(room)
+            return self.source.readinto1(buffer)
         except EOFError as error:
             self.trouble = f"the compressed file is damaged ({error})"
             return 0
@@ -110,7 +110,7 @@ class Capture:
         self._owned: list[AbstractContextManager[object]] = [source]
         buffered = cast("io.BufferedReader", source)
         packed = format_of(buffered.peek(4)[:4])
-        self.window = Window(unpacked(buffered, packed) if packed else buffered, window)
+        self.window = Window(open_compressed(buffered, packed) if packed else buffered, window)
         self.format = ""
 
     def __enter__(self) -> Self:

@@ -67,13 +67,13 @@ def column(data: Bytes, dtype: str, at: int = 0) -> NDArray[Any]:
 def walk(data: Bytes, end: int, layout: RecordLayout, guess: Guess) -> RecordChain:
     """Return the records of `data[:end]`; `data` continues for GUARD bytes."""
     if end >= WORTH_LANES:
-        chain = _lanes(data, end, layout, guess)
+        chain = _walk_in_lanes(data, end, layout, guess)
         if chain is not None:
             return chain
-    return _loop(data, end, layout)
+    return _walk_one_by_one(data, end, layout)
 
 
-def _loop(data: Bytes, end: int, layout: RecordLayout) -> RecordChain:
+def _walk_one_by_one(data: Bytes, end: int, layout: RecordLayout) -> RecordChain:
     unpack = struct.Struct(layout.order + "I").unpack_from
     view = data.data
     offsets: list[int] = []
@@ -94,7 +94,7 @@ def _loop(data: Bytes, end: int, layout: RecordLayout) -> RecordChain:
     return RecordChain(starts, np.diff(starts, append=position), broken)
 
 
-def _lanes(data: Bytes, end: int, layout: RecordLayout, guess: Guess) -> RecordChain | None:
+def _walk_in_lanes(data: Bytes, end: int, layout: RecordLayout, guess: Guess) -> RecordChain | None:
     """Follow the records from guessed places in parallel; None if the lanes do not meet."""
     lanes = max(8, math.isqrt(end // _SPREAD))
     distance = end // lanes
@@ -131,9 +131,9 @@ def _lanes(data: Bytes, end: int, layout: RecordLayout, guess: Guess) -> RecordC
     return RecordChain(offsets[:whole], sizes[:whole], False)
 
 
-def near(wanted: NDArray[np.bool_], first: int, distance: int) -> Ints:
+def near(marked: NDArray[np.bool_], first: int, distance: int) -> Ints:
     """Return the places of a (place, byte) table that are True, as offsets, ascending."""
-    row, byte = np.divmod(np.flatnonzero(wanted), wanted.shape[1])
+    row, byte = np.divmod(np.flatnonzero(marked), marked.shape[1])
     return (first + row * distance + byte).astype(np.int64)
 
 
@@ -143,8 +143,8 @@ def one_each(offsets: Ints, first: int, distance: int) -> Ints:
     return offsets[np.flatnonzero(np.diff(rows, prepend=-1))]
 
 
-def windows(data: Bytes, dtype: str, at: int, distance: int, places: int) -> NDArray[np.generic]:
+def windows(data: Bytes, dtype: str, at: int, distance: int, count: int) -> NDArray[np.generic]:
     """Return a (place, byte) view of the values that begin within a scan of each place."""
     kind = np.dtype(dtype)
     scan = min(_SCAN, distance)
-    return np.ndarray((places, scan), kind, data.data, at, (distance, 1))
+    return np.ndarray((count, scan), kind, data.data, at, (distance, 1))

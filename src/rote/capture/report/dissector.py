@@ -73,23 +73,23 @@ def lua() -> str:
     """Return the text of the dissector."""
     template = files("rote.capture.report").joinpath("dissector.lua").read_text(encoding="utf-8")
     tables = {
-        "TEACHING_TYPES": _names(
+        "TEACHING_TYPES": _lua_names(
             (kind.value, kind.name.lower().replace("_", " ")) for kind in teaching.MessageType
         ),
-        "TEACHING_COMMANDS": _names(
+        "TEACHING_COMMANDS": _lua_names(
             (command.value, command.name.lower().replace("_", " "))
             for command in teaching.CommandId
         ),
-        "TEACHING_CODES": _names(
+        "TEACHING_CODES": _lua_names(
             (number, message) for number, (message, _) in STATUS.fields[0].values.items()
         ),
         "LEAST_CODE": str(LEAST_CODE),
         "MOST_CODE": str(MOST_CODE),
-        "TEACHING_PAYLOADS": _payloads(),
-        "TEACHING_ENTRY": _row(_of("list", BY_KEY["list-reply"].fields[1].parts)),
-        "TEACHING_KEYFRAME": _row(_of("keyframe", KEYFRAME)),
-        "A1_FRAMES": _a1(),
-        "APIS": _names(
+        "TEACHING_PAYLOADS": _lua_payloads(),
+        "TEACHING_ENTRY": _lua_fields(_group_parts("list", BY_KEY["list-reply"].fields[1].parts)),
+        "TEACHING_KEYFRAME": _lua_fields(_group_parts("keyframe", KEYFRAME)),
+        "A1_FRAMES": _lua_a1_frames(),
+        "APIS": _lua_names(
             (f"{service} {number}", api.name.lower().replace("_", " "))
             for (service, number), api in rpc.APIS.items()
         ),
@@ -99,29 +99,30 @@ def lua() -> str:
     return template
 
 
-def _text(value: str) -> str:
+def _lua_text(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _names(pairs: Iterable[tuple[int | str, str]]) -> str:
+def _lua_names(pairs: Iterable[tuple[int | str, str]]) -> str:
     rows = (
-        f"[{key if isinstance(key, int) else _text(key)}] = {_text(name)}" for key, name in pairs
+        f"[{key if isinstance(key, int) else _lua_text(key)}] = {_lua_text(name)}"
+        for key, name in pairs
     )
     return "{" + ", ".join(rows) + "}"
 
 
-def _row(fields: Iterable[tuple[str, str]], start: int = 0) -> str:
+def _lua_fields(fields: Iterable[tuple[str, str]], start: int = 0) -> str:
     """Return consecutive fields: label, offset, size and type of each."""
     rows, at = [], start
     for label, code in fields:
         kind, size = ("string", int(code[:-1])) if code[-1] == "s" else _TYPES[code]
         kind = "bytes" if kind == "string" and not label.endswith("name") else kind
-        rows.append(f"{{{_text(label)}, {at}, {size}, {_text(kind)}}}")
+        rows.append(f"{{{_lua_text(label)}, {at}, {size}, {_lua_text(kind)}}}")
         at += size
     return "{" + ",\n  ".join(rows) + "}"
 
 
-def _of(prefix: str, parts: Iterable[FrameField]) -> list[tuple[str, str]]:
+def _group_parts(prefix: str, parts: Iterable[FrameField]) -> list[tuple[str, str]]:
     """Return the parts of a group: label and struct code."""
     codes = {
         FieldType.U16: "H",
@@ -132,20 +133,20 @@ def _of(prefix: str, parts: Iterable[FrameField]) -> list[tuple[str, str]]:
     return [(f"{prefix}.{part.name}", codes[part.type]) for part in parts]
 
 
-def _payloads() -> str:
-    return "{" + ",\n  ".join(_payload(one) for one in LAYOUTS if one.key not in _BY_HAND) + "}"
+def _lua_payloads() -> str:
+    return "{" + ",\n  ".join(_lua_payload(one) for one in LAYOUTS if one.key not in _BY_HAND) + "}"
 
 
-def _payload(layout: FrameLayout) -> str:
+def _lua_payload(layout: FrameLayout) -> str:
     least, most = layout.sizes
     reply = "true" if layout.direction is FrameDirection.REPLY else "false"
     prefix = "rote_teaching.state" if layout.key in _WITH_STATE else "rote_teaching"
     return (
-        f"{{key = {_text(layout.key)}, command = {int(layout.command)}, "
+        f"{{key = {_lua_text(layout.key)}, command = {int(layout.command)}, "
         f"type = {int(layout.type)}, reply = {reply}, "
-        f"least = {least}, most = {most}, tag = {_text(layout.tag.decode())}, "
-        f"prefix = {_text(prefix)}, keyframes = {_keyframes_at(layout)}, "
-        f"fields = {{{', '.join(_fields(layout))}}}}}"
+        f"least = {least}, most = {most}, tag = {_lua_text(layout.tag.decode())}, "
+        f"prefix = {_lua_text(prefix)}, keyframes = {_keyframes_at(layout)}, "
+        f"fields = {{{', '.join(_layout_fields(layout))}}}}}"
     )
 
 
@@ -158,7 +159,7 @@ def _keyframes_at(layout: FrameLayout) -> str:
     return "nil"
 
 
-def _fields(layout: FrameLayout) -> Iterable[str]:
+def _layout_fields(layout: FrameLayout) -> Iterable[str]:
     """Yield the fields of a fixed layout: label, offset, size and type of each."""
     at = 0
     for one in layout.fields:
@@ -167,27 +168,29 @@ def _fields(layout: FrameLayout) -> Iterable[str]:
         if one.type in (FieldType.BYTES, FieldType.TEXT):
             kind = "bytes" if one.type is FieldType.BYTES else "string"
             size = one.count if isinstance(one.count, int) else REST
-            yield f"{{{_text(label)}, {at}, {size}, {_text(kind)}}}"
+            yield f"{{{_lua_text(label)}, {at}, {size}, {_lua_text(kind)}}}"
         elif one.type in _LUA_TYPES:
             for number in range(count):
                 place = at + number * one.unit_size
-                yield _field(_numbered(one, label, number), place, one)
+                yield _lua_field(_numbered_label(one, label, number), place, one)
         at += one.unit_size * count
 
 
-def _numbered(one: FrameField, label: str, number: int) -> str:
+def _numbered_label(one: FrameField, label: str, number: int) -> str:
     if one.count == 1:
         return label
     return f"{_STEMS.get(label, label)}_{'xyz'[number] if one.name in _AXES else number}"
 
 
-def _field(label: str, at: int, one: FrameField) -> str:
+def _lua_field(label: str, at: int, one: FrameField) -> str:
     message = {number: message for number, (message, _) in one.values.items()}
-    known = f", {_names(message.items())}" if message else ""
-    return f"{{{_text(label)}, {at}, {one.unit_size}, {_text(_LUA_TYPES[one.type])}{known}}}"
+    known = f", {_lua_names(message.items())}" if message else ""
+    return (
+        f"{{{_lua_text(label)}, {at}, {one.unit_size}, {_lua_text(_LUA_TYPES[one.type])}{known}}}"
+    )
 
 
-def _a1() -> str:
+def _lua_a1_frames() -> str:
     rows = []
     for size, format_ in sorted(a1_frames.BY_SIZE.items()):
         fields = []
@@ -199,7 +202,8 @@ def _a1() -> str:
         go1 = "true" if format_.is_go1 else "false"
         dialects = ", ".join(dialect.value for dialect in format_.dialects)
         rows.append(
-            f"[{size}] = {{kind = {_text(format_.kind.value)}, dialects = {_text(dialects)}, "
-            f"go1 = {go1}, fields = {_row(fields)}}}"
+            f"[{size}] = {{kind = {_lua_text(format_.kind.value)}, "
+            f"dialects = {_lua_text(dialects)}, "
+            f"go1 = {go1}, fields = {_lua_fields(fields)}}}"
         )
     return "{" + ",\n  ".join(rows) + "}"

@@ -59,45 +59,45 @@ def explain(report: Report) -> Explanation:
     sides = [side for one in report.conversations for side in one.sides]
     sides = [side for side in sides if side.kinds.get(PacketKind.DTLS)]
     if not sides:
-        return _nothing(report)
+        return _explain_without_dtls(report)
     side = max(sides, key=lambda side: side.kinds[PacketKind.DTLS])
     kept = report.analysis.heads_of(side.number)
     if kept is None:
-        return _nothing(report)
+        return _explain_without_dtls(report)
     heads, sizes = kept
     like = heads[:, 1] == 0xFE
     heads, sizes = heads[like], sizes[like]
     verdict = judge(heads, sizes, COMMAND_AT)
     steps = (
         _first_bytes(heads),
-        _header(side),
-        _command(heads, sizes, verdict),
-        _length(heads, sizes),
-        _checksum(report),
-        _acknowledgements(report, side),
+        _explain_header(side),
+        _explain_command(heads, sizes, verdict),
+        _explain_length(heads, sizes),
+        _explain_checksum(report),
+        _explain_acknowledgements(report, side),
     )
     one = next(one for one in report.conversations if side in one.sides)
-    return Explanation(f"{report.name}: {side.label}", steps, _conclusion(one), verdict)
+    return Explanation(f"{report.name}: {side.label}", steps, _write_conclusion(one), verdict)
 
 
-def _conclusion(one: Conversation) -> str:
+def _write_conclusion(one: Conversation) -> str:
     """Return what the packets are, and whether they can be decrypted."""
     versions = " and ".join(map(version_words, one.versions())) or "DTLS"
     kind = "a WebRTC connection" if one.name == "WebRTC" else "a connection"
-    said = f"The documents' packets are {versions} records of {kind}. "
-    said += "Without the session's keys nobody can read what is in them"
+    text = f"The documents' packets are {versions} records of {kind}. "
+    text += "Without the session's keys nobody can read what is in them"
     if one.suite() is None:
         return (
-            f"{said}, and no key log can open them either: the handshake is not in this capture. "
+            f"{text}, and no key log can open them either: the handshake is not in this capture. "
             "Capture from before the app connects, with a client that writes its keys."
         )
     return (
-        f"{said}. The handshake is in this capture, so with the session's key log (--keylog KEYS) "
+        f"{text}. The handshake is in this capture, so with the session's key log (--keylog KEYS) "
         "they can be opened."
     )
 
 
-def _nothing(report: Report) -> Explanation:
+def _explain_without_dtls(report: Report) -> Explanation:
     frames = report.count(PacketKind.TEACHING)
     conclusion = (
         f"There are {frames:,} documented teaching frames here, each with a valid CRC-32: this "
@@ -121,7 +121,7 @@ def _first_bytes(heads: np.ndarray) -> ExplainStep:
     )
 
 
-def _header(side: FlowSide) -> ExplainStep:
+def _explain_header(side: FlowSide) -> ExplainStep:
     tracks = [track for track in side.tracks if track.epoch > 0]
     seen = "; ".join(
         f"epoch {track.epoch}: {track.records:,} records numbered {track.lowest:,} to "
@@ -137,7 +137,7 @@ def _header(side: FlowSide) -> ExplainStep:
     )
 
 
-def _command(heads: np.ndarray, sizes: np.ndarray, verdict: Verdict) -> ExplainStep:
+def _explain_command(heads: np.ndarray, sizes: np.ndarray, verdict: Verdict) -> ExplainStep:
     values = field_values(heads[sizes > COMMAND_AT], COMMAND_AT, 1)
     known = float(np.isin(values, _COMMANDS).mean()) if values.size else 0.0
     return ExplainStep(
@@ -151,7 +151,7 @@ def _command(heads: np.ndarray, sizes: np.ndarray, verdict: Verdict) -> ExplainS
     )
 
 
-def _length(heads: np.ndarray, sizes: np.ndarray) -> ExplainStep:
+def _explain_length(heads: np.ndarray, sizes: np.ndarray) -> ExplainStep:
     lengths = field_values(heads, 11, 2)
     fits = int((lengths + 13 == sizes).sum())
     return ExplainStep(
@@ -162,7 +162,7 @@ def _length(heads: np.ndarray, sizes: np.ndarray) -> ExplainStep:
     )
 
 
-def _checksum(report: Report) -> ExplainStep:
+def _explain_checksum(report: Report) -> ExplainStep:
     frames = report.count(PacketKind.TEACHING)
     return ExplainStep(
         "Does any datagram have the documented CRC-32?",
@@ -172,7 +172,7 @@ def _checksum(report: Report) -> ExplainStep:
     )
 
 
-def _acknowledgements(report: Report, side: FlowSide) -> ExplainStep:
+def _explain_acknowledgements(report: Report, side: FlowSide) -> ExplainStep:
     _, lengths = report.analysis.records_of(side.number)
     one = next(one for one in report.conversations if side in one.sides)
     counted = "no cipher fits the sizes, so nothing can be said"

@@ -26,14 +26,14 @@ def show_report(arguments: Sequence[str]) -> bool:
     collects = gc.isenabled()
     gc.disable()
     try:
-        return _show(path, as_json=as_json)
+        return _try_show(path, as_json=as_json)
     finally:
         gc.freeze()
         if collects:
             gc.enable()
 
 
-def _show(path: str, *, as_json: bool) -> bool:
+def _try_show(path: str, *, as_json: bool) -> bool:
     from rote.capture.report.report import report  # noqa: PLC0415 - numpy, slow to load
     from rote.errors import RoteError  # noqa: PLC0415
 

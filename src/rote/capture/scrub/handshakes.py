@@ -40,7 +40,7 @@ class Handshakes:
             if kind == _CLIENT_HELLO:
                 return self._client_hello(bytearray(body))
             if kind == _CERTIFICATE:
-                return self._certificates(bytearray(body))
+                return self._rewrite_certificates(bytearray(body))
         except (IndexError, struct.error):
             raise DecodeError("a handshake that ends too early") from None
         return body
@@ -72,7 +72,7 @@ class Handshakes:
             at = stop
         return bytes(body)
 
-    def _certificates(self, body: bytearray) -> bytes:
+    def _rewrite_certificates(self, body: bytearray) -> bytes:
         """Replace the names in each certificate of TLS 1.2; those of 1.3 are encrypted."""
         if len(body) < 3 or int.from_bytes(body[:3]) != len(body) - 3:
             raise DecodeError("a list of certificates that is not whole")
@@ -173,12 +173,12 @@ class TlsStream:
             if kind == _HANDSHAKE and not self._sealed:
                 inside = payload[start:stop]
                 whole = stop <= len(payload)
-                result[start:stop] = self._handshake(inside, handshakes, whole=whole)
+                result[start:stop] = self._rewrite_handshake(inside, handshakes, whole=whole)
             at = stop
         self._next = (sequence + at) & 0xFFFF_FFFF
         return bytes(result[: len(payload)])
 
-    def _handshake(self, record: bytes, handshakes: Handshakes, *, whole: bool) -> bytes:
+    def _rewrite_handshake(self, record: bytes, handshakes: Handshakes, *, whole: bool) -> bytes:
         result, at = bytearray(record), 0
         while at < len(record):
             stop = at + 4 + int.from_bytes(record[at + 1 : at + 4])
@@ -244,16 +244,16 @@ def _quic_packet(payload: bytes, result: bytearray, begin: int) -> int:
         result[at:] = bytes(max(0, len(payload) - at))
         return len(payload)
     if kind == 0:
-        size, at = _varint(payload, at)
+        size, at = _read_varint(payload, at)
         result[at : at + size] = bytes(max(0, min(size, len(payload) - at)))
         at += size
-    size, at = _varint(payload, at)
+    size, at = _read_varint(payload, at)
     if kind == 0:
         result[at : at + size] = bytes(max(0, min(size, len(payload) - at)))
     return at + size
 
 
-def _varint(payload: bytes, at: int) -> tuple[int, int]:
+def _read_varint(payload: bytes, at: int) -> tuple[int, int]:
     width = 1 << (payload[at] >> 6)
     value = int.from_bytes(payload[at : at + width]) & ((1 << 8 * width - 2) - 1)
     if at + width > len(payload):

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, cast
 
-from rote.capture.read.compressed import format_of, unpacked
+from rote.capture.read.compressed import format_of, open_compressed
 from rote.capture.read.reader import MAX_BLOCK_BYTES, MAX_PACKET_BYTES, NotACaptureError
 from rote.capture.scrub.identifiers import MAX_IDENTIFIERS
 from rote.capture.scrub.pseudonyms import Pseudonyms
@@ -125,7 +125,10 @@ def _open_source(path: Path) -> Iterator[tuple[IO[bytes], bool]]:
         with path.open("rb") as file:
             packed = format_of(file.read(4))
             file.seek(0)
-            yield (cast("IO[bytes]", unpacked(file, packed)) if packed else file), bool(packed)
+            yield (
+                (cast("IO[bytes]", open_compressed(file, packed)) if packed else file),
+                bool(packed),
+            )
     except OSError as error:
         reason = error.strerror or str(error)
         raise BadRequestError(f"{path} cannot be read: {reason}") from None

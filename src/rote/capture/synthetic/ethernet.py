@@ -35,7 +35,7 @@ def pseudo_header(source: bytes, destination: bytes, protocol: int, size: int) -
     return source + destination + struct.pack(">II", size, protocol)
 
 
-def _hardware(address: IPv4Address | IPv6Address) -> bytes:
+def _hardware_address(address: IPv4Address | IPv6Address) -> bytes:
     """Return a locally administered hardware address for an IP address."""
     if address.is_multicast:
         return b"\x01\0\x5e" + (address.packed[-3] & 0x7F).to_bytes() + address.packed[-2:]
@@ -58,7 +58,13 @@ def udp_frame(datagram: Datagram, number: int = 0) -> bytes:
     else:
         internet = _IPV6.pack(6 << 28, size, _UDP, 64, source.packed, destination.packed)
         kind = 0x86DD
-    return _hardware(destination) + _hardware(source) + kind.to_bytes(2) + internet + udp
+    return (
+        _hardware_address(destination)
+        + _hardware_address(source)
+        + kind.to_bytes(2)
+        + internet
+        + udp
+    )
 
 
 def write(path: Path, datagrams: Iterable[Datagram]) -> int:

@@ -52,15 +52,17 @@ class ScriptFrame(NamedTuple):
 def webrtc() -> list[ScriptLine]:
     """Return the messages of client and robot in the data channel, from the moment it is open."""
     end_s = 24.0
-    lines = list(_greetings()) + list(_questions())
-    lines += [ScriptLine(at / 10, False, _arms(at / 10)) for at in range(3, int(end_s * 10))]
+    lines = list(_greeting_lines()) + list(_request_lines())
+    lines += [
+        ScriptLine(at / 10, False, _arm_state_message(at / 10)) for at in range(3, int(end_s * 10))
+    ]
     for at in range(2, int(end_s), 2):
         beat = channel.heartbeat_at(1_769_635_657 + at)
         lines += [ScriptLine(float(at), True, beat), ScriptLine(at + 0.004, False, beat)]
     return sorted(lines, key=lambda line: line.time_s)
 
 
-def _greetings() -> Iterator[ScriptLine]:
+def _greeting_lines() -> Iterator[ScriptLine]:
     challenge = "c0ffee" * 4
     yield ScriptLine(0.01, False, channel.Validation(challenge))
     yield ScriptLine(0.03, True, channel.Validation(channel.answer_to(challenge)))
@@ -69,7 +71,7 @@ def _greetings() -> Iterator[ScriptLine]:
     yield ScriptLine(0.2, True, channel.Subscription(rpc.ARM_STATE_TOPIC))
 
 
-def _questions() -> Iterator[ScriptLine]:
+def _request_lines() -> Iterator[ScriptLine]:
     taught = RpcTaughtAction(NAME, TEACH_S)
     begin, end = rpc.start_teaching(NAME), 3.0 + TEACH_S
     asked: list[tuple[float, Call, float, str]] = [
@@ -91,7 +93,7 @@ def _questions() -> Iterator[ScriptLine]:
         yield ScriptLine(at + latency_s, False, answer)
 
 
-def _arms(time_s: float) -> channel.ChannelMessage:
+def _arm_state_message(time_s: float) -> channel.ChannelMessage:
     state = ArmState()
     if 3.3 <= time_s < 3.0 + TEACH_S:
         state = ArmState(id=-1, name=NAME)
@@ -136,11 +138,11 @@ def frames() -> list[ScriptFrame]:
         asked = teaching.encode(teaching.Frame(kind, number, payload))
         said = teaching.encode(teaching.Frame(kind, number, teaching.encode_reply(reply)))
         numbered += [ScriptFrame(at, True, asked), ScriptFrame(at + 0.003, False, said)]
-    numbered += _states(end_s + 1.0 + PLAY_S)
+    numbered += _state_frames(end_s + 1.0 + PLAY_S)
     return sorted(numbered, key=lambda frame: frame.time_s)
 
 
-def _states(end_s: float) -> Iterator[ScriptFrame]:
+def _state_frames(end_s: float) -> Iterator[ScriptFrame]:
     for number in range(int((end_s - 0.1) * 50)):
         at = 0.1 + number / 50
         soft = 1.5 <= at < 2.2 + TEACH_S
