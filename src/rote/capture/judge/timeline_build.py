@@ -126,7 +126,7 @@ _SINGLE = {"list": "list", "save": "save", "control-mode": "mode"}
 
 def _exchange_entries(exchanges: "list[Exchange]") -> list[TimelineEntry]:
     """Return the entries of one client's requests: done, refused and unanswered."""
-    from rote import messages as m  # noqa: PLC0415 - only where there are such frames
+    from rote import messages as m  # noqa: PLC0415 - only if there are such frames
 
     entries: list[TimelineEntry] = []
     taught, recorded = _CommandSpan("teach"), _CommandSpan("record")

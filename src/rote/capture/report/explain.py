@@ -85,7 +85,7 @@ def _write_conclusion(one: Conversation) -> str:
     versions = " and ".join(map(version_words, one.versions())) or "DTLS"
     kind = "a WebRTC connection" if one.name == "WebRTC" else "a connection"
     text = f"The documents' packets are {versions} records of {kind}. "
-    text += "Without the session's keys nobody can read what is in them"
+    text += "Without the session's keys their contents cannot be read"
     if one.suite() is None:
         return (
             f"{text}, and no key log can open them either: the handshake is not in this capture. "
@@ -175,7 +175,7 @@ def _explain_checksum(report: Report) -> ExplainStep:
 def _explain_acknowledgements(report: Report, side: FlowSide) -> ExplainStep:
     _, lengths = report.analysis.records_of(side.number)
     one = next(one for one in report.conversations if side in one.sides)
-    counted = "no cipher fits the sizes, so nothing can be said"
+    counted = "no cipher fits the sizes, so this is unknown"
     if one.cipher is not None and lengths.size:
         number = int(is_acknowledgement(lengths, one.cipher.overhead).sum())
         size = one.cipher.overhead + 28 + 13

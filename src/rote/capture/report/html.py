@@ -105,7 +105,7 @@ def _render_flows(report: Report) -> str:
 
 def _render_timeline(report: Report) -> str:
     if not report.timeline:
-        return '<p class="dim">Nothing that can be told from outside.</p>'
+        return '<p class="dim">Nothing can be inferred from outside.</p>'
     rows = (
         (
             _time_text(entry.start_ns),

@@ -184,7 +184,7 @@ def _print_tests(out: Console, tests: "list[FieldTest]") -> None:
 def _print_decrypted(out: Console, report: "Report") -> None:
     if report.decrypted is None:
         return
-    out.print("\n[bold]What was said[/]")
+    out.print("\n[bold]Decrypted requests[/]")
     for pair in report.decrypted.pairs[:_MAX_LINES]:
         wait = "" if pair.latency_s is None else f" after {pair.latency_s * 1000:.0f} ms"
         request = f"{pair.name} {pair.request.parameter}".rstrip()
