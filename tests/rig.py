@@ -28,7 +28,7 @@ from rote.transport.impair import Impairment
 from rote.transport.link import Carrier, Link, Receiver
 from rote.transport.services_client import ServicesClient
 from rote.transport.udp.client import TeachingClient
-from rote.transport.webrtc.connection import ChannelWay
+from rote.transport.webrtc.connection import ChannelConnection
 from rote.wire.webrtc.channel import SIMULATED
 
 FRAMES = ("memory", "udp")
@@ -152,7 +152,7 @@ class Rig:
             return pipe
 
         timing = rpc_session.ChannelTiming(connect_s=timeout, answer_s=rpc_session.PATIENT_S)
-        client = ServicesClient(self.url, ChannelWay(dial, timing))
+        client = ServicesClient(self.url, ChannelConnection(dial, timing))
         await client.open()
         try:
             yield G1(client)

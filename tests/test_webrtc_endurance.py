@@ -24,7 +24,7 @@ from rote.session.rpc import RequestAsked, RpcSession
 from rote.session.teaching import Role
 from rote.transport.link import Carrier
 from rote.transport.services_client import ServicesClient
-from rote.transport.webrtc.connection import ChannelWay
+from rote.transport.webrtc.connection import ChannelConnection
 from webrtc_ends import Channel, census, on_channel, own_address, run
 
 # ---- over and over, and for long ----------------------------------------------------------------
@@ -168,7 +168,7 @@ def test_an_hour_of_heartbeats_leaves_memory_flat() -> None:
         async def dial() -> Carrier:
             return robot
 
-        port = ServicesClient("services://robot", ChannelWay(dial))
+        port = ServicesClient("services://robot", ChannelConnection(dial))
         await port.open()
         tracemalloc.start()
         try:

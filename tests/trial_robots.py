@@ -21,7 +21,7 @@ from rote.sim.world import World
 from rote.transport.link import Carrier
 from rote.transport.services_client import ServicesClient
 from rote.transport.tap import Tap
-from rote.transport.webrtc.connection import ChannelWay
+from rote.transport.webrtc.connection import ChannelConnection
 from rote.trial.report import build_report
 from rote.trial.runner import FAULT, TrialResult, run_trial
 from rote.trial.steps import TrialLevel, TrialStep
@@ -93,7 +93,9 @@ def by_pipe(world: World, pipe: Callable[[Services], Pipe] = Pipe) -> Any:
             return pipe(services)
 
         timing = ChannelTiming(connect_s=5.0, answer_s=PATIENT_S)
-        client = ServicesClient(PIPE_URL, ChannelWay(tap.carrier(dial), timing), reconnect=False)
+        client = ServicesClient(
+            PIPE_URL, ChannelConnection(tap.carrier(dial), timing), reconnect=False
+        )
         await client.open()
         tap.client = client
         tap.stage("connected")

@@ -33,15 +33,15 @@ from rote.transport.link import (
     SCHEMES,
     Link,
     Receiver,
-    carrier_of,
+    import_carrier,
     open_link,
+    parse_url_options,
     split_url,
-    take_build,
 )
 from rote.transport.services_client import ServicesClient
 from rote.transport.tap import Tap
 from rote.transport.udp.client import TeachingClient
-from rote.transport.webrtc.connection import ChannelWay
+from rote.transport.webrtc.connection import ChannelConnection
 from rote.transport.wires import EMBEDDED, EMBEDDED_A1, IN_PROCESS, wire_of
 
 if TYPE_CHECKING:
@@ -340,7 +340,7 @@ async def _open_a1(options: _ConnectOptions, stack: AsyncExitStack) -> "A1":
 
 
 async def _open_webrtc(options: _ConnectOptions, stack: AsyncExitStack) -> Robot:
-    carrier = carrier_of(options.url)
+    carrier = import_carrier(options.url)
     target = replace(
         carrier.read_url(split_url(options.url)),
         key=options.key,
@@ -349,10 +349,12 @@ async def _open_webrtc(options: _ConnectOptions, stack: AsyncExitStack) -> Robot
         tap=options.tap,
     )
     timing = rpc.ChannelTiming(connect_s=min(options.timeout, 3.0), answer_s=rpc.PATIENT_S)
-    dial = partial(carrier.dial, target)
-    way = ChannelWay(dial if options.tap is None else options.tap.carrier(dial), timing)
+    connect_carrier = partial(carrier.connect_carrier, target)
+    channel = ChannelConnection(
+        connect_carrier if options.tap is None else options.tap.carrier(connect_carrier), timing
+    )
     client = ServicesClient(
-        options.url, way, reconnect=options.reconnect, build=target.build, serial=target.serial
+        options.url, channel, reconnect=options.reconnect, build=target.build, serial=target.serial
     )
     await client.open()
     stack.push_async_callback(client.close)
@@ -360,7 +362,7 @@ async def _open_webrtc(options: _ConnectOptions, stack: AsyncExitStack) -> Robot
 
 
 async def _open_dds(options: _ConnectOptions, stack: AsyncExitStack) -> Robot:
-    target = carrier_of(options.url).read_url(split_url(options.url))
+    target = import_carrier(options.url).read_url(split_url(options.url))
     from rote.transport.dds.client import DdsClient  # noqa: PLC0415 - needs the carrier's library
 
     timing = rpc.ChannelTiming(connect_s=options.timeout, answer_s=rpc.PATIENT_S)
@@ -378,11 +380,11 @@ async def _open_dds(options: _ConnectOptions, stack: AsyncExitStack) -> Robot:
 
 
 async def _open_frames(options: _ConnectOptions, stack: AsyncExitStack) -> Robot:
-    _, build = take_build(split_url(options.url).query)
+    _, build = parse_url_options(split_url(options.url).query)
     timing = TeachingTiming(connect_s=options.timeout)
     client = TeachingClient(options.url, timing, build=build, reconnect=options.reconnect)
-    dial = partial(open_link, options.url)
-    await client.open(dial if options.tap is None else options.tap.link(dial))
+    connect_link = partial(open_link, options.url)
+    await client.open(connect_link if options.tap is None else options.tap.link(connect_link))
     stack.push_async_callback(client.close)
     return _make_robot(client, stack, options.tap)
 
@@ -427,10 +429,10 @@ async def _open_sim(options: _ConnectOptions, stack: AsyncExitStack) -> Robot:
     stack.push_async_callback(client.close)
     port = simulator.serve_memory()
 
-    async def dial(receive: Receiver) -> Link:
+    async def connect_link(receive: Receiver) -> Link:
         return port.connect(receive)
 
-    await client.open(dial if options.tap is None else options.tap.link(dial))
+    await client.open(connect_link if options.tap is None else options.tap.link(connect_link))
     return _make_robot(client, stack, options.tap)
 
 
@@ -464,7 +466,7 @@ def check_reachable(url: str) -> None:
     if wire_of(url).in_process:
         embedded_of(url)
     elif wire_of(url).scheme in SCHEMES:
-        carrier_of(url).read_url(split_url(url))
+        import_carrier(url).read_url(split_url(url))
     else:
         from rote.transport.a1.client import read_url  # noqa: PLC0415 - not needed for a G1
 

@@ -737,13 +737,13 @@ def test_the_stiffness_of_a_playback_rises_on_the_way_to_its_first_pose_and_not_
 def test_after_a_hang_no_leg_jumps(hang_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """It catches up at twice the pace, goes on where it was, or is made safe; it never jumps."""
     sent: list[bytes] = []
-    send = a1_client._send
+    send = a1_client._send_datagram
 
     def log_and_send(carrier: socket.socket | None, datagram: bytes) -> None:
         sent.append(datagram)
         send(carrier, datagram)
 
-    monkeypatch.setattr(a1_client, "_send", log_and_send)
+    monkeypatch.setattr(a1_client, "_send_datagram", log_and_send)
 
     async def main() -> None:
         async with pair(Level.LOW, start="hung") as (_, _, robot):

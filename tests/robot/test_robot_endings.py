@@ -258,7 +258,7 @@ def test_after_a_loss_nothing_is_kept_alive_and_the_arms_are_unknown() -> None:
                 await asyncio.sleep(3600)
         assert robot.stop_pending
         assert robot._port._arms_at is None  # type: ignore[attr-defined]
-        assert robot._port._keeper is None  # type: ignore[attr-defined]
+        assert robot._port._keep_teaching_timer is None  # type: ignore[attr-defined]
 
     tell(story)
 
@@ -333,7 +333,7 @@ def test_a_stop_without_a_status_is_believed_only_if_the_arms_are_seen_at_rest(
         await asyncio.sleep(3.0)
         assert one.world.phase is not Phase.NONE
         monkeypatch.setitem(sim_world._HANDLERS, m.StopMotion, lambda *_: None)  # it plays on
-        with pytest.raises(NoAnswerError, match="does not say whether it stopped"):
+        with pytest.raises(NoAnswerError, match="does not report whether it stopped"):
             await robot.stop()
         assert robot.stop_pending
 

@@ -11,7 +11,7 @@ from rote.sim.store import Store
 from rote.sim.world import World
 from rote.transport.link import Carrier
 from rote.transport.services_client import ServicesClient
-from rote.transport.webrtc.connection import ChannelWay
+from rote.transport.webrtc.connection import ChannelConnection
 
 
 class Stateless(Pipe):
@@ -33,7 +33,7 @@ def test_a_robot_that_reports_no_state_is_asked_for_its_mode_and_the_lack_is_tol
         async def dial() -> Carrier:
             return Stateless(Services(simulator.world))
 
-        client = ServicesClient("services://g1", ChannelWay(dial))
+        client = ServicesClient("services://g1", ChannelConnection(dial))
         await client.open()
         robot = G1(client)
         assert not (await robot.actions()).taught

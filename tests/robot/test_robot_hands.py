@@ -418,7 +418,7 @@ def test_a_hand_that_reports_and_obeys_nobody_is_refused_when_the_stream_begins(
         for _ in range(10):
             outlet.write(dds_hands.encode_state(reading, DEX3_LEFT))
             await asyncio.sleep(0.02)
-        with pytest.raises(NoAnswerError, match="nobody obeys rt/dex3/left/cmd"):
+        with pytest.raises(NoAnswerError, match="no program on the robot reads rt/dex3/left/cmd"):
             await robot.play_track(grasping(1.0, DEX3_LEFT.names, 0.3), hands=True)
         with pytest.raises(NoAnswerError, match="no right hand"):
             await robot._port.ask(BeginStream(("right",)))

@@ -35,7 +35,7 @@ from rote.robot.streaming import (
     taught_of,
     with_hands,
 )
-from rote.transport.base_client import FromAnywhere
+from rote.transport.base_client import ThreadSafeSender
 
 TAUGHT = [G1_JOINTS[index] for index in TAUGHT_JOINTS]
 NAMES = tuple(joint.name for joint in TAUGHT)
@@ -391,7 +391,7 @@ def test_what_may_be_sent_from_anywhere_is_sent_by_a_thread_in_real_time(ended_b
                 loop.call_soon_threadsafe(over.set)
             return ended_by != "the robot" or place < 20
 
-        ticker.start(FromAnywhere(tell), most)
+        ticker.start(ThreadSafeSender(tell), most)
         if ended_by == "the robot":
             while not ticker.cut_off:
                 await asyncio.sleep(0.001)
@@ -553,7 +553,7 @@ def test_a_loop_that_stalls_ends_a_stream_that_a_thread_sends() -> None:
             sent.append(time.monotonic())
             return True
 
-        ticker.start(FromAnywhere(tell), 10**6)
+        ticker.start(ThreadSafeSender(tell), 10**6)
         await asyncio.sleep(0.3)
         blocked_at = time.monotonic()
         time.sleep(1.5)  # noqa: ASYNC251 - the loop stalls
@@ -569,7 +569,7 @@ def test_a_loop_that_stalls_ends_a_stream_that_a_thread_sends() -> None:
 def test_a_suspended_computer_ends_a_stream_that_a_thread_sends() -> None:
     async def story() -> None:
         ticker = Ticker(100.0)
-        ticker.start(FromAnywhere(lambda _: True), 10**6)
+        ticker.start(ThreadSafeSender(lambda _: True), 10**6)
         await asyncio.sleep(0.2)
         virtual.suspend(5.0)
         time.sleep(0.1)  # noqa: ASYNC251 - the thread is the first to run again

@@ -415,7 +415,7 @@ def test_a_robot_that_takes_short_messages_says_so() -> None:
     async def run() -> None:
         quirks = ("small-message-size", "unreadable-candidate")
         async with rig("webrtc", quirks=quirks) as one:
-            carrier = await webrtc.dial(webrtc.read_url(urlsplit(one.url)))
+            carrier = await webrtc.connect_carrier(webrtc.read_url(urlsplit(one.url)))
             assert carrier.most_bytes == SMALL_MESSAGE
             await carrier.close()
 

@@ -39,20 +39,20 @@ from rote.transport.a1.client import (
     KEPT_S,
     A1Client,
     A1Target,
-    damped,
+    damping_command,
     open_client,
     read_url,
     walking_url,
 )
 from rote.transport.a1.sender import (
-    LAST_WORDS_S,
+    CLOSING_S,
     MAX_RAD_S,
     SAFE_S,
     SOFT_RAD_S,
+    CommandSequence,
     LoopSender,
     ProcessSender,
     Stall,
-    Steady,
 )
 from rote.wire.a1 import codec as wire
 from rote.wire.a1 import values as a1_values
@@ -114,7 +114,7 @@ def test_where_the_walking_controller_is_follows_from_where_the_motors_are(
 def test_each_level_and_dialect_has_a_safe_command() -> None:
     for level in Level:
         for dialect in Dialect:
-            safe = damped(level, dialect)
+            safe = damping_command(level, dialect)
             assert is_damping(safe) or (level, dialect) == (Level.HIGH, Dialect.A1_3_2)
 
 
@@ -125,70 +125,70 @@ def test_each_level_and_dialect_has_a_safe_command() -> None:
     st.lists(st.tuples(st.sampled_from(["say", "trip", "arm"]), st.floats(0.0, 0.1)), max_size=20)
 )
 def test_a_command_is_never_said_longer_than_it_is_good(moves: list[tuple[str, float]]) -> None:
-    steady = Steady()
-    steady.safe(b"safe")
+    sequence = CommandSequence()
+    sequence.set_safe_command(b"safe")
     now, until = 10.0, math.inf
     expected = b""
     for what, after_s in moves:
         now += after_s
         if now >= until:
             expected, until = b"safe", math.inf
-        assert steady.next(now) == expected
+        assert sequence.next(now) == expected
         if what == "say":
-            steady.say(b"go", 0.02, now)
+            sequence.set_command(b"go", 0.02, now)
             if expected != b"safe":
                 expected, until = b"go", now + 0.02
         elif what == "trip":
-            steady.trip(now)
+            sequence.trip(now)
             expected, until = b"safe", math.inf
         else:
-            steady.arm()
+            sequence.arm()
             expected = b"" if expected == b"safe" else expected
 
 
-def silence_of(steady: Steady) -> float | None:
-    return None if steady.stall is None else steady.stall.silence_s
+def silence_of(sequence: CommandSequence) -> float | None:
+    return None if sequence.stall is None else sequence.stall.silence_s
 
 
 def test_a_stall_is_told_with_its_length_and_the_end_lasts_as_long_as_it_must() -> None:
-    steady = Steady()
-    assert steady.must_last(0.0) == LAST_WORDS_S
-    steady.say(b"go", 0.016, 5.0)
-    assert steady.next(5.015) == b"go"
-    assert silence_of(steady) is None
-    steady.next(5.017)
-    assert silence_of(steady) == pytest.approx(0.017)
-    assert steady.must_last(5.117) == pytest.approx(SAFE_S - 0.1)
-    assert steady.must_last(9.0) == LAST_WORDS_S
+    sequence = CommandSequence()
+    assert sequence.remaining_safe_s(0.0) == CLOSING_S
+    sequence.set_command(b"go", 0.016, 5.0)
+    assert sequence.next(5.015) == b"go"
+    assert silence_of(sequence) is None
+    sequence.next(5.017)
+    assert silence_of(sequence) == pytest.approx(0.017)
+    assert sequence.remaining_safe_s(5.117) == pytest.approx(SAFE_S - 0.1)
+    assert sequence.remaining_safe_s(9.0) == CLOSING_S
 
 
 def test_a_sender_that_hung_does_not_jump_to_where_a_motion_went_meanwhile() -> None:
-    steady = Steady()
-    steady.safe(b"safe")
-    steady.say(b"one", 0.016, 1.0)
-    assert steady.next(1.0) == b"one"
+    sequence = CommandSequence()
+    sequence.set_safe_command(b"safe")
+    sequence.set_command(b"one", 0.016, 1.0)
+    assert sequence.next(1.0) == b"one"
     # It hung for half a second; the program went on, and its commands have waited in the line.
-    steady.say(b"far away", 0.016, 1.5)
-    assert steady.next(1.5) == b"safe"
-    assert silence_of(steady) == pytest.approx(0.5)
-    steady.say(b"further", 0.016, 1.502)
-    assert steady.next(1.502) == b"safe", "until somebody arms it again"
-    steady.arm()
-    steady.say(b"again", 0.016, 9.0)
-    assert steady.next(9.0) == b"again"
+    sequence.set_command(b"far away", 0.016, 1.5)
+    assert sequence.next(1.5) == b"safe"
+    assert silence_of(sequence) == pytest.approx(0.5)
+    sequence.set_command(b"further", 0.016, 1.502)
+    assert sequence.next(1.502) == b"safe", "until somebody arms it again"
+    sequence.arm()
+    sequence.set_command(b"again", 0.016, 9.0)
+    assert sequence.next(9.0) == b"again"
 
 
 def test_a_sender_that_was_late_by_less_or_drives_no_motion_goes_on() -> None:
-    steady = Steady()
-    steady.safe(b"safe")
-    steady.say(b"one", 0.016, 1.0)
-    assert steady.next(1.0) == b"one"
-    steady.say(b"two", 0.016, 1.05)
-    assert steady.next(1.05) == b"two"
-    steady.say(b"walk", 1.0, 1.06)
-    assert steady.next(1.06) == b"walk"
-    steady.say(b"walk on", 1.0, 1.5)
-    assert steady.next(1.5) == b"walk on", "such a command is good for longer than the hang"
+    sequence = CommandSequence()
+    sequence.set_safe_command(b"safe")
+    sequence.set_command(b"one", 0.016, 1.0)
+    assert sequence.next(1.0) == b"one"
+    sequence.set_command(b"two", 0.016, 1.05)
+    assert sequence.next(1.05) == b"two"
+    sequence.set_command(b"walk", 1.0, 1.06)
+    assert sequence.next(1.06) == b"walk"
+    sequence.set_command(b"walk on", 1.0, 1.5)
+    assert sequence.next(1.5) == b"walk on", "such a command is good for longer than the hang"
 
 
 def moved(thigh_rad: float, *, dialect: Dialect = Dialect.A1_3_3_4, mode: int = 10) -> bytes:
@@ -211,22 +211,24 @@ def thigh_of(datagram: bytes) -> float:
 def test_a_sender_that_was_late_follows_in_steps_of_twice_the_pace_at_most(
     dialect: Dialect, stall_s: float, speed_rad_s: float
 ) -> None:
-    steady, period_s = Steady(0.002), 0.002
+    sequence, period_s = CommandSequence(0.002), 0.002
     sent, step = [], 0
 
     def say_until(now: float) -> None:
         """Say what the program, which goes on in time, has said by now."""
         nonlocal step
         while step * period_s <= now:
-            steady.say(moved(1.0 + speed_rad_s * step * period_s, dialect=dialect), 0.016, now)
+            sequence.set_command(
+                moved(1.0 + speed_rad_s * step * period_s, dialect=dialect), 0.016, now
+            )
             step += 1
 
     now = 0.0
     while now < 1.5:
         say_until(now)
-        sent.append(steady.next(now))
+        sent.append(sequence.next(now))
         now += stall_s if len(sent) == 50 else period_s
-    assert steady.stall is None
+    assert sequence.stall is None
     steps_rad = np.abs(np.diff([thigh_of(datagram) for datagram in sent]))
     pace_rad = abs(speed_rad_s) * period_s
     assert steps_rad.max() <= min(max(2 * pace_rad, SOFT_RAD_S * period_s), 0.02) + 1e-6
@@ -235,28 +237,28 @@ def test_a_sender_that_was_late_follows_in_steps_of_twice_the_pace_at_most(
 
 def test_a_command_far_away_after_a_stall_is_reached_at_the_limit_of_speed() -> None:
     """As by a control function of time, where the whole computer was held up."""
-    steady, period_s = Steady(0.002), 0.002
-    steady.say(moved(1.0), 0.1, 0.0)
-    assert steady.next(0.0) == moved(1.0)
-    steady.say(moved(1.3), 0.1, 0.05)
-    sent = [steady.next(0.05 + number * period_s) for number in range(20)]
+    sequence, period_s = CommandSequence(0.002), 0.002
+    sequence.set_command(moved(1.0), 0.1, 0.0)
+    assert sequence.next(0.0) == moved(1.0)
+    sequence.set_command(moved(1.3), 0.1, 0.05)
+    sent = [sequence.next(0.05 + number * period_s) for number in range(20)]
     assert np.diff([1.0, *map(thigh_of, sent)]).max() <= MAX_RAD_S * period_s + 1e-6
     assert sent[15] == moved(1.3)
     value = wire.decode(sent[0]).value
     assert isinstance(value, LowCmd)
     assert value.motors[2].dq_rad_s == pytest.approx(1.3), "all but positions is as it was said"
-    steady.say(moved(1.9), 0.1, 0.09)
-    assert steady.next(0.09) == moved(1.9), "what is said in time is sent as it is"
+    sequence.set_command(moved(1.9), 0.1, 0.09)
+    assert sequence.next(0.09) == moved(1.9), "what is said in time is sent as it is"
 
 
 def test_after_a_stall_a_braked_motor_is_sent_its_command_as_it_is() -> None:
-    steady = Steady(0.002)
-    steady.say(moved(1.0, mode=0), 0.1, 0.0)
-    assert steady.next(0.0) == moved(1.0, mode=0)
-    steady.say(moved(1.3), 0.1, 0.05)
-    assert steady.next(0.05) == moved(1.3)
-    steady.say(b"another frame", 0.1, 0.1)
-    assert steady.next(0.1) == b"another frame"
+    sequence = CommandSequence(0.002)
+    sequence.set_command(moved(1.0, mode=0), 0.1, 0.0)
+    assert sequence.next(0.0) == moved(1.0, mode=0)
+    sequence.set_command(moved(1.3), 0.1, 0.05)
+    assert sequence.next(0.05) == moved(1.3)
+    sequence.set_command(b"another frame", 0.1, 0.1)
+    assert sequence.next(0.1) == b"another frame"
 
 
 def test_a_sender_follows_no_faster_than_motions_are_played_and_moves_are_soft() -> None:
@@ -285,9 +287,9 @@ def test_a_sending_process_that_was_stopped_for_a_moment_does_not_jump() -> None
 
         await sender.ready()
         try:
-            sender.safe(b"safe")
+            sender.set_safe_command(b"safe")
             for number in range(300):
-                sender.say(moved(0.006 * number), 1.0)
+                sender.set_command(moved(0.006 * number), 1.0)
                 if number in (100, 130):
                     os.kill(
                         sender._process.pid, signal.SIGSTOP if number == 100 else signal.SIGCONT
@@ -346,7 +348,7 @@ def test_a_state_from_before_a_suspend_is_old() -> None:
             await asyncio.sleep(0.1)
             world.health.silent = True
             virtual.suspend(5.0)
-            assert client.now() - client.heard_s > 5.0
+            assert client.now() - client.state_received_s > 5.0
 
     virtual.run(main())
 
@@ -357,20 +359,20 @@ def test_a_sender_in_the_loop_keeps_its_pace_and_says_goodbye() -> None:
         stalls: list[Stall] = []
         sender = LoopSender(sent.append, stalls.append, 0.002)
         await sender.ready()
-        sender.safe(b"safe")
+        sender.set_safe_command(b"safe")
         await asyncio.sleep(0.01)
         assert not sent, "nothing was given, nothing is said"
-        sender.say(b"go", math.inf)
+        sender.set_command(b"go", math.inf)
         await asyncio.sleep(0.1)
         assert 48 <= sent.count(b"go") <= 52
-        sender.say(b"short", 0.016)
+        sender.set_command(b"short", 0.016)
         await asyncio.sleep(0.1)
         assert 7 <= sent.count(b"short") <= 9
         assert [stall.silence_s for stall in stalls] == [pytest.approx(0.017, abs=0.002)]
-        sender.say(b"late", 1.0)
+        sender.set_command(b"late", 1.0)
         assert sent[-1] == b"safe"
         sender.arm()
-        sender.say(b"again", 1.0)
+        sender.set_command(b"again", 1.0)
         await asyncio.sleep(0.01)
         assert sent[-1] == b"again"
         assert b"late" not in sent
@@ -416,7 +418,7 @@ def test_the_dialect_is_learned_from_the_first_state(level: Level, dialect: Dial
             is_old_low = level is Level.LOW and dialect is not Dialect.GO1
             assert client.dialect is (Dialect.A1_3_3_4 if is_old_low else dialect)
             await asyncio.sleep(0.2)
-            assert client.heard > 8
+            assert client.states_received > 8
             assert not client.dropped
             assert not world.ignored
 
@@ -758,7 +760,7 @@ def test_the_process_says_what_it_is_told_until_its_line_ends() -> None:
         while robot.recv(64) != wanted:
             pass
 
-    process = a1_sender._Child(carrier, a1_sender.Line(theirs), 0.002)
+    process = a1_sender._SenderProcess(carrier, a1_sender.Line(theirs), 0.002)
     child = threading.Thread(target=process.run)
     with robot, carrier, ours, theirs:
         child.start()
@@ -773,14 +775,14 @@ def test_the_process_says_what_it_is_told_until_its_line_ends() -> None:
         hear(b"again")
         tell(b"t")
         hear(b"safe")
-        told = [a1_sender._TOLD.unpack(said()) for _ in range(2)]
+        told = [a1_sender._REPORT.unpack(said()) for _ in range(2)]
         assert told[0][0] == b"C"
         tell(b"e")
         child.join(10)
         assert not child.is_alive()
         kinds = []
         while message := line.receive():
-            kinds.append(a1_sender._TOLD.unpack(message)[0])
+            kinds.append(a1_sender._REPORT.unpack(message)[0])
         assert b"S" in [row[0] for row in told] + kinds
 
 

@@ -43,10 +43,10 @@ def test_a_thread_that_sends_on_is_overruled_by_a_stop() -> None:
         thread = threading.Thread(target=beat)
         thread.start()
         while len(weights) < 120:
-            streamer.see(G1_REST_RAD)
+            streamer.on_joints(G1_REST_RAD)
             await asyncio.sleep(0.001)
         streamer.stop("enough")
-        await streamer.faded()
+        await streamer.wait_until_released()
         thread.join(10)
         assert refused.is_set()
         assert stopped == ["enough"]
@@ -99,7 +99,7 @@ def test_a_stream_whose_poses_cease_is_released_after_an_eighth_of_a_second(sent
         await asyncio.sleep(0.04)
         assert streamer.phase is Phase.RETURN
         assert stopped == ["this computer sent no pose for 0.12 s"]
-        await streamer.faded()
+        await streamer.wait_until_released()
         assert weights[-1] == 0.0
 
     virtual.run(run())
@@ -113,7 +113,7 @@ def test_a_stall_shorter_than_the_grace_does_not_end_a_stream() -> None:
         virtual.hang(0.15)
         await asyncio.sleep(0.01)
         assert send(1)
-        streamer.see(G1_REST_RAD)
+        streamer.on_joints(G1_REST_RAD)
         await asyncio.sleep(0.05)
         assert (streamer.phase, stopped) == (Phase.PLAYING, [])
 
@@ -126,7 +126,7 @@ def test_a_release_takes_as_long_as_its_setpoints() -> None:
         assert streamer.ready(poses(1000))(0)
         began = asyncio.get_running_loop().time()
         streamer.stop("enough")
-        await streamer.faded()
+        await streamer.wait_until_released()
         took_s = asyncio.get_running_loop().time() - began
         assert took_s == pytest.approx((len(weights) - 1) / FADE_HZ)
         assert took_s >= 0.5
@@ -139,7 +139,7 @@ def test_who_waits_for_a_release_and_is_cancelled_waits_until_it_is_over() -> No
         streamer, weights, _ = streaming()
         assert streamer.ready(poses(1000))(0)
         streamer.stop("enough")
-        waiting = asyncio.create_task(streamer.faded())
+        waiting = asyncio.create_task(streamer.wait_until_released())
         await asyncio.sleep(0.1)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -167,7 +167,7 @@ def test_a_pose_that_is_being_written_comes_before_the_release() -> None:
         assert await asyncio.to_thread(writing.wait, 5.0)
         threading.Timer(0.2, may_end.set).start()
         streamer.stop("enough")
-        await streamer.faded()
+        await streamer.wait_until_released()
         thread.join(5.0)
         assert written[0] == 1.0
         assert written == sorted(written, reverse=True)
@@ -224,13 +224,13 @@ class LiftedStream:
         """Send poses and report the lifted arm, every 20 ms; return the last tick."""
         for _ in range(round(seconds / 0.02)):
             tick_ms = None if tick_ms is None else (tick_ms + step_ms) % 2**32
-            self.streamer.see(LIFTED_RAD, tick_ms)
+            self.streamer.on_joints(LIFTED_RAD, tick_ms)
             assert self.send(), self.stopped
             await asyncio.sleep(0.02)
         return tick_ms
 
     async def release(self) -> None:
-        await self.streamer.faded()
+        await self.streamer.wait_until_released()
         assert self.streamer.phase is None
         assert self.written[-1].weight == 0.0
 
@@ -247,7 +247,7 @@ def test_poses_of_a_stream_end_with_a_robot_whose_clock_starts_again() -> None:
         stream = LiftedStream()
         await stream.play(1.0, 60_000)
         before = len(stream.written)
-        stream.streamer.see(G1_REST_RAD, 250)
+        stream.streamer.on_joints(G1_REST_RAD, 250)
         assert not stream.send(), "no pose comes after the first state of the new robot"
         assert stream.streamer.phase is Phase.RETURN
         assert stream.stopped == ["the robot was restarted"]
@@ -265,7 +265,7 @@ def test_a_release_goes_on_from_the_pose_of_a_robot_whose_clock_starts_again(idl
         stream.streamer.stop("enough")
         await asyncio.sleep(0.1)
         before = len(stream.written)
-        stream.streamer.see(G1_REST_RAD, 250, idle=idle)
+        stream.streamer.on_joints(G1_REST_RAD, 250, idle=idle)
         await stream.release()
         assert stream.elbows_rad(before) == {AT_REST_RAD}
         assert stream.stopped == ["enough"]
@@ -282,9 +282,9 @@ def test_a_reader_that_comes_while_states_are_missing_gets_no_setpoint_of_a_rele
         assert stream.streamer.phase is Phase.RETURN
         before = len(stream.written)
         stream.readers |= {NEW}
-        await stream.streamer.faded()
+        await stream.streamer.wait_until_released()
         assert len(stream.written) == before, "the robot may be another one now"
-        stream.streamer.see(G1_REST_RAD)
+        stream.streamer.on_joints(G1_REST_RAD)
         await stream.release()
         assert stream.elbows_rad(before) == {AT_REST_RAD}
 
@@ -303,9 +303,9 @@ def test_a_reader_that_comes_while_states_are_missing_gets_no_pose() -> None:
         assert not stream.send()
         await asyncio.sleep(0.01)
         assert stream.stopped == ["the robot was restarted"]
-        await stream.streamer.faded()
+        await stream.streamer.wait_until_released()
         assert len(stream.written) == before
-        stream.streamer.see(G1_REST_RAD)
+        stream.streamer.on_joints(G1_REST_RAD)
         await stream.release()
         assert stream.elbows_rad(before) == {AT_REST_RAD}
 
@@ -363,7 +363,7 @@ def test_a_restart_is_noticed_if_the_first_states_have_no_time() -> None:
         await stream.play(0.5, 60_000)
         await stream.play(0.1, None)
         before = len(stream.written)
-        stream.streamer.see(G1_REST_RAD, 20)
+        stream.streamer.on_joints(G1_REST_RAD, 20)
         await stream.release()
         assert stream.elbows_rad(before) == {AT_REST_RAD}
 

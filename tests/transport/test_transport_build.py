@@ -18,7 +18,7 @@ from rote.sim.world import World
 from rote.transport.link import Link, Receiver
 from rote.transport.services_client import ServicesClient
 from rote.transport.udp.client import TeachingClient
-from rote.transport.webrtc.connection import ChannelWay
+from rote.transport.webrtc.connection import ChannelConnection
 from rote.wire.services import rpc
 from rote.wire.services.lowstate import LOWSTATE_TOPIC, SPORT_TOPIC, encode_lowstate
 from rote.wire.webrtc import channel
@@ -67,7 +67,7 @@ def tell(story: Story, build: Build | None = None, mode: dict[str, object] | Non
         async def dial() -> Odd:
             return robot
 
-        client = ServicesClient("webrtc://robot", ChannelWay(dial), build=build)
+        client = ServicesClient("webrtc://robot", ChannelConnection(dial), build=build)
         await client.open()
         try:
             await story(client, robot)
@@ -287,7 +287,9 @@ def told(joints: int, build: Build | None = None) -> TeachingClient:
 
     async def whole() -> TeachingClient:
         client = TeachingClient("memory://robot", build=build)
-        client._report(RobotState(joints_rad=(0.0,) * joints, velocities_rad_s=(0.0,) * joints))
+        client._publish_state(
+            RobotState(joints_rad=(0.0,) * joints, velocities_rad_s=(0.0,) * joints)
+        )
         for command in (m.BeginStream(), m.ChangeMode(4)):
             if client.build_note:
                 with pytest.raises(CautionError):

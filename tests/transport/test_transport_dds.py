@@ -247,7 +247,7 @@ def test_on_loopback_peers_with_and_without_multicast_are_found(how: str) -> Non
         bus = Bus(DdsTarget("lo", domain))
         try:
             async with asyncio.timeout(10.0):
-                while "rt/of_a_peer" not in bus.seen()[0]:
+                while "rt/of_a_peer" not in bus.discovered_topics()[0]:
                     await asyncio.sleep(0.05)
         finally:
             bus.close()
@@ -421,9 +421,9 @@ def test_the_topics_of_others_are_seen_and_our_own_are_not() -> None:
         ours.writer("rt/ours", dds_types.TEXT)
         theirs.writer("rt/written", dds_types.TEXT)
         theirs.reader("rt/read", dds_types.TEXT, lambda _: None, depth=1)
-        assert ours.seen() == ({"rt/written"}, {"rt/read"})
+        assert ours.discovered_topics() == ({"rt/written"}, {"rt/read"})
         theirs.close()
-        assert ours.seen() == (set(), set())
+        assert ours.discovered_topics() == (set(), set())
         ours.close()
 
     asyncio.run(run())
@@ -443,13 +443,13 @@ async def nobody(domain: int) -> NoAnswerError:
 def test_an_empty_domain_other_dds_and_a_deaf_computer_are_told_apart() -> None:
     async def run() -> None:
         domain = free_domain()
-        assert "nobody else speaks DDS" in str(await nobody(domain))
+        assert "there is no other DDS program" in str(await nobody(domain))
         other = Bus(DdsTarget("lo", domain))
         other.writer("chatter", dds_types.TEXT)
-        assert "no G1 among it" in str(await nobody(domain))
+        assert "but no G1" in str(await nobody(domain))
         other.writer(dds_lowlevel.LOWSTATE_TOPIC, dds_types.LOWSTATE)
         deaf = await nobody(domain)
-        assert "nothing of it arrives" in str(deaf)
+        assert "no sample of it arrives" in str(deaf)
         assert "firewall" in deaf.remedy
         other.close()
 
@@ -460,7 +460,9 @@ def test_in_debug_mode_it_says_which_service_is_missing_and_why() -> None:
     async def story(one: Rig, robot: G1) -> None:
         one.world.drive("")
         await asyncio.sleep(0.5)
-        with pytest.raises(NoAnswerError, match="nobody takes requests to the service 'arm'") as no:
+        with pytest.raises(
+            NoAnswerError, match="no program takes requests to the service 'arm'"
+        ) as no:
             await robot.actions()
         assert "debug mode" in no.value.remedy
         assert await robot.controller() == ""
@@ -516,12 +518,12 @@ def test_a_request_that_cannot_be_sent_says_so_and_is_not_taken_for_unanswered()
     async def story(one: Rig, robot: G1) -> None:
         client = robot._port
         assert isinstance(client, DdsClient)
-        assert client._way.lines is not None
+        assert client._dds.topics is not None
 
         def fail(data: bytes) -> None:
             raise LinkError("DDS could not send to rt/api/arm/request: timeout", "Try again.")
 
-        client._way.lines._requests["arm"].write = fail  # type: ignore[method-assign]
+        client._dds.topics._requests["arm"].write = fail  # type: ignore[method-assign]
         with pytest.raises(LinkError, match="could not send") as caught:
             await robot.actions()
         assert not isinstance(caught.value, NoAnswerError)
@@ -815,7 +817,7 @@ def test_who_is_cancelled_while_leaving_lets_go_softly_all_the_same(whom: str) -
                 await leaving
             await asyncio.sleep(0.1)
             overheard.check_soft()
-            assert client._way.lines is None
+            assert client._dds.topics is None
             overheard.close()
 
     virtual.run(run())

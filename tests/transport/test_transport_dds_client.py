@@ -281,7 +281,7 @@ def test_commands_carry_the_machine_that_the_robot_reports() -> None:
     async def story(one: Rig, robot: G1, body: Body) -> None:
         client = client_of(robot)
         pose = ArmSetpoint((0.0,) * len(G1_29.streamed), 0.0)
-        (command,) = client._pack([pose], G1_29, ())
+        (command,) = client._pack_commands([pose], G1_29, ())
         expected = dds_lowlevel.encode_arm_command(
             pose.joints_rad, 0.0, build=G1_29, mode_machine=client.identity.machine
         )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rote.transport.dds.settings import configuration, joined, problem, read
+from rote.transport.dds.settings import configuration, merge_settings, problem, read
 
 KNOWN = ("lo", "127.0.0.1", "eth0", "192.0.2.2")
 
@@ -31,12 +31,12 @@ def chosen(attributes: str) -> str:
     ],
 )
 def test_an_interface_that_the_user_names_is_not_named_again(mine: str) -> None:
-    assert joined(mine, "eth0", "192.0.2.2") == mine
+    assert merge_settings(mine, "eth0", "192.0.2.2") == mine
 
 
 def test_on_loopback_the_search_for_peers_is_added_to_the_users_settings() -> None:
     mine = chosen("name='lo' multicast='true'")
-    both = joined(mine, "lo", "127.0.0.1")
+    both = merge_settings(mine, "lo", "127.0.0.1")
     assert both.startswith(mine)
     assert both.count("NetworkInterface ") == 1
     assert "<Peer address='127.0.0.1'/>" in both
@@ -44,7 +44,7 @@ def test_on_loopback_the_search_for_peers_is_added_to_the_users_settings() -> No
 
 @pytest.mark.parametrize("before", [None, ""])
 def test_without_settings_of_the_user_there_are_rotes_alone(before: str | None) -> None:
-    assert joined(before, "eth0") == configuration("eth0")
+    assert merge_settings(before, "eth0") == configuration("eth0")
 
 
 def test_another_interface_and_other_settings_stay_beside_rotes(tmp_path: Path) -> None:
@@ -53,8 +53,8 @@ def test_another_interface_and_other_settings_stay_beside_rotes(tmp_path: Path) 
     tracing = "<Tracing><Verbosity>none</Verbosity></Tracing>"
     mine = f"file://{file},{tracing}"
     assert read(mine).interfaces == ("eth0",)
-    assert joined(mine, "lo") == f"{mine},{configuration('lo')}"
-    assert joined(mine, "eth0") == mine
+    assert merge_settings(mine, "lo") == f"{mine},{configuration('lo')}"
+    assert merge_settings(mine, "eth0") == mine
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import virtual
 from rote.errors import BadRequestError, LinkError, MissingExtraError, StageTimeoutError
 from rote.transport.discovery import (
     MAX_ROBOTS,
-    Found,
+    FoundRobot,
     InterfaceAddress,
     Responder,
     Search,
@@ -98,7 +98,7 @@ async def robot(
         responder.close()
 
 
-async def first(serial: str, *, named: bool = False, seconds: float = 20.0) -> Found:
+async def first(serial: str, *, named: bool = False, seconds: float = 20.0) -> FoundRobot:
     """The first reply of one robot, in real time: it comes at once or not at all."""
     serials = (serial,) if named else ()
     async with aclosing(discover(serials=serials, seconds=seconds, addresses=HERE)) as robots:
@@ -547,7 +547,7 @@ def test_a_robot_on_another_computer_is_found_past_an_interface_that_is_down(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("held", "troubles"),
-    [("shared", ""), ("alone", "port 10134 cannot be heard: address already in use")],
+    [("shared", ""), ("alone", "port 10134 cannot be opened: address already in use")],
 )
 def test_a_port_that_another_program_holds_is_shared_or_done_without(
     held: str, troubles: str, serial: str, own_network: list[str]

@@ -16,7 +16,7 @@ def test_a_message_goes_to_a_name_that_was_found_before() -> None:
         sender = await OscPort.open(lambda _: None, "127.0.0.1", 0)
         try:
             to = f"localhost:{desk.address[1]}"
-            await sender.find(to)
+            await sender.resolve(to)
             sender.send(OscMessage("/go", (1, "x")), to)
             assert await asyncio.wait_for(heard, 10.0) == OscMessage("/go", (1, "x"))
         finally:
@@ -32,7 +32,7 @@ def test_a_receiver_that_cannot_be_found_is_refused_and_not_lost_in_silence(to: 
         sender = await OscPort.open(lambda _: None, "127.0.0.1", 0)
         try:
             with pytest.raises(LinkError, match="cannot be sent"):
-                await sender.find(to)
+                await sender.resolve(to)
         finally:
             sender.close()
 

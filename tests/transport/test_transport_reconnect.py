@@ -19,7 +19,7 @@ from rote.transport.impair import Impairment
 from rote.transport.link import Carrier
 from rote.transport.rpc_connection import RpcConnection
 from rote.transport.services_client import ServicesClient
-from rote.transport.webrtc.connection import ChannelWay
+from rote.transport.webrtc.connection import ChannelConnection
 from rote.wire.services import rpc
 from rote.wire.services.lowstate import SPORT_TOPIC
 from webrtc_ends import ScriptedRobot, Talking, answering, census, run
@@ -171,14 +171,14 @@ def test_attempts_become_rarer_and_never_end() -> None:
             dials.append(loop.time())
             raise StageTimeoutError("signal", "nobody", "Wait.")
 
-        port = RpcConnection("services://robot", ChannelWay(dial))
+        port = RpcConnection("services://robot", ChannelConnection(dial))
         with pytest.raises(StageTimeoutError):
             await port.open()
         assert len(dials) == 1  # the first must succeed
 
-        port = RpcConnection("services://robot", ChannelWay(dial))
+        port = RpcConnection("services://robot", ChannelConnection(dial))
         port._opened.set_result(None)
-        port._lose(3.0)
+        port._handle_loss(3.0)
         await asyncio.sleep(600.0)
         pauses = [round(b - a, 1) for a, b in itertools.pairwise(dials[1:])]
         assert pauses[:5] == list(RECONNECT_DELAYS_S[1:])
@@ -212,7 +212,7 @@ def test_an_attempt_that_fails_by_our_own_fault_is_told_and_not_the_last(stage: 
             robots.append(Clumsy() if number == 1 else ScriptedRobot())
             return robots[-1]
 
-        port = RpcConnection("services://robot", ChannelWay(dial))
+        port = RpcConnection("services://robot", ChannelConnection(dial))
         await port.open()
         robots[0].lost()
         await asyncio.sleep(3.0)
@@ -293,7 +293,7 @@ def test_a_loss_in_the_moment_of_success_is_not_overlooked() -> None:
             robots.append(Leaving() if len(robots) in (1, 2) else ScriptedRobot())
             return robots[-1]
 
-        port = RpcConnection("services://robot", ChannelWay(dial))
+        port = RpcConnection("services://robot", ChannelConnection(dial))
         await port.open()
         robots[0].lost()
         await asyncio.sleep(60.0)

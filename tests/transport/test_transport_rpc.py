@@ -18,7 +18,7 @@ from rote.session.rpc import ChannelTiming
 from rote.transport.link import Carrier
 from rote.transport.rpc_connection import RpcConnection
 from rote.transport.services_client import ServicesClient
-from rote.transport.webrtc.connection import ChannelWay
+from rote.transport.webrtc.connection import ChannelConnection
 from rote.wire.services import rpc
 from rote.wire.webrtc import channel
 from webrtc_ends import ScriptedRobot, run
@@ -32,7 +32,7 @@ async def opened(timing: ChannelTiming | None = None) -> tuple[RpcConnection, Sc
     async def dial() -> Carrier:
         return robot
 
-    port = RpcConnection("services://robot", ChannelWay(dial, timing), reconnect=False)
+    port = RpcConnection("services://robot", ChannelConnection(dial, timing), reconnect=False)
     await port.open()
     return port, robot
 

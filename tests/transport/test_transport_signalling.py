@@ -393,7 +393,7 @@ def test_an_answer_without_candidates_ends_at_ice() -> None:
             error = await failure(url, timeout=1.0)
             assert isinstance(error, StageError)
             assert error.stage == "ICE"
-            assert "names no address" in str(error)
+            assert "announces no address" in str(error)
 
     run(story())
 

@@ -12,7 +12,7 @@ from rote.errors import BadRequestError, LinkError, MissingExtraError
 from rote.model.a1 import A1
 from rote.model.g1 import G1_27
 from rote.platform.loop import new_loop
-from rote.transport.link import SCHEMES, check_host, open_link, take_build
+from rote.transport.link import SCHEMES, check_host, open_link, parse_url_options
 from rote.transport.udp.link import host_and_port, open_port
 from rote.wire.teaching import codec as wire
 
@@ -80,9 +80,9 @@ def test_a_url_may_name_the_build_and_no_other_than_there_is() -> None:
 
 
 def test_what_a_url_asks_for_is_told_apart_from_the_build() -> None:
-    assert take_build("") == ({}, None)
-    assert take_build("a=1&build=g1-27&b=") == ({"a": "1", "b": ""}, G1_27)
-    assert take_build("build=a1") == ({}, A1.default)
+    assert parse_url_options("") == ({}, None)
+    assert parse_url_options("a=1&build=g1-27&b=") == ({"a": "1", "b": ""}, G1_27)
+    assert parse_url_options("build=a1") == ({}, A1.default)
 
 
 def test_a_host_that_does_not_exist_is_a_link_error() -> None:

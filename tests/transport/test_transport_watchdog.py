@@ -48,8 +48,8 @@ def test_blocking_the_loop_while_teaching_is_said_aloud_in_under_two_seconds(
 def test_a_loop_that_runs_hears_nothing_and_no_thread_stays(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rote.transport.watchdog.PATIENCE_S", 0.2)
-    monkeypatch.setattr("rote.transport.watchdog._LOOK_S", 0.02)
+    monkeypatch.setattr("rote.transport.watchdog.WARN_AFTER_S", 0.2)
+    monkeypatch.setattr("rote.transport.watchdog._CHECK_S", 0.02)
 
     async def story() -> None:
         watchdog = Watchdog(asyncio.get_running_loop(), "somebody waits")
@@ -71,8 +71,8 @@ def test_a_loop_that_runs_hears_nothing_and_no_thread_stays(
 def test_each_hold_up_is_told_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rote.transport.watchdog.PATIENCE_S", 0.1)
-    monkeypatch.setattr("rote.transport.watchdog._LOOK_S", 0.02)
+    monkeypatch.setattr("rote.transport.watchdog.WARN_AFTER_S", 0.1)
+    monkeypatch.setattr("rote.transport.watchdog._CHECK_S", 0.02)
 
     async def story() -> None:
         watchdog = Watchdog(asyncio.get_running_loop(), "somebody waits")
@@ -90,7 +90,7 @@ def test_each_hold_up_is_told_once(
 def test_a_suspended_computer_is_told_apart_from_a_blocked_loop(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rote.transport.watchdog._LOOK_S", 0.02)
+    monkeypatch.setattr("rote.transport.watchdog._CHECK_S", 0.02)
 
     async def story() -> None:
         watchdog = Watchdog(asyncio.get_running_loop(), "the arms are soft")

@@ -27,7 +27,13 @@ from rote.transport.link import Carrier
 from rote.transport.services_client import ServicesClient
 from rote.transport.webrtc.http import post
 from rote.transport.webrtc.signalling import exchange
-from rote.transport.webrtc.stack import AP_ADDRESS, ClientCarrier, WebRtcTarget, dial, read_url
+from rote.transport.webrtc.stack import (
+    AP_ADDRESS,
+    ClientCarrier,
+    WebRtcTarget,
+    connect_carrier,
+    read_url,
+)
 from rote.wire.services import rpc
 from rote.wire.webrtc import channel, sdp
 from rote.wire.webrtc import signalling as wire
@@ -226,7 +232,7 @@ def test_what_came_before_anybody_listened_is_told_afterwards() -> None:
     async def story() -> None:
         one = Talking()
         async with on_channel(one) as url:
-            carrier = await dial(read_url(urlsplit(url)))
+            carrier = await connect_carrier(read_url(urlsplit(url)))
             await asyncio.sleep(0.1)
             one.say(channel.Heartbeat("now", 7))
             await asyncio.sleep(0.1)
@@ -418,7 +424,7 @@ async def _nothing(*_: object) -> None:
 def test_a_client_that_falls_silent_keeps_its_place_for_ten_seconds(how: str) -> None:
     async def story() -> None:
         async with simulated() as door:
-            carrier = await dial(await target_of(door))
+            carrier = await connect_carrier(await target_of(door))
             if how == "vanishes":
                 vanish(carrier)
             await asyncio.sleep(9.0)
@@ -645,7 +651,7 @@ def test_datagrams_of_strangers_do_no_harm(datagram: bytes) -> None:
     async def story() -> None:
         one = Talking()
         async with on_channel(one) as url, connect(url, family="g1") as robot:
-            carrier = robot._port.connection._way._carrier  # type: ignore[attr-defined]
+            carrier = robot._port.connection._connection._carrier  # type: ignore[attr-defined]
             for protocol in carrier._stack._ice._connection._protocols:
                 address = protocol.transport.get_extra_info("sockname")
                 family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
@@ -669,7 +675,7 @@ def test_an_end_that_fails_at_a_message_reports_it_and_stays_connected() -> None
             robot.on_topic("rt/x", print)
             assert await mode_read(robot)
 
-    run(story(), expected=("a message could not be dealt with",))
+    run(story(), expected=("a message could not be processed",))
 
 
 def test_a_listener_that_fails_is_reported_and_nobody_else_suffers() -> None:

@@ -25,7 +25,7 @@ from rote.model.family import MAX_MOTION_S, MOVED_RAD, Build
 from rote.motion.files.exchange.lerobot_names import driver_name, joint_named
 from rote.robot.following import Following
 from rote.robot.message_robot import MessageRobot
-from rote.transport.link import split_url, take_build
+from rote.transport.link import parse_url_options, split_url
 from rote.transport.wires import unsupported, wire_of, wires_with
 
 _STATE_S = 10.0
@@ -337,7 +337,7 @@ async def _to_the_end(following: Following) -> None:
 def _build_of(url: str) -> Build:
     """Return the build that a URL names: LeRobot asks for the joints before it connects."""
     parts = split_url(url)
-    named = take_build(parts.query)[1]
+    named = parse_url_options(parts.query)[1]
     if named is None and wire_of(url).in_process:
         named = registry.find_build(parts.netloc)
     return (named or registry.build_named("g1-29")).bare

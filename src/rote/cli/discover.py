@@ -10,7 +10,7 @@ from rote.cli.options import Json, choice, print_json, run
 from rote.errors import NoAnswerError
 
 if TYPE_CHECKING:
-    from rote.transport.discovery import Found, Search
+    from rote.transport.discovery import FoundRobot, Search
 
 _COLUMNS = ("serial", "address", "interface", "seconds", "url")
 _NAME_IT = (
@@ -47,7 +47,7 @@ def discover(
 async def _discover(serials: list[str], family: str | None, seconds: float, as_json: bool) -> None:
     from rote.transport.discovery import Search
 
-    robots: list[Found] = []
+    robots: list[FoundRobot] = []
     with (
         _nothing() if as_json else _listed() as show,
         Search(serials=serials, family=family, seconds=seconds) as search,
@@ -61,26 +61,26 @@ async def _discover(serials: list[str], family: str | None, seconds: float, as_j
         raise _silence(search, seconds)
 
 
-def _url(robot: "Found") -> str:
+def _url(robot: "FoundRobot") -> str:
     host = f"[{robot.address}]" if ":" in robot.address else robot.address
     return f"webrtc://{host}"
 
 
-def _document(robot: "Found") -> dict[str, object]:
+def _document(robot: "FoundRobot") -> dict[str, object]:
     return robot._asdict() | {"after_s": round(robot.after_s, 3), "url": _url(robot)}
 
 
-def _row(robot: "Found") -> tuple[str, ...]:
+def _row(robot: "FoundRobot") -> tuple[str, ...]:
     return (*robot[:3], f"{robot.after_s:.2f}", _url(robot))
 
 
 @contextmanager
-def _nothing() -> "Iterator[Callable[[Found], None]]":
+def _nothing() -> "Iterator[Callable[[FoundRobot], None]]":
     yield lambda robot: None
 
 
 @contextmanager
-def _listed() -> "Iterator[Callable[[Found], None]]":
+def _listed() -> "Iterator[Callable[[FoundRobot], None]]":
     """Show robots as they answer: on a terminal in a growing table, otherwise as lines at
     the end.
     """
@@ -107,7 +107,7 @@ def _listed() -> "Iterator[Callable[[Found], None]]":
     try:
         with Live(table, console=out, auto_refresh=False, transient=True) as live:
 
-            def add(robot: "Found") -> None:
+            def add(robot: "FoundRobot") -> None:
                 table.add_row(*_row(robot))
                 live.refresh()
 

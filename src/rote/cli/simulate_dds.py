@@ -69,17 +69,17 @@ def hands_of(name: str, build: "Build", dds: str | None) -> "tuple[Hand, ...]":
 
 def check_dds(wish: DdsWish) -> None:
     """Raise what makes DDS impossible there: a missing package, or no such interface."""
-    from rote.transport.link import carrier_of
+    from rote.transport.link import import_carrier
 
-    carrier_of("dds://").check_interface(wish.interface)
+    import_carrier("dds://").check_interface(wish.interface)
 
 
 async def serve_dds(simulator: "Simulator", wish: DdsWish) -> str:
     """Open the robot's DDS; return its URL."""
-    from rote.transport.link import carrier_of, split_url
+    from rote.transport.link import import_carrier, split_url
 
     url = f"dds://{wish.interface}?domain={wish.domain}"
-    target = carrier_of(url).read_url(split_url(url))
+    target = import_carrier(url).read_url(split_url(url))
     door = await simulator.serve_dds(
         target.interface, target.domain, hands=wish.hands, lowstate_hz=wish.lowstate_hz
     )

@@ -16,7 +16,7 @@ from rote.platform.check import Interface
 from rote.platform.distribution import NAME, install_line, namesake
 from rote.robot.robot import Robot
 from rote.transport.dds import settings as dds_settings
-from rote.transport.link import carrier_of, split_url
+from rote.transport.link import import_carrier, split_url
 
 ROBOT_NETWORK = "192.168.123."
 """The network on a G1's cable."""
@@ -203,7 +203,7 @@ def _about_settings(url: str, found: list[Interface]) -> list[Finding]:
 
 async def look_at_dds(url: str, look_s: float = _LOOK_S) -> Examination:
     """Check who takes part in DDS there, and which of a G1's services are offered."""
-    carrier = carrier_of(url)
+    carrier = import_carrier(url)
     target = carrier.read_url(split_url(url))
     bus = carrier.Bus(target)
     written: set[str] = set()
@@ -212,9 +212,9 @@ async def look_at_dds(url: str, look_s: float = _LOOK_S) -> Examination:
         async with asyncio.timeout(look_s):
             while not {"rt/lowstate"} <= written:
                 await asyncio.sleep(0.05)
-                written, read = bus.seen()
+                written, read = bus.discovered_topics()
             await asyncio.sleep(0.2)
-            written, read = bus.seen()
+            written, read = bus.discovered_topics()
     except TimeoutError:
         pass
     finally:

@@ -66,7 +66,7 @@ from rote.robot.take import MIN_RATE_HZ, Take
 from rote.robot.teaching import Teaching
 from rote.robot.unfinished import Unfinished
 from rote.text import Act, Text
-from rote.transport.base_client import listen, tell_all
+from rote.transport.base_client import add_listener, notify_listeners
 from rote.transport.sound import read_sound
 from rote.transport.wires import unsupported, wires_with
 
@@ -213,7 +213,7 @@ class MessageRobot:
         rote waits until arms have come to rest, and until the robot lists a new action. Return a
         function that removes the listener.
         """
-        return listen(self._wait_listeners, listener)
+        return add_listener(self._wait_listeners, listener)
 
     def teach(
         self,
@@ -272,7 +272,7 @@ class MessageRobot:
             self._enter,
             self._listed,
             self._note_teaching,
-            lambda listener: listen(self._stop_listeners, listener),
+            lambda listener: add_listener(self._stop_listeners, listener),
         )
 
     def _note_teaching(self, name: str, on: bool) -> None:
@@ -713,12 +713,12 @@ class MessageRobot:
         for start in self._waiting_starts:
             start.give_up()
         taught = tuple(self._stop_listeners)
-        tell_all(taught, False, self._loop)
+        notify_listeners(taught, False, self._loop)
         try:
             await self._ask(m.StopMotion())
             self._unfinished.settle()
         finally:
-            tell_all(taught, True, self._loop)
+            notify_listeners(taught, True, self._loop)
 
     async def say(self, text: str, language: str = "en") -> None:
         """Let the robot say something, on wires that can; it returns when the robot has accepted.
@@ -1150,11 +1150,11 @@ class MessageRobot:
 
     @contextmanager
     def _waiting(self, what: Waiting) -> Iterator[None]:
-        tell_all(self._wait_listeners, what, self._loop)
+        notify_listeners(self._wait_listeners, what, self._loop)
         try:
             yield
         finally:
-            tell_all(self._wait_listeners, None, self._loop)
+            notify_listeners(self._wait_listeners, None, self._loop)
 
     async def _find(self, name: str | int) -> TaughtAction:
         """Return an action of the robot, by its name or its number; one that was taught just now

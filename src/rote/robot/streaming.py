@@ -38,7 +38,7 @@ from rote.platform.clock import stall_clock
 from rote.platform.loop import clock_of
 from rote.robot.api_values import Port, StreamReport, check_seconds
 from rote.robot.playing import ActionPlaying, Begin, Playing
-from rote.transport.base_client import FromAnywhere
+from rote.transport.base_client import ThreadSafeSender
 from rote.transport.wires import wire_of
 
 RATES_HZ = (50.0, 1000.0)
@@ -648,7 +648,7 @@ class Ticker:
         self._first = first
         # An event loop with its own time is a test's: it needs no thread.
         is_real = abs(self._loop.time() - time.monotonic()) < 1.0
-        if isinstance(tell, FromAnywhere) and is_real:
+        if isinstance(tell, ThreadSafeSender) and is_real:
             self._tell = tell.tell
             threading.Thread(target=self._beat, name="rote stream", daemon=True).start()
         elif began_s is None:

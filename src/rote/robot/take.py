@@ -8,7 +8,7 @@ from rote.errors import RoteError, UnsupportedError
 from rote.model.family import Build
 from rote.motion.record import Recorder, Sample
 from rote.motion.track import Track
-from rote.transport.base_client import listen
+from rote.transport.base_client import add_listener
 
 SampleListener = Callable[[Sample], None]
 Pauser = Callable[[bool], Awaitable[None]]
@@ -97,7 +97,7 @@ class Take:
 
     def on_sample(self, listener: SampleListener) -> Callable[[], None]:
         """Call `listener` with every sample from now on. Return a function that removes it."""
-        return listen(self._listeners, listener)
+        return add_listener(self._listeners, listener)
 
     def discard(self) -> None:
         """Do not save this take when the block ends."""

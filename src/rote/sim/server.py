@@ -14,7 +14,7 @@ from rote.session.teaching import Role, TeachingSession, TeachingTiming
 from rote.sim.services import Services
 from rote.sim.world import World
 from rote.transport.impair import Disturber, Impairment
-from rote.transport.link import carrier_of
+from rote.transport.link import import_carrier
 from rote.transport.memory import MemoryPort
 from rote.transport.udp.link import UdpPort, open_port
 from rote.wire.teaching import codec as wire
@@ -122,7 +122,7 @@ class Simulator:
         """Serve WebRTC clients; without `signalling`, as the robot's firmware does. Returns the
         server.
         """
-        carrier_of("webrtc://")  # names the extra if aiortc is missing
+        import_carrier("webrtc://")  # names the extra if aiortc is missing
         from rote.sim.webrtc import Signalling, WebRtcDoor  # noqa: PLC0415
 
         hz = self.world.firmware.quirks.lowstate_hz
@@ -157,7 +157,7 @@ class Simulator:
                 f"states at {lowstate_hz} Hz are not possible",
                 f"Choose up to {MAX_LOWSTATE_HZ:g} Hz.",
             )
-        carrier_of("dds://")  # names the extra if cyclonedds is missing
+        import_carrier("dds://")  # names the extra if cyclonedds is missing
         from rote.sim.dds import LOWSTATE_HZ, DdsDoor  # noqa: PLC0415
         from rote.transport.dds.participant import DdsTarget  # noqa: PLC0415
 

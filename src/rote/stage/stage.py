@@ -247,7 +247,7 @@ class Stage:
                 yield await self._section(section, scores, cast, sounds)
                 ended_s = self._loop.time()
         if self._speaker is not None:
-            await self._speaker.over()
+            await self._speaker.wait_until_silent()
 
     async def _checked(
         self, show: "str | Path | CheckedShow", cast: Cast, files: ShowFiles | None
@@ -267,7 +267,7 @@ class Stage:
             self._sender = await OscPort.open(lambda _message: None, "0.0.0.0", 0)  # noqa: S104
         for to in {cue.to for section in show.sections for cue in section.cues if cue.to}:
             assert self._sender is not None
-            await self._sender.find(to)
+            await self._sender.resolve(to)
 
     def _silence_on_stop(self, event: ConductorEvent) -> None:
         if isinstance(event, StopBegan) and self._speaker is not None:

@@ -1,5 +1,5 @@
-"""Connections to robots: one folder per wire, and what the wires share.
+"""Connections to robots: one package per wire, and modules that the wires share.
 
-`link` has the base classes, `wires` the table of wires, `base_client` and `services_client` what
-clients of several wires have in common.
+`link` has the base classes, `wires` the table of wires, `base_client` and `services_client` the
+base classes of the clients.
 """

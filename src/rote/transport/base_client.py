@@ -1,6 +1,6 @@
-"""What all clients share: listeners, requests waiting for answers, the first error, the timer.
+"""The base class of all clients: listeners, pending requests, the first error and the timer.
 
-Also the reconnect to a lost robot, and the stop that a robot has not confirmed yet.
+It also reconnects to a lost robot, and keeps a stop pending until the robot confirms it.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from rote.text import Act, Text
 from rote.transport.timer import Alarm
 
 _STALL_S = 1.0
-"""After a stall longer than this, this computer is to blame for a loss, and not the robot."""
+"""A loss after a stall longer than this is attributed to this computer, not to the robot."""
 _T = TypeVar("_T")
 _Answer = TypeVar("_Answer")
 StateListener = Callable[[RobotState], object]
@@ -29,19 +29,19 @@ STOP_DELAY_S = 0.5
 """Maximum delay before an attempt while a stop is pending."""
 
 
-class FromAnywhere:
-    """Sends one of the prepared poses, by its place, from any thread."""
+class ThreadSafeSender:
+    """Sends a prepared pose by its index; may be called from any thread."""
 
-    def __init__(self, tell: Callable[[int], bool]) -> None:
-        self.tell = tell
+    def __init__(self, send_pose: Callable[[int], bool]) -> None:
+        self.send_pose = send_pose
 
-    def __call__(self, place: int) -> bool:
+    def __call__(self, index: int) -> bool:
         """Send the pose; return False once the stream has ended."""
-        return self.tell(place)
+        return self.send_pose(index)
 
 
 class StateFeed:
-    """The listeners that get every state of a robot."""
+    """Notifies listeners of every state of a robot."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -49,34 +49,34 @@ class StateFeed:
 
     def on_state(self, listener: StateListener) -> Callable[[], None]:
         """Call `listener` with every state. Return a function that removes it."""
-        return listen(self._listeners, listener)
+        return add_listener(self._listeners, listener)
 
-    def tell(self, state: RobotState) -> None:
+    def notify(self, state: RobotState) -> None:
         """Call every listener; an exception in one is reported and does not affect the others."""
-        tell_all(self._listeners, state, self._loop)
+        notify_listeners(self._listeners, state, self._loop)
 
 
-class Shell(Generic[_Answer]):
-    """One client's conversation with one robot, whatever the session inside."""
+class BaseClient(Generic[_Answer]):
+    """A client's connection to one robot, independent of the session protocol."""
 
     arms_hold_within_s: ClassVar[int]
-    """How many seconds after a robot loses its teacher it makes the arms hold again."""
+    """Maximum time in seconds until a robot that lost the teaching client makes its arms hold."""
 
     def __init__(self, url: str, *, reconnect: bool = False) -> None:
         self.url = url
         self.wire = url.partition(":")[0]
         self.reconnects = 0
-        """How often it has reconnected."""
+        """Number of reconnects so far."""
         self._stop_pending = False
         self._stops_requested = self._stops_settled = 0
-        """The number of the newest stop, and of the newest that needs no confirmation any more."""
+        """Numbers of the newest stop, and of the newest stop that no longer needs confirmation."""
         self._stop_requested = asyncio.Event()
         self._reconnect = reconnect
         self._closed = False
-        self._again: asyncio.Task[None] | None = None
+        self._reconnect_task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self.now = clock.stall_clock(self._loop)
-        """The clock of the session. It counts suspend, unlike the alarm's."""
+        """The clock of the session. Unlike the clock of the alarm, it includes suspend."""
         self._suspended_s = clock.suspended_s()
         self._stall = (0.0, "")
         self._opened: asyncio.Future[None] = self._loop.create_future()
@@ -91,19 +91,18 @@ class Shell(Generic[_Answer]):
         """
         if self._failure is not None:
             self._loop.call_soon(listener, self._failure)
-        return listen(self._loss_listeners, listener)
+        return add_listener(self._loss_listeners, listener)
 
     def on_audio(self, _listener: AudioListener) -> Callable[[], None]:
-        """Do nothing: this wire carries nothing that a robot hears. Return a function that does
-        nothing."""
+        """Ignore the listener: this wire carries no audio. Return a function that does nothing."""
         return lambda: None
 
     # ---- a stop is never forgotten --------------------------------------------------------------
 
     @property
     def stop_pending(self) -> bool:
-        """Whether a stop was requested, or is owed to soft arms, and the robot has not confirmed
-        it. It is the first request after a reconnect.
+        """Whether a stop was requested, or is required because the arms may be soft, and the robot
+        has not confirmed it. A pending stop is the first request after a reconnect.
         """
         return self._stop_pending
 
@@ -114,13 +113,14 @@ class Shell(Generic[_Answer]):
             self._stops_settled = self._stops_requested
 
     def owe_stop(self) -> None:
-        """Note that the robot must be stopped; a lost one as soon as it is back."""
+        """Mark a stop as pending; a lost robot is stopped as soon as it is connected again."""
         self.stop_pending = True
         self._stop_requested.set()
 
     async def confirm_stop(self, stop: Awaitable[_T]) -> _T:
-        """Return the answer to a stop, which is pending until the robot confirms or refuses it, or
-        a stop that was requested later.
+        """Await `stop` and return its answer.
+
+        The stop stays pending until the robot confirms or refuses it, or a later stop.
         """
         self._stops_requested += 1
         number = self._stops_requested
@@ -142,7 +142,7 @@ class Shell(Generic[_Answer]):
         if self._stops_settled == self._stops_requested:
             self._stop_pending = False
 
-    # ---- the way back to a lost robot -----------------------------------------------------------
+    # ---- reconnecting ---------------------------------------------------------------------------
 
     @property
     def _is_live(self) -> bool:
@@ -154,44 +154,46 @@ class Shell(Generic[_Answer]):
         raise NotImplementedError
 
     async def _disconnect(self) -> None:
-        """Close what carries the messages. Safe to repeat."""
+        """Close the transport. Safe to repeat."""
         raise NotImplementedError
 
     def _start_reconnecting(self) -> None:
-        """Reconnect in the background, if this was requested and does not happen already."""
-        at_it = self._again is not None and not self._again.done()
-        if self._reconnect and not self._closed and not at_it:
-            self._again = self._loop.create_task(self._connect_again(), name="rote reconnect")
+        """Start reconnecting in the background, if enabled and not yet in progress."""
+        is_reconnecting = self._reconnect_task is not None and not self._reconnect_task.done()
+        if self._reconnect and not self._closed and not is_reconnecting:
+            self._reconnect_task = self._loop.create_task(
+                self._reconnect_with_delays(), name="rote reconnect"
+            )
 
     async def _stop_reconnecting(self) -> None:
         self._closed = True
-        if self._again is not None:
-            self._again.cancel()
+        if self._reconnect_task is not None:
+            self._reconnect_task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._again
+                await self._reconnect_task
 
-    async def _connect_again(self) -> None:
+    async def _reconnect_with_delays(self) -> None:
         for delay_s in itertools.chain(
             RECONNECT_DELAYS_S, itertools.repeat(RECONNECT_DELAYS_S[-1])
         ):
             try:
                 await self._disconnect()
-                await self._pause(delay_s)
+                await self._wait_before_attempt(delay_s)
                 self._opened = self._loop.create_future()
                 await self._connect()
             except RoteError:
-                continue  # not there yet
-            except Exception as error:  # a fault of this computer or of rote; it may pass as well
-                seen = f"an attempt to connect again to {self.url} failed; it is tried again"
+                continue  # the robot is not back yet
+            except Exception as error:  # a local fault or a bug in rote; it may be transient
+                seen = f"an attempt to reconnect to {self.url} failed; trying again"
                 self._loop.call_exception_handler({"message": seen, "exception": error})
                 continue
-            if self._is_live:  # and not lost again in the same iteration of the event loop
+            if self._is_live:  # it may have been lost again in the same iteration of the loop
                 self._failure = None
                 self.reconnects += 1
                 return
 
-    async def _pause(self, seconds: float) -> None:
-        """Wait before the next attempt; a stop that is requested meanwhile shortens the wait."""
+    async def _wait_before_attempt(self, seconds: float) -> None:
+        """Wait before the next attempt; a stop requested meanwhile shortens the wait."""
         if not self.stop_pending:
             self._stop_requested.clear()
             with suppress(TimeoutError):
@@ -203,14 +205,14 @@ class Shell(Generic[_Answer]):
     # ---- requests and answers -------------------------------------------------------------------
 
     def _tick(self) -> None:
-        """Do what is due now."""
+        """Advance the session's timers."""
         raise NotImplementedError
 
     def _flush(self) -> None:
-        """Send outgoing data, deliver events, and set the timer."""
+        """Send outgoing data, deliver events and set the timer."""
         raise NotImplementedError
 
-    async def _answer_to(self, token: int) -> _Answer:
+    async def _wait_for_answer(self, token: int) -> _Answer:
         """Send outgoing data, and wait for the answer to the request `token`."""
         answer: asyncio.Future[_Answer] = self._loop.create_future()
         self._answers[token] = answer
@@ -220,7 +222,7 @@ class Shell(Generic[_Answer]):
         finally:
             self._answers.pop(token, None)
 
-    def _answer(self, token: int, reply: _Answer | RoteError) -> None:
+    def _resolve_request(self, token: int, reply: _Answer | RoteError) -> None:
         answer = self._answers.get(token)
         if answer is None or answer.done():
             return
@@ -229,21 +231,21 @@ class Shell(Generic[_Answer]):
         else:
             answer.set_result(reply)
 
-    def _has_opened(self) -> None:
+    def _mark_opened(self) -> None:
         if not self._opened.done():
             self._opened.set_result(None)
 
     def _fail(self, error: RoteError) -> None:
-        """Fail everything that waits; the first error ends the conversation and is reported."""
+        """Fail all pending requests; the first error is reported to the loss listeners."""
         is_first = self._failure is None
         self._failure = self._failure or error
         for token in list(self._answers):
-            self._answer(token, error)
+            self._resolve_request(token, error)
         if not self._opened.done():
             self._opened.set_exception(error)
             self._opened.exception()  # the error is raised where the request is awaited
         if is_first:
-            tell_all(self._loss_listeners, error, self._loop)
+            notify_listeners(self._loss_listeners, error, self._loop)
 
     def _set_alarm(self, due: float) -> None:
         """Call `_tick` at `due`, by the clock of the session."""
@@ -251,7 +253,7 @@ class Shell(Generic[_Answer]):
         self._alarm.set(due - self._suspended_s)
 
     def _note_stall(self) -> None:
-        """Note how long this computer itself did not listen, if it was long."""
+        """Note a long stall of this computer, during which it did not listen."""
         before_s, self._suspended_s = self._suspended_s, clock.suspended_s()
         late_s, self._alarm.late_s = self._alarm.late_s, 0.0
         if self._suspended_s - before_s > _STALL_S:
@@ -260,8 +262,8 @@ class Shell(Generic[_Answer]):
         elif late_s > _STALL_S:
             self._stall = self.now(), f"this program stalled for {late_s:.1f} s"
 
-    def _loss(self, silence_s: float) -> str:
-        """Return how the robot was lost. It is not silent while this computer does not listen."""
+    def _describe_loss(self, silence_s: float) -> str:
+        """Describe how the robot was lost: by its silence, or by a stall of this computer."""
         self._note_stall()
         stalled_at, stall = self._stall
         if stall and stalled_at >= self.now() - silence_s:
@@ -271,7 +273,7 @@ class Shell(Generic[_Answer]):
             f"the robot at {self.url} has {silent if silence_s > 1.0 else 'closed the connection'}"
         )
 
-    def _lost(self, silence_s: float) -> RoteError:
+    def _make_loss_error(self, silence_s: float) -> RoteError:
         if not self._opened.done():
             return NoAnswerError(
                 f"no robot answered at {self.url} within {silence_s:.0f} s",
@@ -281,14 +283,14 @@ class Shell(Generic[_Answer]):
                 ),
             )
         return PeerLostError(
-            f"{self._loss(silence_s)}; its state is unknown",
+            f"{self._describe_loss(silence_s)}; its state is unknown",
             "Look at the robot before you touch it. If it was teaching, its arms hold again by "
             f"themselves within {self.arms_hold_within_s} s. Then connect again.",
         )
 
 
-def unanswered(waited_s: float) -> NoAnswerError:
-    """Return the error for a request that a robot, which is otherwise heard, did not answer."""
+def make_unanswered_error(waited_s: float) -> NoAnswerError:
+    """Return the error for an unanswered request to a robot that is still connected."""
     return NoAnswerError(
         f"the robot did not answer this request within {waited_s:.0f} s, though it is there",
         Text(
@@ -298,23 +300,23 @@ def unanswered(waited_s: float) -> NoAnswerError:
     )
 
 
-def listen(listeners: list[_T], listener: _T) -> Callable[[], None]:
+def add_listener(listeners: list[_T], listener: _T) -> Callable[[], None]:
     """Add `listener` to the list. Return a function that removes it and is safe to repeat."""
 
-    def forget() -> None:
+    def remove() -> None:
         if listener in listeners:
             listeners.remove(listener)
 
     listeners.append(listener)
-    return forget
+    return remove
 
 
-def tell_all(
-    listeners: Iterable[Callable[[_T], object]], what: _T, loop: asyncio.AbstractEventLoop
+def notify_listeners(
+    listeners: Iterable[Callable[[_T], object]], value: _T, loop: asyncio.AbstractEventLoop
 ) -> None:
     """Call each listener; its exceptions go to the event loop's exception handler."""
     for listener in tuple(listeners):
         try:
-            listener(what)
+            listener(value)
         except Exception as error:
             loop.call_exception_handler({"message": "a listener failed", "exception": error})

@@ -1,4 +1,4 @@
-"""X.509 certificates and their private keys, as PEM: made, signed and looked at."""
+"""X.509 certificates and their private keys, as PEM: creation, signing and inspection."""
 
 import datetime
 import importlib.util
@@ -17,7 +17,7 @@ class KeyedCertificate(NamedTuple):
 
 
 def require(what: str, extra: str) -> None:
-    """Raise `MissingExtraError` where certificates cannot be made; `what` is wanted."""
+    """Raise `MissingExtraError` if certificates cannot be made; `what` is the feature for it."""
     try:
         import cryptography  # noqa: F401, PLC0415 - heavy
     except ImportError:
@@ -25,13 +25,13 @@ def require(what: str, extra: str) -> None:
 
 
 def can_read() -> bool:
-    """Whether certificates can be examined here: the library for them is installed."""
+    """Whether the library to examine certificates is installed."""
     return importlib.util.find_spec("cryptography") is not None
 
 
 def authority(name: str, days: int) -> KeyedCertificate:
     """Return a new authority: a certificate that signs others and is signed by its own key."""
-    return _issue(name, days, None, [(_constraints(ca=True), True)])
+    return _sign_certificate(name, days, None, [(_basic_constraints(ca=True), True)])
 
 
 def issue(
@@ -44,22 +44,23 @@ def issue(
 ) -> KeyedCertificate:
     """Return a new certificate for a server of these names and addresses.
 
-    It is signed by the authority `by`, or by its own key. With `clients` it is one for clients too.
+    It is signed by the authority `by`, or by its own key. With `clients` it is also valid for
+    clients.
     """
     from cryptography import x509  # noqa: PLC0415 - heavy
     from cryptography.x509.oid import ExtendedKeyUsageOID as Usage  # noqa: PLC0415 - heavy
 
     uses = [Usage.SERVER_AUTH, *([Usage.CLIENT_AUTH] if clients else [])]
     extensions = [
-        (_constraints(ca=False), True),
+        (_basic_constraints(ca=False), True),
         (x509.ExtendedKeyUsage(uses), False),
-        (x509.SubjectAlternativeName(_names(names)), False),
+        (x509.SubjectAlternativeName(_alternative_names(names)), False),
     ]
-    return _issue(name, days, by, extensions)
+    return _sign_certificate(name, days, by, extensions)
 
 
 def good_until(pem: bytes, names: Iterable[str]) -> datetime.datetime | None:
-    """Return when a certificate ends; None if it is none, or not for all of these names."""
+    """Return when a certificate expires; None if it is invalid, or not for all of these names."""
     from cryptography import x509  # noqa: PLC0415 - heavy
 
     try:
@@ -67,14 +68,14 @@ def good_until(pem: bytes, names: Iterable[str]) -> datetime.datetime | None:
         held = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (ValueError, x509.ExtensionNotFound):
         return None
-    return found.not_valid_after_utc if set(_names(names)) <= set(held) else None
+    return found.not_valid_after_utc if set(_alternative_names(names)) <= set(held) else None
 
 
 def find_fault(
     pem: bytes, by: bytes, key: bytes, name: str, now: datetime.datetime | None = None
 ) -> str:
-    """Return why the other side refuses a certificate signed by the authority `by`; "" if nothing
-    is wrong with it. It must be for `name`, and belong to the private `key`.
+    """Return why the other side refuses a certificate signed by the authority `by`; "" if it is
+    valid. It must be for `name`, and belong to the private `key`.
     """
     from cryptography import x509  # noqa: PLC0415 - heavy
     from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - heavy
@@ -105,13 +106,13 @@ def find_fault(
     return "" if names == [name] else f"it is for {names[0] if names else 'no name'}, not {name}"
 
 
-def _constraints(*, ca: bool) -> Any:
+def _basic_constraints(*, ca: bool) -> Any:
     from cryptography import x509  # noqa: PLC0415 - heavy
 
     return x509.BasicConstraints(ca=ca, path_length=0 if ca else None)
 
 
-def _names(names: Iterable[str]) -> list[Any]:
+def _alternative_names(names: Iterable[str]) -> list[Any]:
     from cryptography import x509  # noqa: PLC0415 - heavy
 
     found: list[Any] = []
@@ -123,7 +124,7 @@ def _names(names: Iterable[str]) -> list[Any]:
     return found
 
 
-def _issue(
+def _sign_certificate(
     name: str, days: int, by: KeyedCertificate | None, extensions: Iterable[tuple[Any, bool]]
 ) -> KeyedCertificate:
     from cryptography import x509  # noqa: PLC0415 - heavy

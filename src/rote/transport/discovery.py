@@ -1,10 +1,10 @@
-"""Finding robots on the local network, and being found: multicast sockets on every interface.
+"""Discovery on the local network, for clients and robots: multicast sockets on every interface.
 
-A searcher opens three sockets per interface: one to ask from, which receives replies to its own
-address; one in the multicast groups, on the port of replies; one on that port, for replies to this
-computer. A responder opens one per interface and group, so it knows where a question came from.
+A search opens three sockets per interface: one to send queries, which receives replies to its own
+address; one in the multicast groups, on the reply port; one on that port, for replies to this
+computer. A responder opens one per interface and group, so it knows where a query came from.
 
-wire/discovery.py says which datagrams are sent, and to whom.
+wire/discovery.py defines the datagrams and their destinations.
 """
 
 import asyncio
@@ -35,12 +35,12 @@ REMEDY = (
     "Turn the robot on and put this computer on the same network. Some routers block multicast: "
     "then give the robot's address, webrtc://HOST (192.168.12.1 on the robot's own Wi-Fi)."
 )
-"""What to try if nobody answers."""
+"""The remedy if no robot answers."""
 MAX_ROBOTS = 256
-"""The most robots that one search remembers: anybody on the network can invent robots."""
+"""Maximum number of robots in one search: any host on the network can fake replies."""
 
 _PAUSES_S = (0.2, 0.4, 0.6)
-"""The pauses between the first questions; a real G1 takes 0.1 to 1.7 s to answer."""
+"""Pauses between the first queries; a real G1 takes 0.1 to 1.7 s to answer."""
 _LAST_PAUSE_S = 1.0
 _IP_MULTICAST_ALL = 49  # from linux/in.h; Python has no name for it
 
@@ -52,13 +52,13 @@ class InterfaceAddress(NamedTuple):
     address: str
 
 
-class Found(NamedTuple):
+class FoundRobot(NamedTuple):
     """A robot that answered, or announced itself."""
 
     serial: str
     address: str
     interface: str
-    """The name of the interface on which it was heard."""
+    """The name of the interface on which its reply arrived."""
     after_s: float
 
 
@@ -83,7 +83,7 @@ async def discover(
     family: str | None = None,
     seconds: float = 2.0,
     addresses: Sequence[str] | None = None,
-) -> AsyncGenerator[Found, None]:
+) -> AsyncGenerator[FoundRobot, None]:
     """Yield every robot that answers, as soon as it does; see `Search`."""
     with Search(serials=serials, family=family, seconds=seconds, addresses=addresses) as search:
         async for found in search:
@@ -107,13 +107,13 @@ class _Sockets:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._open = ExitStack()
+        self._open_sockets = ExitStack()
 
     def open(
         self,
         own: Address,
         interface: InterfaceAddress,
-        hear: Callable[[socket.socket, bytes, Address], None],
+        receive: Callable[[socket.socket, bytes, Address], None],
         *,
         groups: Sequence[str] = (),
     ) -> socket.socket:
@@ -127,19 +127,19 @@ class _Sockets:
             one.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, here)
             if sys.platform == "linux":  # else it receives what any socket here has joined
                 one.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
-            _bind(one, own)
+            _bind_shared(one, own)
             for group in groups:
                 joined = socket.inet_aton(group) + here
                 one.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, joined)
-            undo.callback(on_readable(self._loop, one, partial(_read, one, hear)))
-            self._open.enter_context(undo.pop_all())
+            undo.callback(on_readable(self._loop, one, partial(_receive_datagram, one, receive)))
+            self._open_sockets.enter_context(undo.pop_all())
         return one
 
     def close(self) -> None:
-        self._open.close()
+        self._open_sockets.close()
 
 
-def _bind(one: socket.socket, own: Address) -> None:
+def _bind_shared(one: socket.socket, own: Address) -> None:
     """Bind a port that other programs may share."""
     if own[1]:  # a port that the system chooses belongs to us alone
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -157,24 +157,26 @@ def _bind(one: socket.socket, own: Address) -> None:
         one.bind(own)
 
 
-def _read(one: socket.socket, hear: Callable[[socket.socket, bytes, Address], None]) -> None:
+def _receive_datagram(
+    one: socket.socket, receive: Callable[[socket.socket, bytes, Address], None]
+) -> None:
     try:
         datagram, source = one.recvfrom(wire.MAX_BODY)
     except OSError:  # the error of an earlier datagram, or a spurious wake-up
         return
-    hear(one, datagram, source)
+    receive(one, datagram, source)
 
 
-def _words(error: OSError) -> str:
+def _error_text(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
 class Search:
-    """Asks all robots, and those named by `serials`, repeatedly; iterate over it for the replies.
+    """Repeatedly queries all robots, and those named by `serials`; iterating yields the replies.
 
     A robot appears once for each address it announces. The search ends after `seconds`, or when all
-    named robots have replied. `addresses` are this computer's addresses to ask from; the default is
-    all.
+    named robots have replied. `addresses` are this computer's addresses to query from; the default
+    is all.
     """
 
     def __init__(
@@ -188,9 +190,9 @@ class Search:
         if not (math.isfinite(seconds) and seconds > 0):
             raise BadRequestError(f"robots cannot be searched for {seconds:g} s", "2 is usual.")
         self.asked = 0
-        """How many questions were sent, each to one group on one interface."""
+        """Number of queries sent, each to one group on one interface."""
         self.ignored = 0
-        """How many datagrams were no reply."""
+        """Number of received datagrams that were not replies."""
         self.troubles: dict[InterfaceAddress, str] = {}
         """Interfaces that cannot be used, or not fully, and the first error of each."""
         self.missing = set(serials)
@@ -200,20 +202,20 @@ class Search:
         named = [wire.Query(serial) for serial in dict.fromkeys(serials)]
         self._questions = [wire.encode_query(query) for query in (wire.Query(), *named)]
         self._seen: set[tuple[str, str]] = set()
-        self._replies: asyncio.Queue[Found | None] = asyncio.Queue()
+        self._replies: asyncio.Queue[FoundRobot | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
-        self._end = self._loop.call_later(seconds, self._over)
+        self._end = self._loop.call_later(seconds, self._end_search)
         self._pauses = iter(_PAUSES_S)
         self._next: asyncio.TimerHandle | None = None
-        self._askers: dict[InterfaceAddress, socket.socket] = {}
+        self._query_sockets: dict[InterfaceAddress, socket.socket] = {}
         self._sockets = _Sockets()
         try:
-            for interface in _chosen(addresses):
-                self._open(interface)
-            self._ask()
+            for interface in _select_interfaces(addresses):
+                self._open_sockets(interface)
+            self._send_queries()
             if not self.asked:
-                raise _no_interface("asked", self.troubles)
+                raise _make_no_interface_error("asked", self.troubles)
         except BaseException:
             self.close()
             raise
@@ -232,53 +234,55 @@ class Search:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Found:
+    async def __anext__(self) -> FoundRobot:
         found = await self._replies.get()
         if found is None:
-            self._over()  # for good
+            self._end_search()  # for good
             raise StopAsyncIteration
         return found
 
     def close(self) -> None:
-        """Stop asking and listening."""
+        """Stop sending queries and listening."""
         self._end.cancel()
         if self._next is not None:
             self._next.cancel()
         self._sockets.close()
-        self._over()
+        self._end_search()
 
-    def _over(self) -> None:
+    def _end_search(self) -> None:
         self._replies.put_nowait(None)
 
-    def _open(self, interface: InterfaceAddress) -> None:
-        def hear(one: socket.socket, datagram: bytes, source: Address) -> None:
-            self._hear(interface, datagram)
+    def _open_sockets(self, interface: InterfaceAddress) -> None:
+        def receive(one: socket.socket, datagram: bytes, source: Address) -> None:
+            self._on_reply(interface, datagram)
 
         own, opened = interface.address, self._sockets.open
         try:
-            self._askers[interface] = opened((own, 0), interface, hear)
+            self._query_sockets[interface] = opened((own, 0), interface, receive)
         except OSError as error:
-            self.troubles[interface] = _words(error)
+            self.troubles[interface] = _error_text(error)
             return
         try:
-            opened(("", wire.REPLY_PORT), interface, hear, groups=self._groups)
-            opened((own, wire.REPLY_PORT), interface, hear)
+            opened(("", wire.REPLY_PORT), interface, receive, groups=self._groups)
+            opened((own, wire.REPLY_PORT), interface, receive)
         except OSError as error:
-            self.troubles[interface] = f"port {wire.REPLY_PORT} cannot be heard: {_words(error)}"
+            self.troubles[interface] = (
+                f"port {wire.REPLY_PORT} cannot be opened: {_error_text(error)}"
+            )
 
-    def _ask(self) -> None:
-        for interface, one in self._askers.items():
+    def _send_queries(self) -> None:
+        for interface, one in self._query_sockets.items():
             for question in self._questions:
                 for group in self._groups:
                     try:
                         one.sendto(question, (group, wire.QUERY_PORT))
                     except OSError as error:
-                        self.troubles.setdefault(interface, _words(error))
+                        self.troubles.setdefault(interface, _error_text(error))
                     else:
                         self.asked += 1
-        self._next = self._loop.call_later(next(self._pauses, _LAST_PAUSE_S), self._ask)
+        self._next = self._loop.call_later(next(self._pauses, _LAST_PAUSE_S), self._send_queries)
 
-    def _hear(self, interface: InterfaceAddress, datagram: bytes) -> None:
+    def _on_reply(self, interface: InterfaceAddress, datagram: bytes) -> None:
         try:
             reply = wire.decode_reply(datagram)
         except DecodeError:
@@ -289,12 +293,14 @@ class Search:
             return
         self._seen.add(robot)
         self.missing.discard(reply.serial)
-        self._replies.put_nowait(Found(*robot, interface.name, self._loop.time() - self._began))
+        self._replies.put_nowait(
+            FoundRobot(*robot, interface.name, self._loop.time() - self._began)
+        )
         if self._named and not self.missing:
-            self._over()
+            self._end_search()
 
 
-def _chosen(addresses: Sequence[str] | None) -> Sequence[InterfaceAddress]:
+def _select_interfaces(addresses: Sequence[str] | None) -> Sequence[InterfaceAddress]:
     known = {one.address: one for one in interfaces()}
     if addresses is None:
         return tuple(known.values())
@@ -307,7 +313,7 @@ def _chosen(addresses: Sequence[str] | None) -> Sequence[InterfaceAddress]:
     return [known[address] for address in dict.fromkeys(addresses)]
 
 
-def _no_interface(used: str, troubles: dict[InterfaceAddress, str]) -> LinkError:
+def _make_no_interface_error(used: str, troubles: dict[InterfaceAddress, str]) -> LinkError:
     why = "; ".join(f"{interface.name}: {message}" for interface, message in troubles.items())
     return LinkError(
         f"no network interface can be {used} ({why or 'there is none'})",
@@ -316,66 +322,64 @@ def _no_interface(used: str, troubles: dict[InterfaceAddress, str]) -> LinkError
 
 
 def own_address(interface: InterfaceAddress) -> str:
-    """Return the interface's address: that is where the robot is, unless it is configured
-    otherwise.
-    """
+    """Return the interface's address, the default address of a robot."""
     return interface.address
 
 
 class Responder:
-    """A robot's end: replies to the questions that concern it. Created by `open_responder`."""
+    """The robot's end: replies to queries that concern it. Created by `open_responder`."""
 
     def __init__(
         self,
-        concerned: Callable[[wire.Query], bool],
+        is_concerned: Callable[[wire.Query], bool],
         reply_on: Callable[[InterfaceAddress], bytes],
         delay_s: float,
     ) -> None:
         self.heard = 0
-        """How many questions were received."""
+        """Number of queries received."""
         self.answered = 0
-        """How many of them concerned this robot."""
+        """Number of queries that concerned this robot."""
         self.ignored = 0
-        """How many datagrams were no question."""
+        """Number of received datagrams that were not queries."""
         self.troubles: dict[InterfaceAddress, str] = {}
-        """Interfaces on which this robot cannot be found, and why."""
-        self._concerned = concerned
+        """Interfaces on which this robot cannot be discovered, and why."""
+        self._is_concerned = is_concerned
         self._reply_on = reply_on
         self._delay_s = delay_s
         self._loop = asyncio.get_running_loop()
         self._sockets = _Sockets()
-        self._rooms: list[tuple[socket.socket, str, InterfaceAddress]] = []
+        self._memberships: list[tuple[socket.socket, str, InterfaceAddress]] = []
 
     def listen(self, device: Sequence[InterfaceAddress], group: str) -> None:
-        """Receive the questions in one group on one device, whatever addresses it has."""
+        """Receive the queries of one group on one device, for all its addresses."""
 
-        def hear(one: socket.socket, datagram: bytes, asker: Address) -> None:
-            self._hear(one, datagram, asker, _facing(device, asker[0]), group)
+        def receive(one: socket.socket, datagram: bytes, asker: Address) -> None:
+            self._on_query(one, datagram, asker, _find_facing_address(device, asker[0]), group)
 
         first = device[0]
         try:
-            one = self._sockets.open((group, wire.QUERY_PORT), first, hear, groups=(group,))
+            one = self._sockets.open((group, wire.QUERY_PORT), first, receive, groups=(group,))
         except OSError as error:
-            self.troubles[first] = f"port {wire.QUERY_PORT} cannot be heard: {_words(error)}"
+            self.troubles[first] = f"port {wire.QUERY_PORT} cannot be opened: {_error_text(error)}"
         else:
-            self._rooms.append((one, group, first))
+            self._memberships.append((one, group, first))
 
     def announce(self) -> None:
-        """Announce where this robot is, in all groups on all interfaces."""
-        for one, group, interface in self._rooms:
-            self._say(one, self._reply_on(interface), [(group, wire.REPLY_PORT)])
+        """Announce this robot's address in all groups on all interfaces."""
+        for one, group, interface in self._memberships:
+            self._send_reply(one, self._reply_on(interface), [(group, wire.REPLY_PORT)])
 
     @property
     def listening(self) -> bool:
-        """Whether this robot can be asked in any group on any interface."""
-        return bool(self._rooms)
+        """Whether this robot receives queries in any group on any interface."""
+        return bool(self._memberships)
 
     def close(self) -> None:
         """Stop listening; replies that are still due are not sent."""
         self._sockets.close()
-        self._rooms.clear()
+        self._memberships.clear()
 
-    def _hear(
+    def _on_query(
         self,
         one: socket.socket,
         datagram: bytes,
@@ -389,20 +393,20 @@ class Responder:
             self.ignored += 1
             return
         self.heard += 1
-        if not self._concerned(query):
+        if not self._is_concerned(query):
             return
         self.answered += 1
         reply, to = self._reply_on(interface), [(group, wire.REPLY_PORT), asker]
         if self._delay_s:
-            self._loop.call_later(self._delay_s, self._say, one, reply, to)
+            self._loop.call_later(self._delay_s, self._send_reply, one, reply, to)
         else:
-            self._say(one, reply, to)
+            self._send_reply(one, reply, to)
 
-    def _say(self, one: socket.socket, reply: bytes, to: Sequence[Address]) -> None:
+    def _send_reply(self, one: socket.socket, reply: bytes, to: Sequence[Address]) -> None:
         for address in to:
             try:
                 one.sendto(reply, address)
-            except OSError:  # closed meanwhile, or the asker has gone: it will ask again
+            except OSError:  # closed meanwhile, or the client has left; it will query again
                 continue
 
 
@@ -419,39 +423,39 @@ async def open_responder(
     closed.
 
     `address_for` returns the robot's address for a client on the given interface. With
-    `only_by_name` it answers only questions that name its serial, as newer firmware does.
+    `only_by_name` it answers only queries that name its serial, as newer firmware does.
     """
 
     def reply_on(interface: InterfaceAddress) -> bytes:
         return wire.encode_reply(wire.Reply(serial=serial, address=address_for(interface)))
 
-    def concerned(query: wire.Query) -> bool:
+    def is_concerned(query: wire.Query) -> bool:
         return query.concerns(serial, only_by_name=only_by_name)
 
-    devices = _devices(interfaces)
+    devices = _group_by_device(interfaces)
     for device in devices:
-        reply_on(device[0])  # an invalid reply raises now, not when somebody asks
-    responder = Responder(concerned, reply_on, delay_s)
+        reply_on(device[0])  # an invalid reply raises now, not at the first query
+    responder = Responder(is_concerned, reply_on, delay_s)
     for device in devices:
         for group in wire.groups("g1"):
             responder.listen(device, group)
     if not responder.listening:
-        raise _no_interface("listened on", responder.troubles)
+        raise _make_no_interface_error("listened on", responder.troubles)
     if announce:
         responder.announce()
     return responder
 
 
-def _devices(chosen: Sequence[InterfaceAddress] | None) -> list[list[InterfaceAddress]]:
-    """Return the addresses by device: a device with two addresses is asked only once."""
+def _group_by_device(chosen: Sequence[InterfaceAddress] | None) -> list[list[InterfaceAddress]]:
+    """Return the addresses by device: a device with two addresses listens only once."""
     devices: dict[str, list[InterfaceAddress]] = {}
     for interface in interfaces() if chosen is None else chosen:
         devices.setdefault(interface.name, []).append(interface)
     return list(devices.values())
 
 
-def _facing(device: Sequence[InterfaceAddress], asker: str) -> InterfaceAddress:
-    """Return the address of a device from which the system would talk to `asker`."""
+def _find_facing_address(device: Sequence[InterfaceAddress], asker: str) -> InterfaceAddress:
+    """Return the address of a device that the system would use to send to `asker`."""
     if len(device) == 1:
         return device[0]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

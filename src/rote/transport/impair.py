@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rote.errors import BadRequestError
 
 _OVERTAKEN_S = 0.03
-"""How much later a reordered datagram arrives: long enough for the next ones to overtake it."""
+"""Maximum extra delay of a reordered datagram, in seconds: later datagrams overtake it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Impairment:
 
 
 class Disturber:
-    """Delivers datagrams, or drops them, as an `Impairment` says."""
+    """Delivers or drops datagrams according to an `Impairment`."""
 
     def __init__(self, impairment: Impairment) -> None:
         self._impairment = impairment
@@ -49,25 +49,25 @@ class Disturber:
         self._began = self._loop.time()
 
     def pass_on(self, datagram: bytes, deliver: Callable[[bytes], None]) -> None:
-        """Call `deliver` with the datagram: later, twice, altered, or never."""
-        bad = self._impairment
-        if bad.cut_after_s is not None:
-            cut_s = self._loop.time() - self._began - bad.cut_after_s
-            if 0 <= cut_s < bad.cut_for_s:
+        """Call `deliver` with the datagram: delayed, duplicated, corrupted, or not at all."""
+        impairment = self._impairment
+        if impairment.cut_after_s is not None:
+            cut_s = self._loop.time() - self._began - impairment.cut_after_s
+            if 0 <= cut_s < impairment.cut_for_s:
                 return
-        copies = 2 if self._random.random() < bad.duplicate else 1
+        copies = 2 if self._random.random() < impairment.duplicate else 1
         for _ in range(copies):
-            if self._random.random() < bad.loss:
+            if self._random.random() < impairment.loss:
                 continue
             arriving = datagram
-            if self._random.random() < bad.corrupt:
-                arriving = self._altered(datagram)
-            delay_s = bad.delay_s
-            if self._random.random() < bad.reorder:
+            if self._random.random() < impairment.corrupt:
+                arriving = self._flip_one_bit(datagram)
+            delay_s = impairment.delay_s
+            if self._random.random() < impairment.reorder:
                 delay_s += _OVERTAKEN_S * self._random.random()
             self._loop.call_later(delay_s, deliver, arriving)
 
-    def _altered(self, datagram: bytes) -> bytes:
+    def _flip_one_bit(self, datagram: bytes) -> bytes:
         altered = bytearray(datagram)
         if altered:
             altered[self._random.randrange(len(altered))] ^= 1 << self._random.randrange(8)

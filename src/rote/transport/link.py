@@ -33,7 +33,7 @@ class Carrier:
     """A connection to one robot for messages."""
 
     most_bytes: int | None = None
-    """The longest message that the robot accepts, in bytes; None if it does not say."""
+    """Maximum message size that the robot accepts, in bytes; None if unknown."""
 
     def listen(self, receive: Callable[[Message], None], lost: Callable[[], None]) -> None:
         """Call `receive` with every message, and `lost` when the connection is gone."""
@@ -59,7 +59,7 @@ SCHEMES: dict[str, tuple[str, str | None]] = {
 
 
 def split_url(url: str) -> SplitResult:
-    """Return the parts of a URL, or raise `BadRequestError` if it is none."""
+    """Return the parts of a URL, or raise `BadRequestError` if it is invalid."""
     try:
         return urlsplit(url)
     except ValueError as error:
@@ -69,11 +69,11 @@ def split_url(url: str) -> SplitResult:
 
 
 _MAX_LABEL, _MAX_HOST = 63, 253
-"""How long a part of a host name may be, and a whole one, in bytes (RFC 1035)."""
+"""Maximum length of one label and of a whole host name, in bytes (RFC 1035)."""
 
 
 def check_host(host: str) -> str:
-    """Return a host, or raise `BadRequestError` if no network can have one of that name."""
+    """Return the host, or raise `BadRequestError` if it is not a valid host name."""
     if ":" in host:  # an IPv6 address; the system reads it
         return host
     labels = host.removesuffix(".").split(".")
@@ -93,7 +93,7 @@ def check_host(host: str) -> str:
 
 
 def _label_bytes(label: str) -> int:
-    """Return how many bytes a part of a host name takes in the network; too many if it has none."""
+    """Return the encoded length of a label in bytes; over the maximum if it cannot be encoded."""
     if label.isascii():
         return len(label)
     try:
@@ -102,19 +102,19 @@ def _label_bytes(label: str) -> int:
         return _MAX_LABEL + 1
 
 
-def take_build(query: str) -> tuple[dict[str, str], Build | None]:
-    """Return the options behind the `?` of a URL, and the build that `build=NAME` names.
+def parse_url_options(query: str) -> tuple[dict[str, str], Build | None]:
+    """Return the options of a URL's query, without `build`, and the build that `build=NAME` names.
 
-    Raises `BadRequestError` with the known names if there is no such build. The other options are
-    checked by the carrier; of a repeated one, the last counts.
+    Raises `BadRequestError` with the known names if there is no such build. The carrier checks the
+    other options. If an option is repeated, the last one counts.
     """
-    asked = dict(parse_qsl(query, keep_blank_values=True))
-    name = asked.pop("build", None)
-    return asked, None if name is None else build_named(name)
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    name = options.pop("build", None)
+    return options, None if name is None else build_named(name)
 
 
-def carrier_of(url: str) -> ModuleType:
-    """Return the module for the wire that `url` names; it is imported when it is first needed."""
+def import_carrier(url: str) -> ModuleType:
+    """Import and return the module of the wire that `url` names."""
     scheme = split_url(url).scheme
     try:
         module_name, extra = SCHEMES[scheme]
@@ -134,4 +134,4 @@ def carrier_of(url: str) -> ModuleType:
 
 async def open_link(url: str, receive: Receiver) -> Link:
     """Open the datagram link that `url` names, for example `udp://192.168.123.161:49504`."""
-    return await cast("Opener", carrier_of(url).open_link)(split_url(url), receive)
+    return await cast("Opener", import_carrier(url).open_link)(split_url(url), receive)

@@ -33,33 +33,33 @@ class MemoryPort:
 
     def send(self, datagram: bytes, address: Address) -> None:
         """Send one datagram to one client."""
-        self._pass_on(datagram, lambda arriving: self._to_client(arriving, address))
+        self._transmit(datagram, lambda arriving: self._deliver_to_client(arriving, address))
 
     def close(self) -> None:
-        """Disconnect all clients; nothing arrives any more."""
+        """Disconnect all clients; no further datagrams are delivered."""
         self._clients.clear()
         self._closed = True
 
-    def take(self, datagram: bytes, address: Address) -> None:
+    def send_to_robot(self, datagram: bytes, address: Address) -> None:
         """Send one datagram from a client to the robot."""
-        self._pass_on(datagram, lambda arriving: self._to_robot(arriving, address))
+        self._transmit(datagram, lambda arriving: self._deliver_to_robot(arriving, address))
 
-    def forget(self, address: Address) -> None:
+    def disconnect(self, address: Address) -> None:
         """Remove a client that has closed its link."""
         self._clients.pop(address, None)
 
-    def _pass_on(self, datagram: bytes, deliver: Callable[[bytes], None]) -> None:
+    def _transmit(self, datagram: bytes, deliver: Callable[[bytes], None]) -> None:
         if self._disturber is None:
             self._loop.call_soon(deliver, datagram)
         else:
             self._disturber.pass_on(datagram, deliver)
 
-    def _to_client(self, datagram: bytes, address: Address) -> None:
+    def _deliver_to_client(self, datagram: bytes, address: Address) -> None:
         receive = self._clients.get(address)
         if receive is not None:
             receive(datagram)
 
-    def _to_robot(self, datagram: bytes, address: Address) -> None:
+    def _deliver_to_robot(self, datagram: bytes, address: Address) -> None:
         if not self._closed:
             self._receive(datagram, address)
 
@@ -73,8 +73,8 @@ class _MemoryLink:
 
     def send(self, datagram: bytes) -> None:
         """Send one datagram to the robot."""
-        self._port.take(datagram, self._address)
+        self._port.send_to_robot(datagram, self._address)
 
     def close(self) -> None:
         """Close the link; datagrams on their way still arrive."""
-        self._port.forget(self._address)
+        self._port.disconnect(self._address)

@@ -1,4 +1,4 @@
-"""OSC over UDP: messages of lighting and sound desks come in, and ours go out."""
+"""OSC over UDP: receives messages from lighting and sound desks, and sends messages to them."""
 
 import asyncio
 import socket
@@ -25,22 +25,22 @@ class OscPort(asyncio.DatagramProtocol):
     async def open(
         cls, listener: Callable[[OscMessage], None], host: str = "127.0.0.1", port: int = PORT
     ) -> "OscPort":
-        """Listen. Raises `LinkError` if the port cannot be had."""
+        """Listen. Raises `LinkError` if the port cannot be used."""
         loop = asyncio.get_running_loop()
         try:
-            _, made = await loop.create_datagram_endpoint(
+            _, port_protocol = await loop.create_datagram_endpoint(
                 lambda: cls(listener), local_addr=(host, port)
             )
         except OSError as error:
             raise LinkError(
-                f"OSC cannot be heard at {host}:{port}: {error.strerror or error}",
+                f"cannot listen for OSC at {host}:{port}: {error.strerror or error}",
                 "Choose another port.",
             ) from None
-        return made
+        return port_protocol
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where it listens."""
+        """The address on which it listens."""
         assert self._transport is not None
         host, port = self._transport.get_extra_info("sockname")[:2]
         return host, port
@@ -60,10 +60,10 @@ class OscPort(asyncio.DatagramProtocol):
         for message in messages:
             self._listener(message)
 
-    async def find(self, to: str) -> None:
-        """Look up HOST:PORT, to which messages will be sent. Raises `LinkError` if it is unknown.
+    async def resolve(self, to: str) -> None:
+        """Resolve HOST:PORT before messages are sent to it. Raises `LinkError` if it is unknown.
 
-        That may take seconds, for which a name that is looked up by sending would hold the loop.
+        Resolving may take seconds; doing it in `send` would block the event loop.
         """
         host, port = host_and_port(to)
         loop = asyncio.get_running_loop()
@@ -79,7 +79,7 @@ class OscPort(asyncio.DatagramProtocol):
         self._found[to] = str(found[0][4][0]), port
 
     def send(self, message: OscMessage, to: str) -> None:
-        """Send a message to HOST:PORT that was found; it may get lost, as OSC does."""
+        """Send a message to a resolved HOST:PORT. OSC does not guarantee delivery."""
         if self._transport is not None:
             self._transport.sendto(encode(message), self._found[to])
 

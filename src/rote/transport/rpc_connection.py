@@ -1,12 +1,12 @@
 """A client's connection to a robot's services: opened, lost, and reconnected.
 
 The loss of a robot is reported at once: pending requests fail, and so do new ones. Then the
-connection is opened again, with growing delays, and subscribes again to the wanted topics. Nothing
-is queued to be sent later except a stop: what moves a robot is asked for only while the robot is
-known to be there, and a stop that failed is the first request after a reconnect.
+connection is opened again, with growing delays, and subscribes to its topics again. Nothing is
+queued to be sent later except a stop: requests that move a robot are sent only while the robot is
+known to be connected, and a stop that failed is the first request after a reconnect.
 
-How messages get to the robot is a `Way`: a data channel (channel_connection.py) or DDS
-(dds_connection.py).
+A `Connection` transports the messages: a data channel (webrtc/connection.py) or DDS
+(dds/connection.py).
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -23,21 +23,21 @@ from rote.errors import (
 from rote.session.events import Opened, PeerLost, Unanswered
 from rote.session.rpc import Event, Heard, RequestAnswered, RpcSession
 from rote.text import Act, Text
-from rote.transport.base_client import Shell, unanswered
+from rote.transport.base_client import BaseClient, make_unanswered_error
 from rote.wire.services import rpc
 from rote.wire.services.rpc import NO_STATUS
 from rote.wire.webrtc import channel
 
 TopicListener = Callable[[channel.ChannelMessage], None]
 
-MAX_ASKED = 30_000
-"""The longest parameter of a request, in characters: with all quotes escaped it still fits
+MAX_PARAMETER_LENGTH = 30_000
+"""Maximum length of a request's parameter in characters; with all quotes escaped it still fits
 64 KiB.
 """
 
 
-class Way(Protocol):
-    """How requests get to a robot and answers come back, in one session after the other."""
+class Connection(Protocol):
+    """Transports requests and answers, in one session after the other."""
 
     @property
     def session(self) -> RpcSession:
@@ -50,46 +50,46 @@ class Way(Protocol):
         """Send the session's outgoing messages; return the requests that could not be sent."""
 
     def problem(self, call: rpc.Call) -> RoteError | None:
-        """Return why a service cannot be asked this now; None if it can."""
+        """Return why this call cannot be sent now; None if it can."""
 
-    def unopened(self, url: str, waited_s: float) -> RoteError:
+    def make_open_error(self, url: str, waited_s: float) -> RoteError:
         """Return the error for a session that did not open in time."""
 
     async def close(self) -> None:
-        """Close what carries the messages. Safe to call twice."""
+        """Close the transport. Safe to call twice."""
 
 
-async def _greet_nobody() -> None:
-    """The default of `greet`: ask nothing."""
+async def _ask_nothing() -> None:
+    """The default of `on_connected`."""
 
 
-class RpcConnection(Shell[rpc.RpcResponse]):
+class RpcConnection(BaseClient[rpc.RpcResponse]):
     """One client's connection to one robot's services."""
 
     arms_hold_within_s = 10
 
-    def __init__(self, url: str, way: Way, *, reconnect: bool = True) -> None:
+    def __init__(self, url: str, connection: Connection, *, reconnect: bool = True) -> None:
         super().__init__(url, reconnect=reconnect)
-        self.greet: Callable[[], Awaitable[None]] = _greet_nobody
-        """Asks what every new session needs to know."""
-        self.hear: Callable[[channel.Value], None] = lambda _: None
+        self.on_connected: Callable[[], Awaitable[None]] = _ask_nothing
+        """Called in every new session, for its first requests."""
+        self.on_value: Callable[[channel.Value], None] = lambda _: None
         """Called with what the robot publishes, before the listeners of the topic."""
-        self.losing: Callable[[], None] = lambda: None
-        """Called at a loss, before everybody else."""
-        self._way = way
+        self.before_loss: Callable[[], None] = lambda: None
+        """Called when the robot is lost, before the loss listeners."""
+        self._connection = connection
         self._topics: dict[str, list[TopicListener]] = {}
 
     @property
     def session(self) -> RpcSession:
         """The current session."""
-        return self._way.session
+        return self._connection.session
 
     @property
     def failure(self) -> RoteError | None:
         """Why the robot is lost; None while it is connected."""
         return self._failure
 
-    # ---- opening, losing, opening again ---------------------------------------------------------
+    # ---- opening and closing --------------------------------------------------------------------
 
     async def open(self) -> None:
         """Connect; raises what went wrong, and at which stage."""
@@ -100,17 +100,17 @@ class RpcConnection(Shell[rpc.RpcResponse]):
             raise
 
     async def _connect(self) -> None:
-        await self._way.open(self.flush, self._topics)
+        await self._connection.open(self.flush, self._topics)
         self.flush()
         await self._opened
-        await self.greet()
+        await self.on_connected()
 
     @property
     def _is_live(self) -> bool:
         return self.session.live
 
     async def _disconnect(self) -> None:
-        await self._way.close()
+        await self._connection.close()
 
     async def close(self) -> None:
         """Close the connection. Safe to call twice."""
@@ -119,36 +119,40 @@ class RpcConnection(Shell[rpc.RpcResponse]):
         self.session.close(self.now())
         self.flush()
         self._alarm.clear()
-        await self._way.close()
+        await self._connection.close()
 
-    # ---- asking and listening -------------------------------------------------------------------
+    # ---- requests and topics --------------------------------------------------------------------
 
     async def call(
-        self, call: rpc.Call, *, read: bool = False, seen: bool = False
+        self, call: rpc.Call, *, read: bool = False, verified: bool = False
     ) -> rpc.RpcResponse:
-        """Ask a service and return its response; raises `RefusedError` with a remedy if it refuses.
+        """Call a service and return its response; raises `RefusedError` if the service refuses.
 
-        A response without a status counts as an answer if it contains what was to be `read`, or if
-        the caller checks the result in another way (`seen`).
+        A response without a status is accepted if it contains the value to `read`, or if the caller
+        verifies the result in another way (`verified`).
         """
         if self._failure is not None:
             raise self._failure
-        return await self.request(call, read=read, seen=seen)
+        return await self.request(call, read=read, verified=verified)
 
     async def request(
-        self, call: rpc.Call, *, read: bool = False, seen: bool = False
+        self, call: rpc.Call, *, read: bool = False, verified: bool = False
     ) -> rpc.RpcResponse:
-        """Ask a service as `call` does, even before a reconnected robot counts as ready."""
-        if len(call.parameter) > MAX_ASKED:
-            message = f"a request of {len(call.parameter)} characters; robots take {MAX_ASKED}"
-            raise BadRequestError(message, "Say it in fewer: is the name of an action so long?")
-        problem = self._way.problem(call)
+        """Like `call`, but allowed before a reconnected robot counts as ready."""
+        if len(call.parameter) > MAX_PARAMETER_LENGTH:
+            message = (
+                f"a request of {len(call.parameter)} characters; robots take {MAX_PARAMETER_LENGTH}"
+            )
+            raise BadRequestError(
+                message, "Make the request shorter: is the name of an action too long?"
+            )
+        problem = self._connection.problem(call)
         if problem is not None:
             raise self._failure or problem
         token = self.session.request(call, self.now(), read=read)
-        response = await self._answer_to(token)
+        response = await self._wait_for_answer(token)
         if response.code == NO_STATUS:
-            if seen or (read and response.text):
+            if verified or (read and response.text):
                 return response
             raise NoAnswerError(
                 "the robot's answer does not say whether it was done: it has no status",
@@ -172,7 +176,7 @@ class RpcConnection(Shell[rpc.RpcResponse]):
         listeners = self._topics.setdefault(topic, [])
         listeners.append(listener)
 
-        def forget() -> None:
+        def unsubscribe() -> None:
             if listener in listeners:
                 listeners.remove(listener)
             if listeners or self._topics.get(topic) is not listeners:
@@ -182,7 +186,7 @@ class RpcConnection(Shell[rpc.RpcResponse]):
                 self.session.subscribe(topic, wanted=False)
                 self.flush()
 
-        return forget
+        return unsubscribe
 
     # ---- the loop around the session ------------------------------------------------------------
 
@@ -195,40 +199,44 @@ class RpcConnection(Shell[rpc.RpcResponse]):
 
     def flush(self) -> None:
         """Deliver events, send outgoing data, and set the timer."""
-        # The loss first, so that unanswered requests fail with it.
+        # Handle the loss first, so that unanswered requests fail with its error.
         for event in sorted(self.session.events(), key=lambda e: not isinstance(e, PeerLost)):
             self._handle(event)
-        for token, error in self._way.send():
-            self._answer(token, error)
+        for token, error in self._connection.send():
+            self._resolve_request(token, error)
         self._set_alarm(self.session.due)
 
     def _handle(self, event: Event) -> None:
         if isinstance(event, Heard):
-            self._hear(event.value)
+            self._handle_value(event.value)
         elif isinstance(event, RequestAnswered):
-            self._answer(event.token, event.response)
+            self._resolve_request(event.token, event.response)
         elif isinstance(event, Unanswered):
-            self._answer(event.token, self._failure or unanswered(event.waited_s))
+            self._resolve_request(
+                event.token, self._failure or make_unanswered_error(event.waited_s)
+            )
         elif isinstance(event, Opened):
-            self._has_opened()
+            self._mark_opened()
         elif isinstance(event, PeerLost):
-            self._lose(event.silence_s)
+            self._handle_loss(event.silence_s)
 
-    def _lose(self, silence_s: float) -> None:
+    def _handle_loss(self, silence_s: float) -> None:
         if not self._opened.done():
-            self._opened.set_exception(self._way.unopened(self.url, silence_s))
+            self._opened.set_exception(self._connection.make_open_error(self.url, silence_s))
             return
-        self.losing()
-        self._fail(self._lost(silence_s))
+        self.before_loss()
+        self._fail(self._make_loss_error(silence_s))
         self._start_reconnecting()
 
-    def _hear(self, value: channel.Value) -> None:
-        self.hear(value)
+    def _handle_value(self, value: channel.Value) -> None:
+        self.on_value(value)
         if isinstance(value, channel.ChannelMessage):
             for listener in tuple(self._topics.get(value.topic, ())):
-                self._tell(listener, value)
+                self._notify_topic_listener(listener, value)
 
-    def _tell(self, listener: TopicListener, message: channel.ChannelMessage) -> None:
+    def _notify_topic_listener(
+        self, listener: TopicListener, message: channel.ChannelMessage
+    ) -> None:
         """Call one listener; its exceptions go to the event loop's exception handler."""
         try:
             listener(message)

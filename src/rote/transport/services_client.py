@@ -1,7 +1,7 @@
-"""A robot by its services arm, sport and motion_switcher: commands become their requests.
+"""A client of the robot's services arm, sport and motion_switcher: commands become requests.
 
-It owns its connection, which may be a data channel or DDS. What the robot reports by motor slot
-becomes states in the columns of its build, and the build is recognised from those reports.
+It owns its connection, a data channel or DDS. The robot reports joints by motor slot; the client
+recognises the build from these reports and converts them to states in the build's joint order.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ from rote.transport.base_client import (
     LossListener,
     StateFeed,
     StateListener,
-    listen,
-    tell_all,
+    add_listener,
+    notify_listeners,
 )
-from rote.transport.rpc_connection import RpcConnection, TopicListener, Way
+from rote.transport.rpc_connection import Connection, RpcConnection, TopicListener
 from rote.transport.watchdog import Watchdog
 from rote.transport.wires import SERVICES, unsupported
 from rote.wire.services import faults as wire_faults
@@ -56,26 +56,24 @@ KEEP_TEACHING_S = 1.0
 READ_BACK_S = 0.25
 CHANGE_MODE_S = 8.0
 PULSE_S = 0.5
-"""A robot that does not report its joints still gets a state twice per second, so that nobody waits
-for a state for ever.
+"""Interval of the states for a robot that does not report its joints, so that callers never wait
+for a state forever.
 """
 JOINTS_OLD_S = 2.5
 """Positions older than this are marked as not measured: a robot silent for this long counts as
 lost.
 """
 ARMS_OLD_S = 3.0
-"""The robot reports what its arms do ten times per second; a report older than this is not used."""
+"""The robot reports its arm state ten times per second; an older report is not used."""
 STOPPED_S = 2.0
-"""How long a robot whose answer has no status may take to report that it has stopped."""
-GREET_S = 1.5
-"""How long a new connection waits for the mode: a stop must not wait long for it."""
+"""Timeout for the report that the robot has stopped, if its answer has no status."""
+MODE_TIMEOUT_S = 1.5
+"""Timeout for reading the mode on a new connection; short, because a stop waits for it."""
 _FRESH_S = 0.15
-"""Joints reported within this time are reported many times per second: then they make the
-states.
-"""
-_LET_GO_S = 1.0
+"""Joint reports newer than this arrive many times per second; states are then made from them."""
+_RELEASE_TIMEOUT_S = 1.0
 _RECOGNISE_S = 1.0
-"""How long a newly connected robot may take to report which machine it is."""
+"""Timeout for a newly connected robot to report which machine it is."""
 
 _APP = "rote"
 """The name under which we play sounds."""
@@ -88,29 +86,29 @@ _PHASES = {
 
 
 class _Ask(Protocol):
-    """Asks a service: `RpcConnection.call`, or `request` for a robot that is not back yet."""
+    """Calls a service: `RpcConnection.call`, or `request` before a reconnect is complete."""
 
     async def __call__(
-        self, call: rpc.Call, *, read: bool = False, seen: bool = False
+        self, call: rpc.Call, *, read: bool = False, verified: bool = False
     ) -> rpc.RpcResponse: ...
 
 
 class ServicesClient:
-    """One client's conversation with one robot's services."""
+    """A client of one robot's services."""
 
     def __init__(
         self,
         url: str,
-        way: Way,
+        connection: Connection,
         *,
         reconnect: bool = True,
         build: Build | None = None,
         serial: str = "",
     ) -> None:
-        self.connection = RpcConnection(url, way, reconnect=reconnect)
-        self.connection.greet = self._greet
-        self.connection.hear = self._hear
-        self.connection.losing = self._losing
+        self.connection = RpcConnection(url, connection, reconnect=reconnect)
+        self.connection.on_connected = self._on_connected
+        self.connection.on_value = self._on_value
+        self.connection.before_loss = self._before_loss
         self.url, self.wire = self.connection.url, self.connection.wire
         self.abilities = SERVICES
         self.latest: RobotState | None = None
@@ -122,12 +120,12 @@ class ServicesClient:
         """
         self._loop = asyncio.get_running_loop()
         self._states = StateFeed()
-        self._known = asyncio.Event()
-        self._keeper: asyncio.TimerHandle | None = None
+        self._motors_reported = asyncio.Event()
+        self._keep_teaching_timer: asyncio.TimerHandle | None = None
         self._watchdog = Watchdog(
             self._loop,
-            "the arms are soft and the robot must hear of us every second; "
-            "after 10 s without it ends the teaching",
+            "the arms are soft and the robot must receive a message every second; "
+            "it ends the teaching after 10 s without one",
         )
         self._pulse_timer: asyncio.TimerHandle | None = None
         self._arms = rpc.ArmState()
@@ -141,21 +139,21 @@ class ServicesClient:
         self._held_by_us = False
         self._stopped = False
         self.stop_reason = ""
-        """Why the stream that was begun last was ended early."""
-        self._tickless = False
+        """Why the last stream ended early."""
+        self._has_no_clock = False
         self._ticks = ClockWatch()
-        self._said = 0
+        self._speech_number = 0
         self._audio_listeners: list[AudioListener] = []
-        self._listen()
+        self._subscribe_topics()
 
-    def _listen(self) -> None:
+    def _subscribe_topics(self) -> None:
         """Subscribe to the topics that states are made from."""
-        self.on_topic(LOWSTATE_TOPIC, self._see_joints)
-        self.on_topic(SPORT_TOPIC, self._see_mode)
-        self.on_topic(rpc.ARM_STATE_TOPIC, self._see_arms)
-        self.on_topic(BMS_TOPIC, self._see_battery)
+        self.on_topic(LOWSTATE_TOPIC, self._on_joints)
+        self.on_topic(SPORT_TOPIC, self._on_mode)
+        self.on_topic(rpc.ARM_STATE_TOPIC, self._on_arm_state)
+        self.on_topic(BMS_TOPIC, self._on_battery)
 
-    # ---- what is held, as others see it ---------------------------------------------------------
+    # ---- properties and listeners ---------------------------------------------------------------
 
     @property
     def session(self) -> RpcSession:
@@ -164,13 +162,13 @@ class ServicesClient:
 
     @property
     def reconnects(self) -> int:
-        """How often it has reconnected."""
+        """Number of reconnects so far."""
         return self.connection.reconnects
 
     @property
     def stop_pending(self) -> bool:
-        """Whether a stop was requested, or is owed to soft arms, and the robot has not confirmed
-        it.
+        """Whether a stop was requested, or is required because the arms may be soft, and the robot
+        has not confirmed it.
         """
         return self.connection.stop_pending
 
@@ -185,13 +183,13 @@ class ServicesClient:
 
     @property
     def build_note(self) -> str:
-        """What is odd about the machine, as text; empty if nothing is."""
+        """What is unusual about the machine; empty if nothing is."""
         return self.identity.note
 
     @property
     def clockless(self) -> bool:
         """Whether the robot reports no time, so that states have this computer's time."""
-        return self._tickless
+        return self._has_no_clock
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -205,11 +203,11 @@ class ServicesClient:
         return self._states.on_state(listener)
 
     def on_audio(self, listener: AudioListener) -> Callable[[], None]:
-        """Call `listener` with what the robot hears, and when it begins and ends to play a sound.
+        """Call `listener` with recognised speech, and when a sound begins and ends.
 
         Return a function that removes it.
         """
-        return listen(self._audio_listeners, listener)
+        return add_listener(self._audio_listeners, listener)
 
     def on_loss(self, listener: LossListener) -> Callable[[], None]:
         """Call `listener` with the error when the robot is lost. Return a function that
@@ -222,14 +220,14 @@ class ServicesClient:
         return self.connection.on_topic(topic, listener)
 
     def ready(self, poses: Sequence[m.StreamPose]) -> Callable[[int], bool]:
-        """Raise `UnsupportedError`: a robot's services take no poses one by one."""
+        """Raise `UnsupportedError`: the robot's services do not accept single poses."""
         raise unsupported("stream a motion", self.wire, "stream")
 
     async def call(
-        self, call: rpc.Call, *, read: bool = False, seen: bool = False
+        self, call: rpc.Call, *, read: bool = False, verified: bool = False
     ) -> rpc.RpcResponse:
-        """Ask a service and return its response. See `RpcConnection.call`."""
-        return await self.connection.call(call, read=read, seen=seen)
+        """Call a service and return its response. See `RpcConnection.call`."""
+        return await self.connection.call(call, read=read, verified=verified)
 
     # ---- opening and closing --------------------------------------------------------------------
 
@@ -240,18 +238,18 @@ class ServicesClient:
         except BaseException:
             await self.close()
             raise
-        self._pulse_timer = self._loop.call_later(PULSE_S, self._pulse)
+        self._pulse_timer = self._loop.call_later(PULSE_S, self._on_pulse)
 
-    async def _greet(self) -> None:
+    async def _on_connected(self) -> None:
         if self.stop_pending:
-            with suppress(RefusedError):  # its answer: asking again would change nothing
+            with suppress(RefusedError):  # final: a repeated request would be refused again
                 await self.connection.confirm_stop(self._stop_all(self.connection.request))
         if self.session.challenge.startswith(channel.SIMULATED):
             self.abilities = SERVICES | {"hand"}
-        # In debug mode no service answers for the controller, and some robots answer oddly; the
+        # In debug mode no service answers for the controller, and some robots send odd answers; the
         # preflight reports that. In any case the robot can still be stopped.
         with suppress(TimeoutError, NoAnswerError, RefusedError, DecodeError):
-            async with asyncio.timeout(GREET_S):
+            async with asyncio.timeout(MODE_TIMEOUT_S):
                 answer = await self.connection.request(rpc.GET_FSM, read=True)
             self._note_mode(rpc.decode_value(answer.text))
 
@@ -266,7 +264,7 @@ class ServicesClient:
         try:
             if self._held_by_us and self._arms.holding and self.connection.failure is None:
                 with suppress(RoteError, TimeoutError):
-                    async with asyncio.timeout(_LET_GO_S):
+                    async with asyncio.timeout(_RELEASE_TIMEOUT_S):
                         await self.call(rpc.execute_preset(m.RELEASE_PRESET))
         finally:
             await self.connection.close()
@@ -278,9 +276,9 @@ class ServicesClient:
             raise UnsupportedError(f"do {type(command).__name__}", f"{self.wire}://")
         return await handler(self, command)
 
-    # ---- commands in the words of the services --------------------------------------------------
+    # ---- commands as service requests -----------------------------------------------------------
 
-    async def _list(self, _: m.ListActions) -> m.Reply:
+    async def _list_actions(self, _: m.ListActions) -> m.Reply:
         response = await self.call(rpc.LIST_ACTIONS, read=True)
         presets, taught, notes = rpc.decode_actions(response.text)
         return m.ActionList(
@@ -289,28 +287,28 @@ class ServicesClient:
             notes,
         )
 
-    async def _enter(self, command: m.EnterTeaching) -> m.Reply:
+    async def _enter_teaching(self, command: m.EnterTeaching) -> m.Reply:
         before, self._teaching = self._teaching, command.name
         # Before the answer: if only the answer is lost, the arms are soft nevertheless.
         self._keep_teaching(on=True)
         try:
-            # Whether the robot records is seen from its states and, at the end, from its list.
-            await self.call(rpc.start_teaching(command.name), seen=True)
+            # The states, and finally the list of actions, show whether the robot records.
+            await self.call(rpc.start_teaching(command.name), verified=True)
         except RefusedError:
             self._teaching = before
             self._keep_teaching(on=bool(before))
             raise
         return m.Status()
 
-    async def _nothing(self, _: m.Command) -> m.Reply:
-        """Do nothing: on this wire, teaching includes recording and saving."""
+    async def _do_nothing(self, _: m.Command) -> m.Reply:
+        """Do nothing: with the services, teaching includes recording and saving."""
         return m.Status()
 
-    async def _pause(self, command: m.PauseRecording) -> m.Reply:
+    async def _pause_recording(self, command: m.PauseRecording) -> m.Reply:
         await self.call(rpc.pause_teaching(paused=command.paused))
         return m.Status()
 
-    async def _exit(self, _: m.ExitTeaching) -> m.Reply:
+    async def _exit_teaching(self, _: m.ExitTeaching) -> m.Reply:
         if self._teaching:
             await self._end_teaching(self.call)
         return m.Status()
@@ -320,7 +318,7 @@ class ServicesClient:
         self._keep_teaching(on=False)
         ended = self._teaching
         try:
-            await ask(rpc.STOP_TEACHING, seen=True)
+            await ask(rpc.STOP_TEACHING, verified=True)
         except LinkError:
             self.connection.owe_stop()  # the arms may still be soft
             raise
@@ -331,40 +329,40 @@ class ServicesClient:
         if self._teaching == ended:
             self._teaching = ""
 
-    async def _play(self, command: m.PlayAction) -> m.Reply:
+    async def _play_action(self, command: m.PlayAction) -> m.Reply:
         self._stopped = False
-        await self.call(rpc.play_taught(command.name), seen=True)
+        await self.call(rpc.play_taught(command.name), verified=True)
         return m.Status()
 
     async def _play_preset(self, command: m.PlayPreset) -> m.Reply:
         self._stopped = False
         self._held_by_us = command.id != m.RELEASE_PRESET
-        await self.call(rpc.execute_preset(command.id), seen=True)
+        await self.call(rpc.execute_preset(command.id), verified=True)
         return m.Status()
 
-    async def _say(self, command: m.Say) -> m.Reply:
-        self._said += 1
-        await self.call(rpc.speak(command.text, m.LANGUAGES[command.language], self._said))
+    async def _say_text(self, command: m.Say) -> m.Reply:
+        self._speech_number += 1
+        await self.call(rpc.speak(command.text, m.LANGUAGES[command.language], self._speech_number))
         return m.Status()
 
-    async def _light(self, command: m.SetLight) -> m.Reply:
+    async def _set_light(self, command: m.SetLight) -> m.Reply:
         await self.call(rpc.set_light(command.red, command.green, command.blue))
         return m.Status()
 
-    async def _sound(self, command: m.PlaySound) -> m.Reply:
+    async def _play_sound(self, command: m.PlaySound) -> m.Reply:
         if "sound" not in self.abilities:
             raise unsupported("play a sound", self.wire, "sound")
         await self.call(rpc.play_sound(_APP, command.stream, command.pcm))
         return m.Status()
 
-    async def _silence(self, _: m.StopSound) -> m.Reply:
+    async def _stop_sound(self, _: m.StopSound) -> m.Reply:
         await self.call(rpc.stop_sound(_APP))
         return m.Status()
 
-    def _note_audio(self, audio: m.HeardSpeech | m.SoundState) -> None:
-        tell_all(self._audio_listeners, audio, self._loop)
+    def _notify_audio(self, audio: m.HeardSpeech | m.SoundState) -> None:
+        notify_listeners(self._audio_listeners, audio, self._loop)
 
-    async def _stop(self, _: m.StopMotion) -> m.Reply:
+    async def _stop_motion(self, _: m.StopMotion) -> m.Reply:
         # A reconnected robot takes a stop before it counts as ready; the pending stop that opens a
         # session may have been sent already.
         is_open = self.session.state is ChannelState.READY
@@ -378,8 +376,8 @@ class ServicesClient:
         if self._may_be_soft:
             stops.append(self._end_teaching(ask))
         if self._arms.holding:
-            stops.append(self._release(ask))
-        problems = [each for each in await asyncio.gather(*map(self._tried, stops)) if each]
+            stops.append(self._release_arms(ask))
+        problems = [each for each in await asyncio.gather(*map(self._catch_error, stops)) if each]
         if problems:
             # A missing answer outranks a refusal: the robot may not have received the request.
             raise min(problems, key=lambda each: not isinstance(each, LinkError))
@@ -394,72 +392,70 @@ class ServicesClient:
     def _reports_teaching(self) -> bool:
         return self._arms.activity is rpc.RpcActivity.RECORDING
 
-    async def _release(self, ask: _Ask) -> None:
+    async def _release_arms(self, ask: _Ask) -> None:
         await ask(rpc.execute_preset(m.RELEASE_PRESET))
 
     async def _stop_taught(self, ask: _Ask) -> None:
-        answer = await ask(rpc.STOP_TAUGHT, seen=True)
-        if answer.code == NO_STATUS and not await self._is_seen(self._at_rest, STOPPED_S):
+        answer = await ask(rpc.STOP_TAUGHT, verified=True)
+        if answer.code == NO_STATUS and not await self._wait_until(self._reports_idle, STOPPED_S):
             raise NoAnswerError(
-                "the stop was sent, and the robot does not say whether it stopped",
+                "the stop was sent, but the robot does not report whether it stopped",
                 "Look at the robot; if it moves, use its remote: L2+B.",
             )
 
-    def _at_rest(self) -> bool:
+    def _reports_idle(self) -> bool:
         """Whether the robot reported that its arms neither play nor record."""
         state = self.latest
         idle = state is not None and state.phase in (Phase.NONE, Phase.RETURN)
         return state is not None and idle and state.phase_told and not state.recording
 
-    async def _is_seen(self, so: Callable[[], bool], seconds: float) -> bool:
-        """Wait at most `seconds` until `so()` is true; return whether it is."""
-        told = asyncio.Event()
-        forget = self.on_state(lambda _: told.set())
+    async def _wait_until(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """Wait at most `seconds` until `condition()` is true; return whether it is."""
+        state_arrived = asyncio.Event()
+        remove_listener = self.on_state(lambda _: state_arrived.set())
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    while not so():
-                        told.clear()
-                        await told.wait()
+                    while not condition():
+                        state_arrived.clear()
+                        await state_arrived.wait()
         finally:
-            forget()
-        return so()
+            remove_listener()
+        return condition()
 
-    async def _names(self) -> set[str]:
-        """Return the names of the taught actions, for answers that do not say whether it
-        was done.
-        """
+    async def _read_action_names(self) -> set[str]:
+        """Return the names of the taught actions, to verify a request answered without a status."""
         try:
             response = await self.call(rpc.LIST_ACTIONS, read=True)
         except RoteError as error:
-            raise _not_told(str(error)) from error
+            raise _make_unknown_outcome_error(str(error)) from error
         return {action.name for action in rpc.decode_actions(response.text).taught}
 
-    async def _tried(self, work: Awaitable[object]) -> RoteError | None:
+    async def _catch_error(self, work: Awaitable[object]) -> RoteError | None:
         try:
             await work
         except RoteError as error:
             return error
         return None
 
-    async def _rename(self, command: m.RenameAction) -> m.Reply:
-        answer = await self.call(rpc.rename_taught(command.old, command.new), seen=True)
-        if answer.code == NO_STATUS and command.new not in await self._names():
-            raise _not_told(f"{command.old!r} is not renamed")
+    async def _rename_action(self, command: m.RenameAction) -> m.Reply:
+        answer = await self.call(rpc.rename_taught(command.old, command.new), verified=True)
+        if answer.code == NO_STATUS and command.new not in await self._read_action_names():
+            raise _make_unknown_outcome_error(f"{command.old!r} is not renamed")
         return m.Status()
 
-    async def _delete(self, command: m.DeleteAction | m.DiscardRecording) -> m.Reply:
-        answer = await self.call(rpc.delete_taught(command.name), seen=True)
-        if answer.code == NO_STATUS and command.name in await self._names():
-            raise _not_told(f"{command.name!r} is still there")
+    async def _delete_action(self, command: m.DeleteAction | m.DiscardRecording) -> m.Reply:
+        answer = await self.call(rpc.delete_taught(command.name), verified=True)
+        if answer.code == NO_STATUS and command.name in await self._read_action_names():
+            raise _make_unknown_outcome_error(f"{command.name!r} is still there")
         return m.Status()
 
     async def _change_mode(self, command: m.ChangeMode) -> m.Reply:
-        """Change the mode and read it back: a robot may answer "done" without having done it."""
-        await self._recognition()
+        """Change the mode and read it back: a robot may confirm a change that it did not make."""
+        await self._wait_for_recognition()
         if problem := self.identity.mode_problem():
             raise CautionError(*problem)
-        await self.call(rpc.set_fsm(command.mode), seen=True)
+        await self.call(rpc.set_fsm(command.mode), verified=True)
         try:
             async with asyncio.timeout(CHANGE_MODE_S):
                 while True:
@@ -475,23 +471,23 @@ class ServicesClient:
                 "software do not know mode 500, but 501.",
             ) from None
 
-    async def _ask_mode(self, _: m.ReadMode) -> m.Reply:
+    async def _request_mode(self, _: m.ReadMode) -> m.Reply:
         answer = await self.call(rpc.GET_FSM, read=True)
         self._note_mode(rpc.decode_value(answer.text))
-        self._report(self._state(None))
+        self._publish_state(self._make_state(None))
         return m.Status()
 
-    async def _recognition(self) -> None:
+    async def _wait_for_recognition(self) -> None:
         """Wait until the robot has reported its joints, which many do within milliseconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_RECOGNISE_S):
-                await self._known.wait()
+                await self._motors_reported.wait()
 
-    async def _controller(self, _: m.ReadController) -> m.Reply:
+    async def _read_controller(self, _: m.ReadController) -> m.Reply:
         answer = await self.call(rpc.CHECK_MODE, read=True)
         return m.Controller(rpc.decode_mode_check(answer.text))
 
-    async def _hand(self, command: m.MoveByHand) -> m.Reply:
+    async def _move_by_hand(self, command: m.MoveByHand) -> m.Reply:
         if "hand" not in self.abilities:
             raise UnsupportedError(
                 "move a robot's arms by a script", f"{self.wire}://", ("sim://",)
@@ -502,32 +498,34 @@ class ServicesClient:
         self.connection.flush()
         return m.Status()
 
-    # ---- while somebody teaches -----------------------------------------------------------------
+    # ---- keeping a teaching alive ---------------------------------------------------------------
 
     def _keep_teaching(self, *, on: bool) -> None:
-        if self._keeper is not None:
-            self._keeper.cancel()
-            self._keeper = None
+        if self._keep_teaching_timer is not None:
+            self._keep_teaching_timer.cancel()
+            self._keep_teaching_timer = None
         if on and self.session.live:
-            self._keeper = self._loop.call_later(KEEP_TEACHING_S, self._keep)
+            self._keep_teaching_timer = self._loop.call_later(
+                KEEP_TEACHING_S, self._send_keep_teaching
+            )
         self._watchdog.watch(on=on)
 
-    def _keep(self) -> None:
+    def _send_keep_teaching(self) -> None:
         if self.session.live and self._teaching:
             self.session.request(rpc.KEEP_TEACHING, self.connection.now())
             self.connection.flush()
             self._keep_teaching(on=True)
 
-    def _losing(self) -> None:
-        """Called when the robot is lost: stop what was repeated for it."""
+    def _before_loss(self) -> None:
+        """Called when the robot is lost: stop the repeated requests."""
         self._keep_teaching(on=False)
         if self._teaching:
             self.connection.owe_stop()  # the arms may still be soft
         self._teaching, self._arms, self._arms_at = "", rpc.ArmState(), None
 
-    # ---- what the robot says of itself ----------------------------------------------------------
+    # ---- reports of the robot -------------------------------------------------------------------
 
-    def _hear(self, value: channel.Value) -> None:
+    def _on_value(self, value: channel.Value) -> None:
         if isinstance(value, wire_faults.Faults):
             self._note_faults(value)
 
@@ -540,75 +538,73 @@ class ServicesClient:
             else:
                 self._faults[fault.source, fault.code] = fault.message
 
-    def _see_arms(self, message: channel.ChannelMessage) -> None:
-        said = message.data
+    def _on_arm_state(self, message: channel.ChannelMessage) -> None:
+        data = message.data
         self._note_arms(
-            rpc.decode_arm_state(said) if isinstance(said, str) else rpc.read_arm_state(said)
+            rpc.decode_arm_state(data) if isinstance(data, str) else rpc.read_arm_state(data)
         )
 
     def _note_arms(self, arms: rpc.ArmState) -> None:
-        """Process what the arms do; if no joints are reported, this makes the state."""
+        """Process the arm state; if the robot reports no joints, publish a state from it."""
         now = self._loop.time()
         self._arms, self._arms_at = arms, now
         if now - self._joints_at > _FRESH_S:
-            self._report(self._state(None))
+            self._publish_state(self._make_state(None))
 
-    def _pulse(self) -> None:
-        """Make a state of what is known about a robot that reports too little."""
-        self._pulse_timer = self._loop.call_later(PULSE_S, self._pulse)
+    def _on_pulse(self) -> None:
+        """Publish a state for a robot that reports too few itself."""
+        self._pulse_timer = self._loop.call_later(PULSE_S, self._on_pulse)
         here = self.session.live and self.connection.failure is None
         if here and self._loop.time() - self._reported_at >= PULSE_S:
-            self._report(self._state(None))
+            self._publish_state(self._make_state(None))
 
-    def _see_mode(self, message: channel.ChannelMessage) -> None:
+    def _on_mode(self, message: channel.ChannelMessage) -> None:
         self._note_mode(decode_fsm(message.data))
 
     def _note_mode(self, mode: int) -> None:
         self._mode = mode
         if self.identity.see_mode(mode):
-            self._know()
+            self._on_build_changed()
 
-    def _see_battery(self, message: channel.ChannelMessage) -> None:
+    def _on_battery(self, message: channel.ChannelMessage) -> None:
         self._battery = decode_battery(message.data)
 
-    def _see_joints(self, message: channel.ChannelMessage) -> None:
+    def _on_joints(self, message: channel.ChannelMessage) -> None:
         slots = decode_lowstate(message.data)
-        self._see_motors(slots.mode_machine, len(slots.joints_rad))
+        self._recognise_motors(slots.mode_machine, len(slots.joints_rad))
         joints = select(slots, self.build)
         self.identity.see_missing(joints.missing)
-        self._report(self._state(joints))
+        self._publish_state(self._make_state(joints))
 
-    def _see_motors(self, machine: int, slots: int) -> None:
+    def _recognise_motors(self, machine: int, slots: int) -> None:
         """Process the machine number, and the number of motor slots in the report."""
         if self.identity.see_motors(machine, slots):
-            self._know()
-        self._known.set()
+            self._on_build_changed()
+        self._motors_reported.set()
 
-    def _know(self) -> None:
-        """Called when the build turns out to be another one."""
+    def _on_build_changed(self) -> None:
+        """Called when the robot turns out to be a different build."""
         self.build = self.identity.build
 
-    def _report(self, state: RobotState) -> None:
+    def _publish_state(self, state: RobotState) -> None:
         self.latest, self._reported_at = state, self._loop.time()
-        self._states.tell(state)
+        self._states.notify(state)
 
     def _time_us(self, joints: JointColumns | None, now: float) -> int:
         """Return the robot's clock, or this computer's if the robot reports none that advances."""
         if joints is not None:
-            self._tickless |= joints.tick_ms is None or self._ticks.see(joints.tick_ms, now)
+            self._has_no_clock |= joints.tick_ms is None or self._ticks.see(joints.tick_ms, now)
         last = joints or self._joints
-        if self._tickless or last is None or last.tick_ms is None:
+        if self._has_no_clock or last is None or last.tick_ms is None:
             return int(now * 1e6)
         return last.tick_ms * 1000 + (0 if joints is last else int((now - self._joints_at) * 1e6))
 
-    def _state(self, told: JointColumns | None) -> RobotState:
-        """Return a state of what is known; `told` are joints measured now, None if there
-        are none.
-        """
+    def _make_state(self, measured: JointColumns | None) -> RobotState:
+        """Return the current state; `measured` are joints that were just reported, if any."""
         now = self._loop.time()
-        time_us = self._time_us(told, now)
-        if told is not None:
-            self._joints, self._joints_at = told, now
+        time_us = self._time_us(measured, now)
+        if measured is not None:
+            self._joints, self._joints_at = measured, now
         elif now - self._joints_at > JOINTS_OLD_S:
             self._joints = None
         joints = self._joints or _NO_JOINTS
@@ -631,38 +627,38 @@ class ServicesClient:
             battery_percent=self._battery,
             faults=tuple(self._faults.values()),
             holding=holding,
-            joints_told=told is not None,
+            joints_told=measured is not None,
             phase_told=self._arms_at is not None and now - self._arms_at <= ARMS_OLD_S,
         )
 
 
-def _not_told(seen: str) -> NoAnswerError:
+def _make_unknown_outcome_error(detail: str) -> NoAnswerError:
     return NoAnswerError(
-        f"the robot's answer does not say whether it was done: it has no status; {seen}",
+        f"the robot's answer does not say whether it was done: it has no status; {detail}",
         Text("Look what there is ({list}), then ask again.", list=Act.LIST),
     )
 
 
 _NO_JOINTS = JointColumns(None, (), (), (), ())
 _HANDLERS: dict[type, Callable[..., Awaitable[m.Reply]]] = {
-    m.ListActions: ServicesClient._list,
-    m.EnterTeaching: ServicesClient._enter,
-    m.Record: ServicesClient._nothing,
-    m.PauseRecording: ServicesClient._pause,
-    m.SaveAction: ServicesClient._nothing,
-    m.ExitTeaching: ServicesClient._exit,
-    m.DiscardRecording: ServicesClient._delete,
-    m.PlayAction: ServicesClient._play,
+    m.ListActions: ServicesClient._list_actions,
+    m.EnterTeaching: ServicesClient._enter_teaching,
+    m.Record: ServicesClient._do_nothing,
+    m.PauseRecording: ServicesClient._pause_recording,
+    m.SaveAction: ServicesClient._do_nothing,
+    m.ExitTeaching: ServicesClient._exit_teaching,
+    m.DiscardRecording: ServicesClient._delete_action,
+    m.PlayAction: ServicesClient._play_action,
     m.PlayPreset: ServicesClient._play_preset,
-    m.Say: ServicesClient._say,
-    m.SetLight: ServicesClient._light,
-    m.PlaySound: ServicesClient._sound,
-    m.StopSound: ServicesClient._silence,
-    m.StopMotion: ServicesClient._stop,
-    m.RenameAction: ServicesClient._rename,
-    m.DeleteAction: ServicesClient._delete,
+    m.Say: ServicesClient._say_text,
+    m.SetLight: ServicesClient._set_light,
+    m.PlaySound: ServicesClient._play_sound,
+    m.StopSound: ServicesClient._stop_sound,
+    m.StopMotion: ServicesClient._stop_motion,
+    m.RenameAction: ServicesClient._rename_action,
+    m.DeleteAction: ServicesClient._delete_action,
     m.ChangeMode: ServicesClient._change_mode,
-    m.ReadMode: ServicesClient._ask_mode,
-    m.ReadController: ServicesClient._controller,
-    m.MoveByHand: ServicesClient._hand,
+    m.ReadMode: ServicesClient._request_mode,
+    m.ReadController: ServicesClient._read_controller,
+    m.MoveByHand: ServicesClient._move_by_hand,
 }

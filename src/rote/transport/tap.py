@@ -1,7 +1,7 @@
 """A tap on one connection: every message as it goes over the wire, and when each stage began.
 
-It listens, and can hold back what this end would send: that is how a trial finds out what a robot
-does without keep-alives. It changes nothing else.
+It records messages, and can hold back outgoing ones: a trial uses that to find out how a robot
+behaves without keep-alives. It changes nothing else.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from rote.transport.link import Carrier, Link, Message, Receiver
 
 
 class TappedMessage(NamedTuple):
-    """One message, as it was sent or heard."""
+    """One message, as it was sent or received."""
 
     at_s: float
     """By the clock of the event loop."""
@@ -33,18 +33,18 @@ TapListener = Callable[[TappedMessage], None]
 
 
 class Tap:
-    """What listens to one connection."""
+    """Observes one connection."""
 
     def __init__(self) -> None:
         self.stages: list[TapStage] = []
         self.signalling = ""
         """Which variant of WebRTC's signalling the robot uses; empty on other wires."""
         self.most_bytes: int | None = None
-        """The longest message that the robot says it accepts."""
+        """Maximum message size that the robot announces, in bytes."""
         self.client: object = None
-        """What carries the conversation, once the robot is connected."""
-        self.hold_back: Callable[[Message], bool] = _nothing_back
-        """Whether a message of ours is not sent."""
+        """The client, once the robot is connected."""
+        self.hold_back: Callable[[Message], bool] = _hold_nothing_back
+        """Whether to hold back an outgoing message."""
         self._listeners: list[TapListener] = []
         self._loop = asyncio.get_running_loop()
 
@@ -52,56 +52,58 @@ class Tap:
         """Call `listener` with every message. Return a function that removes it."""
         self._listeners.append(listener)
 
-        def forget() -> None:
+        def remove() -> None:
             if listener in self._listeners:
                 self._listeners.remove(listener)
 
-        return forget
+        return remove
 
     def stage(self, name: str) -> None:
         """Note that a stage of connecting begins."""
         self.stages.append(TapStage(name, self._loop.time()))
 
-    def heard(self, data: Message, topic: str = "") -> None:
-        """Note a message of the robot."""
-        self._tell(TappedMessage(self._loop.time(), False, topic, data))
+    def note_received(self, data: Message, topic: str = "") -> None:
+        """Record a message from the robot."""
+        self._notify_listeners(TappedMessage(self._loop.time(), False, topic, data))
 
     def sending(self, data: Message, topic: str = "") -> bool:
-        """Note a message of ours; return False if it is not to be sent."""
+        """Record an outgoing message; return False if it must not be sent."""
         if self.hold_back(data):
             return False
-        self._tell(TappedMessage(self._loop.time(), True, topic, data))
+        self._notify_listeners(TappedMessage(self._loop.time(), True, topic, data))
         return True
 
-    def _tell(self, message: TappedMessage) -> None:
+    def _notify_listeners(self, message: TappedMessage) -> None:
         for listener in tuple(self._listeners):
             listener(message)
 
-    # ---- the ends that are tapped ---------------------------------------------------------------
+    # ---- tapped links and carriers --------------------------------------------------------------
 
     def link(
-        self, dial: Callable[[Receiver], Awaitable[Link]]
+        self, connect: Callable[[Receiver], Awaitable[Link]]
     ) -> Callable[[Receiver], Awaitable[Link]]:
-        """Return a dial whose links are tapped."""
+        """Return a function that opens tapped links."""
 
         async def tapped(receive: Receiver) -> Link:
             self.stage("socket")
 
-            def heard(datagram: bytes) -> None:
-                self.heard(datagram)
+            def on_datagram(datagram: bytes) -> None:
+                self.note_received(datagram)
                 receive(datagram)
 
-            link = await dial(heard)
+            link = await connect(on_datagram)
             self.stage("session")
             return _TappedLink(link, self)
 
         return tapped
 
-    def carrier(self, dial: Callable[[], Awaitable[Carrier]]) -> Callable[[], Awaitable[Carrier]]:
-        """Return a dial whose carriers are tapped."""
+    def carrier(
+        self, connect: Callable[[], Awaitable[Carrier]]
+    ) -> Callable[[], Awaitable[Carrier]]:
+        """Return a function that opens tapped carriers."""
 
         async def tapped() -> Carrier:
-            carrier = await dial()
+            carrier = await connect()
             self.most_bytes = carrier.most_bytes
             self.stage("validation")
             return _TappedCarrier(carrier, self)
@@ -109,12 +111,12 @@ class Tap:
         return tapped
 
 
-def _nothing_back(_: Message) -> bool:
+def _hold_nothing_back(_: Message) -> bool:
     return False
 
 
 class _TappedLink:
-    """A link whose datagrams are noted."""
+    """A link whose datagrams the tap records."""
 
     def __init__(self, link: Link, tap: Tap) -> None:
         self._link, self._tap = link, tap
@@ -126,18 +128,18 @@ class _TappedLink:
 
 
 class _TappedCarrier(Carrier):
-    """A carrier whose messages are noted."""
+    """A carrier whose messages the tap records."""
 
     def __init__(self, carrier: Carrier, tap: Tap) -> None:
         self._carrier, self._tap = carrier, tap
         self.most_bytes = carrier.most_bytes
 
     def listen(self, receive: Callable[[Message], None], lost: Callable[[], None]) -> None:
-        def heard(message: Message) -> None:
-            self._tap.heard(message)
+        def on_message(message: Message) -> None:
+            self._tap.note_received(message)
             receive(message)
 
-        self._carrier.listen(heard, lost)
+        self._carrier.listen(on_message, lost)
 
     def send(self, message: Message) -> None:
         if self._tap.sending(message):

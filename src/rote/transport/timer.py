@@ -1,4 +1,4 @@
-"""The timer of a conversation: it can be moved to an earlier time, and never fires too late."""
+"""A timer that can be moved to an earlier time."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,22 +7,22 @@ from collections.abc import Callable
 class Alarm:
     """Calls back once, no later than it was set for."""
 
-    def __init__(self, ring: Callable[[], None]) -> None:
-        self._ring = ring
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback = callback
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.Handle | None = None
         # Kept here, because uvloop's timers for right now do not report when they are due.
         self.due = float("inf")
         """When it fires, by the loop's clock; infinity if it is not set."""
         self.late_s = 0.0
-        """How late it fired last: much, if this program stalled."""
+        """How late it last fired, in seconds; large if this program stalled."""
 
     def set(self, due: float) -> None:
         """Fire at `due`, or at the time set before if that is earlier."""
         if due < self.due:
             self.clear()
             self.due = due
-            self._timer = self._loop.call_at(due, self._rings)
+            self._timer = self._loop.call_at(due, self._fire)
 
     def clear(self) -> None:
         """Cancel the timer. Safe to call twice."""
@@ -31,7 +31,7 @@ class Alarm:
             self._timer.cancel()
             self._timer = None
 
-    def _rings(self) -> None:
+    def _fire(self) -> None:
         self.late_s = self._loop.time() - self.due
         self.clear()
-        self._ring()
+        self._callback()

@@ -1,4 +1,4 @@
-"""Warns when a program blocks its own event loop while a robot waits to hear from it."""
+"""Warns when a program blocks its own event loop while a robot waits for messages from it."""
 
 import asyncio
 import logging
@@ -9,8 +9,8 @@ import traceback
 
 from rote.platform import clock
 
-PATIENCE_S = 1.5
-_LOOK_S = 0.25
+WARN_AFTER_S = 1.5
+_CHECK_S = 0.25
 
 _log = logging.getLogger("rote")
 
@@ -36,7 +36,10 @@ class Watchdog:
             self._tick()
             watched = threading.get_ident()
             self._thread = threading.Thread(
-                target=self._look, args=(watched, self._stop), name="rote watchdog", daemon=True
+                target=self._watch_loop,
+                args=(watched, self._stop),
+                name="rote watchdog",
+                daemon=True,
             )
             self._thread.start()
         elif not on and self._thread is not None:
@@ -47,32 +50,32 @@ class Watchdog:
 
     def _tick(self) -> None:
         self._seen_s = time.monotonic()
-        self._beat = self._loop.call_later(_LOOK_S, self._tick)
+        self._beat = self._loop.call_later(_CHECK_S, self._tick)
 
-    def _look(self, watched: int, stop: threading.Event) -> None:
+    def _watch_loop(self, watched: int, stop: threading.Event) -> None:
         warned_about, suspended_s = 0.0, clock.suspended_s()
-        while not stop.wait(_LOOK_S):
+        while not stop.wait(_CHECK_S):
             before_s, suspended_s = suspended_s, clock.suspended_s()
-            if suspended_s - before_s >= PATIENCE_S:
+            if suspended_s - before_s >= WARN_AFTER_S:
                 slept_s = suspended_s - before_s
                 _log.warning("this computer was suspended for %.1f s: %s", slept_s, self._because)
             seen_s = self._seen_s
             blocked_s = time.monotonic() - seen_s
-            if blocked_s >= PATIENCE_S and seen_s != warned_about:
+            if blocked_s >= WARN_AFTER_S and seen_s != warned_about:
                 warned_about = seen_s
                 _log.warning(
                     "your program has held up its event loop for %.1f s at %s: %s. Use "
                     "`await asyncio.sleep(...)` instead of `time.sleep(...)`, or rote.sync.",
                     blocked_s,
-                    _place(watched),
+                    _find_current_line(watched),
                     self._because,
                 )
 
 
-def _place(thread: int) -> str:
+def _find_current_line(thread: int) -> str:
     """Return the line of the program that runs in a thread."""
     frame = sys._current_frames().get(thread)
     if frame is None:
-        return "a place unknown"
+        return "an unknown line"
     line = traceback.extract_stack(frame, limit=1)[0]
     return f"{line.filename}:{line.lineno} ({line.name})"

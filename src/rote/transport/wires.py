@@ -1,7 +1,7 @@
 """The table of wires: what each can do, known before a connection is made.
 
-A connected robot says itself what it can do. This table is for code that has only a URL, and for
-saying which other wire can do what this one cannot.
+A connected robot reports its abilities itself. This table is for code that has only a URL, and for
+errors that name another wire with a missing ability.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ SERVICES = frozenset(
 """What a robot's services can do. How an action is played is left to the robot."""
 DDS = SERVICES - {"topics"} | {"stream", "sound", "hear"}
 IN_PROCESS = FRAMES | {"rename", "delete"}
-"""A robot in this process can do more than the frames can express."""
+"""A robot in this process also accepts commands that have no frame."""
 QUADRUPED = frozenset(
     {"states", "stop", "teach", "pause", "stream", "control", "walk", "pose", "lie"}
 )
@@ -35,7 +35,7 @@ QUADRUPED = frozenset(
 
 
 EXAMINE = "examine"
-"""An ability to connect for: look at a robot without any risk, whichever level its URL names."""
+"""An ability for `connect`: inspect a robot without any risk, at whichever level its URL names."""
 _SIMULATED = frozenset({"hand"})
 """Arms that a script moves, instead of a person."""
 _HANDS = frozenset({"hands"})
@@ -44,18 +44,18 @@ _HANDS = frozenset({"hands"})
 
 @dataclass(frozen=True, slots=True)
 class AfterTeaching:
-    """What taught limbs do by themselves once a teaching has ended, however it did."""
+    """What taught limbs do by themselves after a teaching, however it ended."""
 
     hold_s: float
-    """They hold for so long at most."""
+    """Maximum time for which they hold."""
     return_s: float
     """Then the robot itself returns them to rest, in about this time."""
 
 
 TAUGHT_BY_FRAMES = AfterTeaching(5.0, 4.0)
-"""This project's choice, as the frames are: hands have time to let go."""
+"""This project's choice, like the frames: the user has time to let go of the arms."""
 TAUGHT_BY_SERVICES = AfterTeaching(0.9, 4.1)
-"""As the logs of a G1 show it; no service keeps it from that."""
+"""As the logs of a G1 show; no service can prevent it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Wire:
     example: str
     abilities: frozenset[str]
     perhaps: frozenset[str] = frozenset()
-    """What only some robots on this wire can do; they say so once they are connected."""
+    """Abilities of only some robots on this wire; they report them once connected."""
     is_bus: bool = False
     """Whether robots are found there by listening to a shared bus."""
     takes_key: bool = False
@@ -74,14 +74,14 @@ class Wire:
     in_process: bool = False
     """Whether the robot is simulated in this process, and the URL names its build."""
     has_levels: bool = False
-    """Whether a robot there has levels with different abilities; the wanted ability decides."""
+    """Whether a robot has levels with different abilities; the requested ability selects one."""
     stock: bool = False
     """Whether robots speak it with stock firmware."""
     asks: frozenset[str] = frozenset({"build"})
-    """What its URLs may ask for behind the `?` wherever they come from, a page included: nothing
-    that names a file of this computer."""
+    """Query options that are allowed in URLs from any source, including a web page: none of them
+    names a file of this computer."""
     after_teaching: AfterTeaching | None = None
-    """What limbs do after a teaching; None where they stay as they are."""
+    """What limbs do after a teaching; None if they stay as they are."""
     lives_here: bool = False
     """Whether the robot is simulated for one connection, and ends with it."""
 
@@ -158,7 +158,7 @@ def wire_of(url: str) -> Wire:
 
 def wires_with(ability: str) -> tuple[str, ...]:
     """Return the wires that have an ability, or may have it, as URL prefixes such as `dds://`."""
-    return tuple(f"{wire.scheme}://" for wire in _able(ability))
+    return tuple(f"{wire.scheme}://" for wire in _find_wires_with(ability))
 
 
 def unsupported(what: str, scheme: str, ability: str, remedy: str = "") -> UnsupportedError:
@@ -168,13 +168,13 @@ def unsupported(what: str, scheme: str, ability: str, remedy: str = "") -> Unsup
     `what` completes "the wire cannot ..."; `scheme` is the wire's, without `://`.
     """
     return UnsupportedError(
-        what, f"{scheme}://", wires_with(ability), remedy or _advice(scheme, ability)
+        what, f"{scheme}://", wires_with(ability), remedy or _suggest_wire(scheme, ability)
     )
 
 
-def _advice(scheme: str, ability: str) -> str:
-    sold = [wire for wire in _able(ability) if wire.stock and wire.scheme != scheme]
-    simulated = [f"{wire.scheme}://" for wire in _able(ability) if not wire.stock]
+def _suggest_wire(scheme: str, ability: str) -> str:
+    sold = [wire for wire in _find_wires_with(ability) if wire.stock and wire.scheme != scheme]
+    simulated = [f"{wire.scheme}://" for wire in _find_wires_with(ability) if not wire.stock]
     advice = (
         f"Connect by {' or '.join(f'{wire.scheme}://' for wire in sold)} instead." if sold else ""
     )
@@ -184,5 +184,5 @@ def _advice(scheme: str, ability: str) -> str:
     return advice
 
 
-def _able(ability: str) -> list[Wire]:
+def _find_wires_with(ability: str) -> list[Wire]:
     return [wire for wire in WIRES.values() if ability in wire.abilities | wire.perhaps]

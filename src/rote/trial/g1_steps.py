@@ -18,7 +18,7 @@ from rote.errors import DecodeError, NotBegunError, RefusedError, RoteError
 from rote.messages import Code, Phase
 from rote.platform.loop import to_the_end
 from rote.robot.api_values import TaughtAction
-from rote.transport.link import Message, carrier_of, split_url
+from rote.transport.link import Message, import_carrier, split_url
 from rote.transport.services_client import ServicesClient
 from rote.transport.udp.client import TeachingClient
 from rote.trial.context import OWN_NAME, StepImpossibleError, TrialContext, rounded
@@ -153,7 +153,7 @@ async def _listen_on_dds(context: TrialContext) -> dict[str, Any]:
     """Listen on DDS with a separate reader: the robot's client reads only some of the states."""
     from rote.transport.dds import types  # noqa: PLC0415 - needs the carrier's library
 
-    carrier = carrier_of(context.url)
+    carrier = import_carrier(context.url)
     bus = carrier.Bus(carrier.read_url(split_url(context.url)))
     counts: dict[str, list[int]] = {dds_lowlevel.LOWSTATE_TOPIC: []}
     try:
@@ -439,7 +439,7 @@ async def rename_action(context: TrialContext, old: str, new: str) -> None:
     client = context.tap.client
     if isinstance(client, ServicesClient):
         text = rpc.write_json({"pre_name": old, "new_name": new})
-        await client.call(rpc.Call(rpc.ARM, rpc.ArmApi.RENAME_TAUGHT, text), seen=True)
+        await client.call(rpc.Call(rpc.ARM, rpc.ArmApi.RENAME_TAUGHT, text), verified=True)
     else:
         await context.robot.rename(old, new)
 
@@ -498,7 +498,7 @@ def _is_keep_alive(message: Message) -> bool:
 async def _start_teaching_without_keep_alives(context: TrialContext) -> None:
     client = context.tap.client
     if isinstance(client, ServicesClient):
-        await client.call(rpc.start_teaching(LAPSE), seen=True)
+        await client.call(rpc.start_teaching(LAPSE), verified=True)
         return
     assert isinstance(client, TeachingClient)
     context.tap.hold_back = _is_keep_alive
@@ -512,7 +512,7 @@ async def make_arms_hold(context: TrialContext) -> None:
     client = context.tap.client
     with suppress(RoteError):
         if isinstance(client, ServicesClient):
-            await client.call(rpc.STOP_TEACHING, seen=True)
+            await client.call(rpc.STOP_TEACHING, verified=True)
         elif isinstance(client, TeachingClient):
             await client.ask(m.ExitTeaching())
         context.arms_may_be_soft = False
@@ -629,7 +629,7 @@ async def refused(context: TrialContext) -> None:
     client = context.tap.client
     api = _PLAY if context.has_services else _FRAME_PLAY
     if isinstance(client, ServicesClient):
-        asking: Awaitable[object] = client.call(rpc.play_taught(MISSING), seen=True)
+        asking: Awaitable[object] = client.call(rpc.play_taught(MISSING), verified=True)
     else:
         asking = _send_command(context, m.PlayAction(action=250))
     code = await context.refusal_code(asking)
@@ -640,7 +640,7 @@ async def refused(context: TrialContext) -> None:
     await _start_playback(context)
     try:
         if isinstance(client, ServicesClient):
-            again: Awaitable[object] = client.call(rpc.play_taught(OWN_NAME), seen=True)
+            again: Awaitable[object] = client.call(rpc.play_taught(OWN_NAME), verified=True)
         else:
             again = _send_command(context, m.PlayAction(action=own.position, name=OWN_NAME))
         code = await context.refusal_code(again)

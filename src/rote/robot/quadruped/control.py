@@ -48,7 +48,7 @@ class A1Port(Protocol):
     level: Level
     isolated: bool
     latest: State | None
-    heard_s: float
+    state_received_s: float
 
     @property
     def dialect(self) -> Dialect:
@@ -169,7 +169,7 @@ class Control:
             state = self._port.poll()
             now = self._port.now()
             assert isinstance(state, LowState)
-            age_s = now - self._port.heard_s
+            age_s = now - self._port.state_received_s
             if state is not self._checked or age_s > HOLD_S:
                 self._checked = state
                 self._safety.check(state, age_s, self.said)

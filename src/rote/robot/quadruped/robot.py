@@ -54,7 +54,7 @@ from rote.robot.unsupported import CannotRobot
 from rote.session.a1 import Level, neutral
 from rote.text import Act, Text
 from rote.transport.a1.client import STALE_S
-from rote.transport.base_client import listen
+from rote.transport.base_client import add_listener
 from rote.transport.wires import unsupported
 from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
 from rote.wire.a1.values import Command, Dialect, HighState, LowCmd, LowState
@@ -270,7 +270,7 @@ class A1(CannotRobot):
 
     def on_stop(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` when somebody stops the robot. Return a function that removes it."""
-        return listen(self._stop_listeners, listener)
+        return add_listener(self._stop_listeners, listener)
 
     # ---- any command ----------------------------------------------------------------------------
 
@@ -333,7 +333,7 @@ class A1(CannotRobot):
     def _hold(self) -> None:
         """Hold the legs where they are, or brake them if that is not known."""
         state, motors = self._port.poll(), BRAKED
-        is_fresh = self._port.now() - self._port.heard_s <= STALE_S[self.level]
+        is_fresh = self._port.now() - self._port.state_received_s <= STALE_S[self.level]
         if is_fresh and self._asked is not None and isinstance(state, LowState):
             motors = hold_position(self._asked, state.motors)
         self._port.command(LowCmd(motors=motors))
@@ -746,7 +746,7 @@ class A1(CannotRobot):
     def _check_heard(self) -> None:
         """Refuse to begin anything while the robot is silent."""
         self._port.poll()
-        silence_s = self._port.now() - self._port.heard_s
+        silence_s = self._port.now() - self._port.state_received_s
         if silence_s > STALE_S[self.level]:
             raise _silent(silence_s)
 
@@ -757,7 +757,7 @@ class A1(CannotRobot):
                 async for _ in self.native_states():
                     return
         except TimeoutError:
-            raise _silent(self._port.now() - self._port.heard_s) from None
+            raise _silent(self._port.now() - self._port.state_received_s) from None
 
     def _see(self, state: State) -> None:
         # What a control function drives is checked in its own loop. Soft legs may be anywhere.

@@ -1,7 +1,7 @@
 """The client of an A1 or a Go1: a UDP socket, the session, and the sender of commands.
 
-States are read by whoever asks first, the event loop or a control function's thread, so that
-neither waits for the other. Commands go through a sender with its own timing.
+Both the event loop and a control function's thread read states, so that neither waits for the
+other. Commands go through a sender with its own timing.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from rote.session.events import PeerLost
 from rote.session.teaching import Role
 from rote.text import Act, Text
 from rote.transport.a1.sender import Counts, LoopSender, ProcessSender, Sender, Stall
-from rote.transport.base_client import listen, tell_all
+from rote.transport.base_client import add_listener, notify_listeners
 from rote.transport.link import split_url
 from rote.transport.tap import Tap
 from rote.transport.timer import Alarm
@@ -44,19 +44,19 @@ from rote.wire.a1.values import Command, Dialect, HighCmd, HighState, LowState
 
 LOW_PORT, OLD_HIGH_PORT, HIGH_PORT = 8007, 8007, 8082
 KEPT_S = 0.5
-"""A command that is to be repeated until the next one is replaced by the safe one if our event loop
-is blocked for longer than this.
+"""A command that is repeated until the next one is replaced by the safe one if our event loop is
+blocked for longer than this.
 """
 DAMPING_MODE = 7
 """The damping mode of the walking controller."""
 PERIOD_S = {Level.LOW: 0.002, Level.HIGH: 0.005}
-"""How often a command is sent. Unitree's examples say 2 ms, and allow 1 to 10."""
+"""Interval between commands. Unitree's examples use 2 ms, and allow 1 to 10."""
 _RENEW_S = 0.02
 STALE_S = {Level.LOW: 0.05, Level.HIGH: 0.3}
-"""A robot that is driven and has not told its state for this long is made safe."""
+"""A robot that is driven and has not reported its state for this long is made safe."""
 _LATE_S = 0.01
-"""If our own timer fires this much too late, this computer was busy and did not listen either, so
-the robot gets this much longer before its silence is judged.
+"""If our own timer fires this late, this computer was busy and did not receive either, so the robot
+gets this much more time before it counts as silent.
 """
 _LONGEST = 2048
 RobotState: TypeAlias = HighState | LowState
@@ -66,7 +66,7 @@ TroubleListener = Callable[[RoteError], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class A1Target:
-    """Where a robot is, and how to talk to it: the contents of a URL."""
+    """The address of a robot and its protocol options, as read from a URL."""
 
     host: str
     ports: tuple[int, ...]
@@ -80,7 +80,7 @@ class A1Target:
     """The checksum of high-level commands to a Go1. Unitree's client sends the plain one, in 200 of
     200 captured commands; Unitree's library as a robot takes the encrypted one alone."""
     local: int = 0
-    """Our own port; 0 is any. By reports, the robot answers to whichever it is asked from."""
+    """Our own port; 0 is any. According to reports, the robot answers to the sender's port."""
 
 
 def read_url(url: str) -> A1Target:
@@ -90,18 +90,18 @@ def read_url(url: str) -> A1Target:
     """
     parts = split_url(url)
     try:
-        asked = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
-        level = Level(asked.pop("level", "high"))
-        dialect = Dialect(asked.pop("dialect")) if "dialect" in asked else None
-        isolated = {"process": True, "loop": False}[asked.pop("sender", "process")]
-        seal = Seal(asked.pop("checksum", Seal.PLAIN.value))
-        local = int(asked.pop("local", "0"))
+        options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+        level = Level(options.pop("level", "high"))
+        dialect = Dialect(options.pop("dialect")) if "dialect" in options else None
+        isolated = {"process": True, "loop": False}[options.pop("sender", "process")]
+        seal = Seal(options.pop("checksum", Seal.PLAIN.value))
+        local = int(options.pop("local", "0"))
     except (ValueError, KeyError):
-        raise _no_url(url) from None
-    if parts.scheme != "a1" or parts.path.strip("/") or asked or not 0 <= local < 65_536:
-        raise _no_url(url)
+        raise _make_url_error(url) from None
+    if parts.scheme != "a1" or parts.path.strip("/") or options or not 0 <= local < 65_536:
+        raise _make_url_error(url)
     host, port = host_and_port(parts.netloc, -1)
-    ports = _ports(level, dialect) if port == -1 else (port,)
+    ports = _default_ports(level, dialect) if port == -1 else (port,)
     return A1Target(
         host=host,
         ports=ports,
@@ -113,7 +113,7 @@ def read_url(url: str) -> A1Target:
     )
 
 
-def _no_url(url: str) -> BadRequestError:
+def _make_url_error(url: str) -> BadRequestError:
     known = ", ".join(dialect.value for dialect in Dialect)
     return BadRequestError(
         f"{url!r} does not name an A1",
@@ -123,7 +123,7 @@ def _no_url(url: str) -> BadRequestError:
     )
 
 
-def _ports(level: Level, dialect: Dialect | None) -> tuple[int, ...]:
+def _default_ports(level: Level, dialect: Dialect | None) -> tuple[int, ...]:
     if level is Level.LOW:
         return (LOW_PORT,)
     if dialect is None:
@@ -132,9 +132,7 @@ def _ports(level: Level, dialect: Dialect | None) -> tuple[int, ...]:
 
 
 def walking_url(url: str) -> str:
-    """Return the URL of the robot's walking controller: with the port of the motors, if that is not
-    usual.
-    """
+    """Return the URL of the robot's walking controller; it keeps a port that is not the default."""
     target = read_url(url)
     if target.level is Level.HIGH:
         return url
@@ -146,10 +144,10 @@ def walking_url(url: str) -> str:
     return f"a1://{host}{port}?level=high{more}"
 
 
-def damped(level: Level, dialect: Dialect) -> Command:
-    """Return the command that damps all motors: the legs give way slowly.
+def damping_command(level: Level, dialect: Dialect) -> Command:
+    """Return the command that damps all motors: the legs yield slowly.
 
-    The walking controller of dialect 3.2 has no such mode; there it is told to stand idle.
+    The walking controller of dialect 3.2 has no such mode; the command is then to stand idle.
     """
     if level is Level.HIGH and dialect is not Dialect.A1_3_2:
         return HighCmd(mode=DAMPING_MODE)
@@ -157,11 +155,11 @@ def damped(level: Level, dialect: Dialect) -> Command:
 
 
 async def open_client(url: str, *, timeout: float = 5.0, tap: Tap | None = None) -> "A1Client":
-    """Return a client that has heard the robot at `url`, or raise why there is none."""
+    """Connect to the robot at `url`; raises `NoAnswerError` if no robot answers at any port."""
     target = read_url(url)
     share_s = timeout / len(target.ports)
-    for place, port in enumerate(target.ports):
-        client = A1Client(url, replace(target, ports=(port,)), share_s, place * share_s, tap)
+    for number, port in enumerate(target.ports):
+        client = A1Client(url, replace(target, ports=(port,)), share_s, number * share_s, tap)
         if tap is not None:
             tap.stage(f"port {port}")
             tap.client = client
@@ -183,25 +181,25 @@ class A1Client:
         url: str,
         target: A1Target,
         connect_s: float = 5.0,
-        sought_s: float = 0.0,
+        searched_s: float = 0.0,
         tap: Tap | None = None,
     ) -> None:
-        """Wait `connect_s` for the robot, which was searched elsewhere for `sought_s` already."""
+        """Wait `connect_s` for the robot; `searched_s` were already spent on other ports."""
         self.url = url
         self.level = target.level
         self.isolated = target.isolated
         self.latest: RobotState | None = None
         """The newest state."""
-        self.heard_s = -math.inf
+        self.state_received_s = -math.inf
         """When it arrived, by `now`."""
         self._target = target
-        self._sought_s = sought_s
+        self._searched_s = searched_s
         self._tap = tap
         self._loop = asyncio.get_running_loop()
         self._clock = clock_of(self._loop)
         self._now = clock.stall_clock(self._loop)
         self._suspended_s = clock.suspended_s()
-        """What that clock had counted as suspended when the newest state arrived."""
+        """Total suspend time by that clock when the newest state arrived."""
         timing = A1Timing(period_s=_RENEW_S, connect_s=connect_s, stale_s=STALE_S[target.level])
         seal = target.seal if target.level is Level.HIGH else None
         self._session = A1Session(
@@ -212,16 +210,16 @@ class A1Client:
         self._failure: RoteError | None = None
         self._alarm = Alarm(self._tick)
         self._due = math.inf
-        self._kept: bytes | None = None
-        self._asks = False
-        """Whether the robot was asked for anything but to do nothing."""
+        self._repeated: bytes | None = None
+        self._is_driving = False
+        """Whether the last command was other than the neutral one."""
         self._state_listeners: list[StateListener] = []
         self._trouble_listeners: list[TroubleListener] = []
         self._socket: socket.socket | None = None
         self._sender: Sender | None = None
-        self._deaf: Callable[[], None] = _nothing
+        self._stop_reading: Callable[[], None] = _do_nothing
 
-    # ---- what is known --------------------------------------------------------------------------
+    # ---- properties and listeners ---------------------------------------------------------------
 
     @property
     def dialect(self) -> Dialect:
@@ -231,17 +229,17 @@ class A1Client:
 
     @property
     def dropped(self) -> Counter[str]:
-        """What arrived and was not used, by reason."""
+        """Number of datagrams that were not used, by reason."""
         return self._session.dropped
 
     @property
     def counts(self) -> Counts:
-        """What was sent."""
+        """Number of commands sent, and of missed periods."""
         return self._sender.counts if self._sender is not None else Counts()
 
     @property
-    def heard(self) -> int:
-        """How many states were used."""
+    def states_received(self) -> int:
+        """Number of states that were used."""
         return self._session.heard
 
     def now(self) -> float:
@@ -250,7 +248,7 @@ class A1Client:
 
     def on_state(self, listener: StateListener) -> Callable[[], None]:
         """Call `listener` with every state. Return a function that removes it."""
-        return listen(self._state_listeners, listener)
+        return add_listener(self._state_listeners, listener)
 
     def on_trouble(self, listener: TroubleListener) -> Callable[[], None]:
         """Call `listener` when the robot was made safe or is lost. Return a function that removes
@@ -258,22 +256,22 @@ class A1Client:
         """
         if self._failure is not None:
             self._loop.call_soon(listener, self._failure)
-        return listen(self._trouble_listeners, listener)
+        return add_listener(self._trouble_listeners, listener)
 
-    # ---- from beginning to end ------------------------------------------------------------------
+    # ---- opening and closing --------------------------------------------------------------------
 
     async def open(self) -> None:
         """Find the robot; raises `NoAnswerError` if there is none."""
-        self._socket = await self._connected()
-        self._deaf = on_readable(self._loop, self._socket, self._readable)
+        self._socket = await self._open_socket()
+        self._stop_reading = on_readable(self._loop, self._socket, self._on_readable)
         try:
             if self.isolated:
                 self._sender = ProcessSender(
-                    self._socket, self._stalled, self._sender_died, PERIOD_S[self.level]
+                    self._socket, self._on_stall, self._on_sender_death, PERIOD_S[self.level]
                 )
             else:
-                send = partial(_send, self._socket)
-                self._sender = LoopSender(send, self._stalled, PERIOD_S[self.level])
+                send = partial(_send_datagram, self._socket)
+                self._sender = LoopSender(send, self._on_stall, PERIOD_S[self.level])
             await self._sender.ready()
             with self._lock:
                 self._session.open(self._clock())
@@ -283,7 +281,7 @@ class A1Client:
             await self.close()
             raise
 
-    async def _connected(self) -> socket.socket:
+    async def _open_socket(self) -> socket.socket:
         host, port = self._target.host, self._target.ports[0]
         try:
             found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
@@ -308,23 +306,23 @@ class A1Client:
         """Leave the robot safe. Safe to repeat."""
         if self._failure is None:
             self._failure = LinkError(f"the connection to {self.url} was closed")
-            tell_all(self._trouble_listeners, self._failure, self._loop)
-        self._kept = None
+            notify_listeners(self._trouble_listeners, self._failure, self._loop)
+        self._repeated = None
         with self._lock:
             self._session.close()
         self._alarm.clear()
         sender, self._sender = self._sender, None
         carrier, self._socket = self._socket, None
         if carrier is not None:
-            self._deaf()
+            self._stop_reading()
         try:
             if sender is not None:
-                await asyncio.shield(asyncio.ensure_future(_closed(sender, carrier)))
+                await asyncio.shield(asyncio.ensure_future(_close_sender(sender, carrier)))
         finally:
             if sender is None and carrier is not None:
                 carrier.close()
 
-    # ---- what is said ---------------------------------------------------------------------------
+    # ---- commands -------------------------------------------------------------------------------
 
     def command(self, command: Command, hold_s: float | None = None) -> None:
         """Send `command` repeatedly, for `hold_s` seconds; without it, until the next one.
@@ -340,48 +338,50 @@ class A1Client:
         assert self._sender is not None
         if self._tap is not None and not self._tap.sending(datagram):
             return
-        self._asks = command != session.neutral(self.level, self.dialect)
-        if hold_s is None and self._asks:
-            self._kept, hold_s = datagram, KEPT_S
+        self._is_driving = command != session.neutral(self.level, self.dialect)
+        if hold_s is None and self._is_driving:
+            self._repeated, hold_s = datagram, KEPT_S
         else:
-            self._kept = None
-        self._sender.say(datagram, math.inf if hold_s is None else hold_s)
+            self._repeated = None
+        self._sender.set_command(datagram, math.inf if hold_s is None else hold_s)
 
     def trip(self, command: Command | None = None) -> None:
         """Make the robot safe at once, and accept no command until `arm`; from any thread."""
-        self._kept = None
+        self._repeated = None
         if self._sender is not None:
-            self._sender.safe(self._encoded(command or damped(self.level, self.dialect)))
+            self._sender.set_safe_command(
+                self._encode_command(command or damping_command(self.level, self.dialect))
+            )
             self._sender.trip()
 
     def arm(self) -> None:
-        """Accept commands again after a trip; until there is one, the robot is asked for
-        nothing.
-        """
+        """Accept commands again after a trip; until the first one, send the neutral command."""
         if self._failure is not None:
             raise self._failure
         assert self._sender is not None
-        self._sender.safe(self._encoded(session.neutral(self.level, self.dialect)))
+        self._sender.set_safe_command(
+            self._encode_command(session.neutral(self.level, self.dialect))
+        )
         self._sender.arm()
         self.command(session.neutral(self.level, self.dialect))
 
-    def _encoded(self, command: Command) -> bytes:
+    def _encode_command(self, command: Command) -> bytes:
         with self._lock:
             if not self._session.live:
                 return b""
             self._session.command(command, self._clock())
             return self._session.outgoing()[-1]
 
-    # ---- what is heard --------------------------------------------------------------------------
+    # ---- states and events ----------------------------------------------------------------------
 
     def poll(self) -> RobotState | None:
-        """Read what has arrived, and return the newest state; from any thread."""
-        events = self._take()
+        """Read the waiting datagrams, and return the newest state; from any thread."""
+        events = self._receive_datagrams()
         if events:
-            self._loop.call_soon_threadsafe(self._tell, events)
+            self._loop.call_soon_threadsafe(self._handle_events, events)
         return self.latest
 
-    def _take(self) -> list[session.Event]:
+    def _receive_datagrams(self) -> list[session.Event]:
         carrier = self._socket
         with self._lock:
             while carrier is not None:
@@ -390,33 +390,33 @@ class A1Client:
                 except OSError:  # nothing more; or the robot's program is not running yet
                     break
                 if self._tap is not None:
-                    self._tap.heard(datagram)
+                    self._tap.note_received(datagram)
                 self._session.receive(datagram, self._clock())
             events = self._session.events()
             for event in events:
                 if isinstance(event, session.A1Reported):
-                    self.latest, self.heard_s = event.state, self._now()
+                    self.latest, self.state_received_s = event.state, self._now()
                     self._suspended_s = clock.suspended_s()
         return events
 
-    def _readable(self) -> None:
-        self._tell(self._take())
+    def _on_readable(self) -> None:
+        self._handle_events(self._receive_datagrams())
         self._flush()
 
     def _tick(self) -> None:
-        if self._kept is not None and self._sender is not None:
-            self._sender.say(self._kept, KEPT_S)
+        if self._repeated is not None and self._sender is not None:
+            self._sender.set_command(self._repeated, KEPT_S)
         now = self._clock()
-        # Not for longer than a command is kept: on a computer that is always late, the robot is
-        # judged all the same.
-        if now > self._due + _LATE_S and self._now() < self.heard_s + KEPT_S:
+        # At most for as long as a command is repeated: on a computer that is always late, the
+        # robot's silence must be detected too.
+        if now > self._due + _LATE_S and self._now() < self.state_received_s + KEPT_S:
             self._due = now + _LATE_S
             self._alarm.set(self._due)
             return
         with self._lock:
             self._session.tick(self._clock())
             events = self._session.events()
-        self._tell(events)
+        self._handle_events(events)
         self._flush()
 
     def _flush(self) -> None:
@@ -425,32 +425,32 @@ class A1Client:
             is_seeking = self._session.state is session.A1SessionState.SEEKING
         if is_seeking:
             for datagram in outgoing:
-                _send(self._socket, datagram)
+                _send_datagram(self._socket, datagram)
         self._due = due
         self._alarm.set(due)
 
-    def _tell(self, events: list[session.Event]) -> None:
+    def _handle_events(self, events: list[session.Event]) -> None:
         for event in events:
             if isinstance(event, session.A1Reported):
-                tell_all(self._state_listeners, event.state, self._loop)
+                notify_listeners(self._state_listeners, event.state, self._loop)
             elif isinstance(event, session.Learned):
-                self._found()
+                self._on_found()
             elif isinstance(event, PeerLost):
-                self._fail(self._lost(event.silence_s))
+                self._fail(self._make_loss_error(event.silence_s))
             elif isinstance(event, session.Mismatched):
-                self._mismatched(event.dialects)
-            elif isinstance(event, session.WentStale) and not self._asks:
-                continue  # nothing is driven; `PeerLost` follows where it stays silent
-            elif trouble := _trouble(event):
+                self._on_mismatch(event.dialects)
+            elif isinstance(event, session.WentStale) and not self._is_driving:
+                continue  # nothing is driven; `PeerLost` follows if it stays silent
+            elif trouble := _make_trouble_error(event):
                 self.trip(session.neutral(self.level, self.dialect))
-                tell_all(self._trouble_listeners, trouble, self._loop)
+                notify_listeners(self._trouble_listeners, trouble, self._loop)
 
-    def _found(self) -> None:
+    def _on_found(self) -> None:
         self.arm()
         if not self._opened.done():
             self._opened.set_result(None)
 
-    def _mismatched(self, dialects: tuple[Dialect, ...]) -> None:
+    def _on_mismatch(self, dialects: tuple[Dialect, ...]) -> None:
         spoken = " or ".join(dialect.value for dialect in dialects)
         if not self._opened.done():
             self._fail(
@@ -460,8 +460,8 @@ class A1Client:
                 )
             )
 
-    def _stalled(self, stall: Stall) -> None:
-        self._kept = None
+    def _on_stall(self, stall: Stall) -> None:
+        self._repeated = None
         if stall.suspended_s > stall.silence_s / 2:
             trouble = ProtectionError(
                 "control",
@@ -477,16 +477,16 @@ class A1Client:
                 "safe",
                 "Make the control function quicker, or give it a longer period.",
             )
-        tell_all(self._trouble_listeners, trouble, self._loop)
+        notify_listeners(self._trouble_listeners, trouble, self._loop)
 
-    def _sender_died(self) -> None:
+    def _on_sender_death(self) -> None:
         self._fail(LinkError("the process that sends the commands was ended", "Connect again."))
 
-    def _lost(self, silence_s: float) -> RoteError:
+    def _make_loss_error(self, silence_s: float) -> RoteError:
         if not self._opened.done():
             return NoAnswerError(
-                f"no A1 answered at {self.url} within {self._sought_s + silence_s:.1f} s"
-                + (f"; {self._dropped_words()}" if self.dropped else ""),
+                f"no A1 answered at {self.url} within {self._searched_s + silence_s:.1f} s"
+                + (f"; {self._describe_dropped()}" if self.dropped else ""),
                 Text(
                     "Check the address, the level and the port, and that the robot is on; for a "
                     "simulated one: {simulate}.",
@@ -499,43 +499,43 @@ class A1Client:
             silence = f"is silent since this computer was suspended for {suspended_s:.1f} s"
         return PeerLostError(
             f"the robot at {self.url} {silence}; its state is unknown",
-            "It was told to damp its motors as soon as it fell silent. Look at it before you touch "
-            "it, then connect again.",
+            "The command to damp its motors was sent as soon as it fell silent. Look at it before "
+            "you touch it, then connect again.",
         )
 
-    def _dropped_words(self) -> str:
+    def _describe_dropped(self) -> str:
         kinds = ", ".join(f"{count} with {why}" for why, count in self.dropped.items())
-        return f"what came could not be used: {kinds}"
+        return f"datagrams arrived that could not be used: {kinds}"
 
     def _fail(self, error: RoteError) -> None:
         if self._failure is not None:
             return
         self._failure = error
-        self._kept = None
+        self._repeated = None
         if self._sender is not None and self._opened.done():
             self._sender.trip()
         if not self._opened.done():
             self._opened.set_exception(error)
             self._opened.exception()  # the error is raised where the connection is awaited
-        tell_all(self._trouble_listeners, error, self._loop)
+        notify_listeners(self._trouble_listeners, error, self._loop)
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing: no socket is open yet."""
 
 
-def _send(carrier: socket.socket | None, datagram: bytes) -> None:
+def _send_datagram(carrier: socket.socket | None, datagram: bytes) -> None:
     if carrier is not None:
-        with suppress(OSError):  # nobody listens there yet; the session gives up in time
+        with suppress(OSError):  # the robot's port is not open yet; the session times out
             carrier.send(datagram)
 
 
-def _trouble(event: session.Event) -> ProtectionError | None:
+def _make_trouble_error(event: session.Event) -> ProtectionError | None:
     if isinstance(event, session.WentStale):
         return ProtectionError(
             "stale",
             f"no state came for {1000 * event.silence_s:.0f} ms",
-            "Look at the robot and the network between; a cable is better than a radio.",
+            "Check the robot and the network; a cable is more reliable than Wi-Fi.",
         )
     if isinstance(event, session.Jumped):
         return ProtectionError(
@@ -546,7 +546,7 @@ def _trouble(event: session.Event) -> ProtectionError | None:
     return None
 
 
-async def _closed(sender: Sender, carrier: socket.socket | None) -> None:
+async def _close_sender(sender: Sender, carrier: socket.socket | None) -> None:
     try:
         await sender.close()
     finally:

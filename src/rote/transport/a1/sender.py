@@ -1,12 +1,12 @@
-"""Sends an A1 its commands at a steady rate, whatever the program that gives them does.
+"""Sends commands to an A1 at a steady rate, even if the program that sets them is stuck.
 
-A command is given for a time. If that runs out before another one comes, because a control function
-or its whole program is stuck, the safe command is sent instead, until somebody arms the sender
-again: legs that have sunk must not be pulled back all at once. The same holds where the sender
-itself hung: a command that it finds then may lie far from the last one it sent. After a shorter
-stall the positions follow in steps, at twice the pace of the motion at most.
+A command is valid for a limited time. If that runs out before the next one, because a control
+function or its whole program is stuck, the safe command is sent instead, until the program arms the
+sender again: legs that have gone limp must not be pulled back all at once. The same holds if the
+sender itself stalled: the next command may be far from the last one it sent. After a shorter stall
+the positions follow in steps, at most at twice the speed of the motion.
 
-Stalls are judged by a clock that also counts the time during which this computer was suspended.
+Stalls are measured by a clock that includes the time during which this computer was suspended.
 
 `ProcessSender` runs in a separate process, which no thread, lock or garbage collection of ours can
 delay. If the program is killed, the process lives on until the robot is safe. `LoopSender` does the
@@ -32,28 +32,28 @@ from rote.platform.readable import on_readable
 from rote.wire.a1 import layout
 
 SAFE_S = 1.0
-"""A safe command is sent at least this long."""
-LAST_WORDS_S = 0.02
-"""How long the safe command is sent when a program ends."""
-HANG_S = 0.1
-"""A sender that sent nothing for longer than this, and than its last command was good for, sends
-the safe one: the motion went on meanwhile, and the legs would jump to where it is by now.
+"""Minimum time for which the safe command is sent after a trip."""
+CLOSING_S = 0.02
+"""Time for which the safe command is sent when a program ends."""
+MAX_STALL_S = 0.1
+"""A sender that sent nothing for longer than this, and for longer than its last command was valid,
+sends the safe one: the motion went on meanwhile, and the legs would jump to its new position.
 """
 MAX_RAD_S = 10.0
-"""Maximum speed at which positions follow after a stall: that of any motion that is played."""
+"""Maximum speed at which positions follow after a stall: the maximum of any played motion."""
 SOFT_RAD_S = 0.8
-"""Speed at which positions may always follow after a stall: that of a soft move."""
+"""Speed at which positions may always follow after a stall: the speed of a soft move."""
 _SIZE = struct.Struct("<H")
 _HEAD = struct.Struct("<cd")
-_TOLD = struct.Struct("<cddQQ")
-_SAY, _SAFE, _ARM, _TRIP, _END = b"s", b"f", b"a", b"t", b"e"
+_REPORT = struct.Struct("<cddQQ")
+_COMMAND, _SAFE, _ARM, _TRIP, _END = b"s", b"f", b"a", b"t", b"e"
 _STALLED, _COUNTED = b"S", b"C"
 _COUNT_EVERY = 50
 _STARTS_WITHIN_S, _ENDS_WITHIN_S = 10.0, 3.0
 
 
 class Counts(NamedTuple):
-    """What a sender has done."""
+    """Counters of a sender."""
 
     sent: int = 0
     late: int = 0
@@ -65,7 +65,7 @@ class Stall(NamedTuple):
 
     silence_s: float
     suspended_s: float = 0.0
-    """How much of it this computer was suspended."""
+    """How long this computer was suspended during that time."""
 
 
 Stalled = Callable[[Stall], None]
@@ -79,10 +79,10 @@ class Sender(Protocol):
     async def ready(self) -> None:
         """Wait until it can send."""
 
-    def say(self, datagram: bytes, hold_s: float) -> None:
+    def set_command(self, datagram: bytes, hold_s: float) -> None:
         """Send this from now on, for at most `hold_s`; from any thread. Ignored while tripped."""
 
-    def safe(self, datagram: bytes) -> None:
+    def set_safe_command(self, datagram: bytes) -> None:
         """Set the safe command."""
 
     def trip(self) -> None:
@@ -95,37 +95,37 @@ class Sender(Protocol):
         """Send the safe command a last time, for a second if it was tripped, and end."""
 
 
-class Steady:
-    """What to send when: the rules, without a clock or a socket. All times count suspend."""
+class CommandSequence:
+    """Decides which command to send when, without a clock or a socket. Times include suspend."""
 
     def __init__(self, period_s: float = 0.002) -> None:
         self._period_s = period_s
         self._safe = b""
-        self._said = self._said_before = b""
+        self._command = self._command_before = b""
         self._sent = b""
         self._usual = (b"", b"")
-        """The newest two consecutive commands that were both sent: the pace."""
+        """The newest two consecutive commands that were both sent; they give the usual speed."""
         self._is_behind = False
-        """Whether the positions that were sent last are not those of the command yet."""
+        """Whether the positions sent last have not reached those of the command yet."""
         self._late_s = -math.inf
-        """When something was sent after the newest stall."""
+        """When the first command after the newest stall was sent."""
         self._suspended_s = math.inf
         self._given_s = 0.0
         self._until_s = math.inf
         self._sent_s = self._sent_until_s = math.inf
-        """When something was sent last, and how long that was good."""
+        """When the last command was sent, and until when it was valid."""
         self._tripped_s: float | None = None
         self.stall: Stall | None = None
-        """What was wrong when a command's time ran out; reported once."""
+        """The stall that caused the newest trip, until it is reported."""
 
-    def say(self, datagram: bytes, hold_s: float, now: float) -> None:
+    def set_command(self, datagram: bytes, hold_s: float, now: float) -> None:
         """Set a command for `hold_s` seconds; ignored while tripped."""
         if self._tripped_s is None:
-            if datagram != self._said:
-                self._said_before = self._said or datagram
-            self._said, self._given_s, self._until_s = datagram, now, now + hold_s
+            if datagram != self._command:
+                self._command_before = self._command or datagram
+            self._command, self._given_s, self._until_s = datagram, now, now + hold_s
 
-    def safe(self, datagram: bytes) -> None:
+    def set_safe_command(self, datagram: bytes) -> None:
         """Set the safe command."""
         self._safe = datagram
 
@@ -133,56 +133,58 @@ class Steady:
         """From now on send only the safe command."""
         if self._tripped_s is None:
             self._tripped_s = now
-            self._said, self._until_s = b"", math.inf
+            self._command, self._until_s = b"", math.inf
 
     def arm(self) -> None:
         """Accept commands again."""
         self._tripped_s = None
 
     def next(self, now: float, suspended_s: float = 0.0) -> bytes:
-        """Return what to send now; empty if nothing was ever given.
+        """Return the command to send now; empty if none was ever set.
 
         `suspended_s` is how long this computer has been suspended since it was started.
         """
-        hung_s = now - self._sent_s
-        asleep_s = max(0.0, suspended_s - self._suspended_s)
-        if hung_s > HANG_S and now >= self._sent_until_s and self._tripped_s is None:
-            self.stall = Stall(hung_s, asleep_s)
+        silent_s = now - self._sent_s
+        stall_suspended_s = max(0.0, suspended_s - self._suspended_s)
+        if silent_s > MAX_STALL_S and now >= self._sent_until_s and self._tripped_s is None:
+            self.stall = Stall(silent_s, stall_suspended_s)
             self.trip(now)
         elif now >= self._until_s:
-            self.stall = Stall(now - self._given_s, asleep_s)
+            self.stall = Stall(now - self._given_s, stall_suspended_s)
             self.trip(now)
-        if hung_s > 1.5 * self._period_s:
+        if silent_s > 1.5 * self._period_s:
             self._is_behind, self._late_s = True, now
         self._sent_s, self._sent_until_s = now, self._until_s
         self._suspended_s = suspended_s
-        self._sent = self._safe if self._tripped_s is not None else self._step()
+        self._sent = self._safe if self._tripped_s is not None else self._next_command()
         return self._sent
 
-    def _step(self) -> bytes:
+    def _next_command(self) -> bytes:
         """Return the command; after a stall, one whose positions are a step nearer to it."""
         if not self._is_behind:
-            if self._said_before == self._sent != self._said:
-                self._usual = (self._sent, self._said)
-            return self._said
+            if self._command_before == self._sent != self._command:
+                self._usual = (self._sent, self._command)
+            return self._command
         span_rad = (SOFT_RAD_S * self._period_s, MAX_RAD_S * self._period_s)
-        step = layout.limit_step(self._sent, self._said, self._said_before, self._usual, span_rad)
-        # Until a command is reached that was given after the stall: the first one may be the old.
-        self._is_behind = step != self._said or self._given_s < self._late_s
+        step = layout.limit_step(
+            self._sent, self._command, self._command_before, self._usual, span_rad
+        )
+        # Until a command set after the stall is reached: the first one may be an old one.
+        self._is_behind = step != self._command or self._given_s < self._late_s
         return step
 
-    def must_last(self, now: float) -> float:
-        """Return how long the safe command must still be sent before the end."""
+    def remaining_safe_s(self, now: float) -> float:
+        """Return how long the safe command must still be sent before closing, in seconds."""
         if self._tripped_s is None:
-            return LAST_WORDS_S
-        return max(LAST_WORDS_S, self._tripped_s + SAFE_S - now)
+            return CLOSING_S
+        return max(CLOSING_S, self._tripped_s + SAFE_S - now)
 
 
 # ---- in the event loop --------------------------------------------------------------------------
 
 
 class LoopSender:
-    """A sender inside this program's event loop; what blocks the loop blocks it too."""
+    """A sender inside this program's event loop; it stalls if the loop is blocked."""
 
     def __init__(self, send: Callable[[bytes], None], on_stall: Stalled, period_s: float) -> None:
         self._loop = asyncio.get_running_loop()
@@ -190,47 +192,47 @@ class LoopSender:
         self._on_stall = on_stall
         self._period_s = period_s
         self._clock = clock.stall_clock(self._loop)
-        self._steady = Steady(period_s)
+        self._sequence = CommandSequence(period_s)
         self.counts = Counts()
         self._due_s = self._loop.time()
-        self._timer: asyncio.Handle = self._loop.call_soon(self._beat)
+        self._timer: asyncio.Handle = self._loop.call_soon(self._send_next)
 
     async def ready(self) -> None:
         """Do nothing: it can send at once."""
 
-    def say(self, datagram: bytes, hold_s: float) -> None:
+    def set_command(self, datagram: bytes, hold_s: float) -> None:
         """Send this from now on."""
-        self._steady.say(datagram, hold_s, self._clock())
+        self._sequence.set_command(datagram, hold_s, self._clock())
 
-    def safe(self, datagram: bytes) -> None:
+    def set_safe_command(self, datagram: bytes) -> None:
         """Set the safe command."""
-        self._steady.safe(datagram)
+        self._sequence.set_safe_command(datagram)
 
     def trip(self) -> None:
         """Send the safe command."""
-        self._steady.trip(self._clock())
+        self._sequence.trip(self._clock())
 
     def arm(self) -> None:
         """Accept commands again."""
-        self._steady.arm()
+        self._sequence.arm()
 
-    def _beat(self) -> None:
+    def _send_next(self) -> None:
         now = self._loop.time()
-        if datagram := self._steady.next(self._clock(), clock.suspended_s()):
+        if datagram := self._sequence.next(self._clock(), clock.suspended_s()):
             self._send(datagram)
         missed = max(0, int((now - self._due_s) / self._period_s))
         self._due_s += (missed + 1) * self._period_s
         self.counts = Counts(self.counts.sent + bool(datagram), self.counts.late + missed)
-        self._timer = self._loop.call_at(self._due_s, self._beat)
-        stall, self._steady.stall = self._steady.stall, None
+        self._timer = self._loop.call_at(self._due_s, self._send_next)
+        stall, self._sequence.stall = self._sequence.stall, None
         if stall is not None:
             self._on_stall(stall)
 
     async def close(self) -> None:
         """Send the safe command a last time, and end."""
         now = self._clock()
-        last_s = self._steady.must_last(now)
-        self._steady.trip(now)
+        last_s = self._sequence.remaining_safe_s(now)
+        self._sequence.trip(now)
         try:
             await asyncio.sleep(last_s)
         finally:
@@ -241,33 +243,33 @@ class LoopSender:
 
 
 class Line:
-    """One end of the line between a program and its sending process: whole messages, each with its
-    size before it, over a stream socket that never blocks.
+    """One end of the channel between a program and its sending process: messages, each preceded by
+    its size, over a non-blocking stream socket.
 
-    A socket that keeps messages apart would do the same, but not every system has one.
+    A message-oriented socket would do the same, but not every system has one.
     """
 
     def __init__(self, end: socket.socket) -> None:
         end.setblocking(False)
         self._end = end
-        self._rest = b""
-        self._come = bytearray()
+        self._unsent = b""
+        self._received = bytearray()
         self._lock = threading.Lock()
 
     def send(self, message: bytes) -> None:
-        """Send a message, from any thread. It is dropped if the other end does not read: then that
-        process is stopped or gone.
+        """Send a message, from any thread. It is dropped if the other end does not read, because
+        that process is stopped or gone.
         """
         with self._lock, suppress(BlockingIOError, BrokenPipeError, ConnectionResetError):
-            if self._rest:  # the end of an earlier message comes first
-                self._rest = self._rest[self._end.send(self._rest) :]
-            if not self._rest:
+            if self._unsent:  # the end of an earlier message comes first
+                self._unsent = self._unsent[self._end.send(self._unsent) :]
+            if not self._unsent:
                 whole = _SIZE.pack(len(message)) + message
-                self._rest = whole[self._end.send(whole) :]
+                self._unsent = whole[self._end.send(whole) :]
 
     def receive(self) -> bytes | None:
-        """Return the next message; b"" if the other end is closed, None if nothing has come."""
-        while (message := self._next()) is None:
+        """Return the next message; b"" if the other end is closed, None if none has arrived."""
+        while (message := self._next_message()) is None:
             try:
                 data = self._end.recv(4096)
             except BlockingIOError:
@@ -276,17 +278,17 @@ class Line:
                 return b""
             if not data:
                 return b""
-            self._come += data
+            self._received += data
         return message
 
-    def _next(self) -> bytes | None:
-        if len(self._come) < _SIZE.size:
+    def _next_message(self) -> bytes | None:
+        if len(self._received) < _SIZE.size:
             return None
-        end = _SIZE.size + _SIZE.unpack_from(self._come)[0]
-        if len(self._come) < end:
+        end = _SIZE.size + _SIZE.unpack_from(self._received)[0]
+        if len(self._received) < end:
             return None
-        message = bytes(self._come[_SIZE.size : end])
-        del self._come[:end]
+        message = bytes(self._received[_SIZE.size : end])
+        del self._received[:end]
         return message
 
     def close(self) -> None:
@@ -334,7 +336,7 @@ class ProcessSender:
                 self._line.close()
                 raise LinkError(f"the sending process cannot be started: {error}") from error
         self._up: asyncio.Future[None] = self._loop.create_future()
-        self._deaf = on_readable(self._loop, ours, self._hear)
+        self._stop_reading = on_readable(self._loop, ours, self._on_readable)
 
     async def ready(self) -> None:
         """Wait until the process runs."""
@@ -347,30 +349,29 @@ class ProcessSender:
                 "This computer has too much to do; or connect with sender=loop in the URL.",
             ) from None
 
-    def say(self, datagram: bytes, hold_s: float) -> None:
+    def set_command(self, datagram: bytes, hold_s: float) -> None:
         """Send this from now on."""
-        self._tell(_SAY, hold_s, datagram)
+        self._send_order(_COMMAND, hold_s, datagram)
 
-    def safe(self, datagram: bytes) -> None:
+    def set_safe_command(self, datagram: bytes) -> None:
         """Set the safe command."""
-        self._tell(_SAFE, 0.0, datagram)
+        self._send_order(_SAFE, 0.0, datagram)
 
     def trip(self) -> None:
         """Send the safe command."""
-        self._tell(_TRIP)
+        self._send_order(_TRIP)
 
     def arm(self) -> None:
         """Accept commands again."""
-        self._tell(_ARM)
+        self._send_order(_ARM)
 
-    def _tell(self, what: bytes, number: float = 0.0, datagram: bytes = b"") -> None:
-        # If the process is stopped or gone, the robot notices by the silence, and we by the
-        # robot's.
+    def _send_order(self, what: bytes, number: float = 0.0, datagram: bytes = b"") -> None:
+        # If the process is stopped or gone, the robot falls silent too, and the session notices.
         self._line.send(_HEAD.pack(what, number) + datagram)
 
-    def _hear(self) -> None:
+    def _on_readable(self) -> None:
         while message := self._line.receive():
-            kind, silence_s, suspended_s, sent, late = _TOLD.unpack(message)
+            kind, silence_s, suspended_s, sent, late = _REPORT.unpack(message)
             self.counts = Counts(sent, late)
             if not self._up.done():
                 self._up.set_result(None)
@@ -378,7 +379,7 @@ class ProcessSender:
                 self._on_stall(Stall(silence_s, suspended_s))
         if message is None:
             return
-        self._deaf()
+        self._stop_reading()
         if not self._up.done():
             self._up.set_exception(LinkError("the sending process ended at once"))
         else:
@@ -386,8 +387,8 @@ class ProcessSender:
 
     async def close(self) -> None:
         """Send the safe command a last time, and end."""
-        self._tell(_END)
-        self._deaf()
+        self._send_order(_END)
+        self._stop_reading()
         self._line.close()
         try:
             await asyncio.to_thread(self._process.wait, _ENDS_WITHIN_S)
@@ -396,14 +397,14 @@ class ProcessSender:
             await asyncio.to_thread(self._process.wait)
 
 
-class _Child:
-    """The process: one datagram per period, by absolute deadlines."""
+class _SenderProcess:
+    """The sending process: one datagram per period, by absolute deadlines."""
 
     def __init__(self, carrier: socket.socket, line: Line, period_s: float) -> None:
         self._carrier = carrier
         self._line = line
         self._period_s = period_s
-        self._steady = Steady(period_s)
+        self._sequence = CommandSequence(period_s)
         self._sent = self._late = 0
         self._end_s = math.inf
 
@@ -412,46 +413,46 @@ class _Child:
         due_s = clock.continuous_s()
         beats = 0
         while (now := clock.continuous_s()) < self._end_s:
-            self._listen(now)
-            if datagram := self._steady.next(now, clock.suspended_s()):
+            self._receive_orders(now)
+            if datagram := self._sequence.next(now, clock.suspended_s()):
                 self._sent += 1
-                with suppress(OSError):  # nobody listens there yet, or no more
+                with suppress(OSError):  # the robot's port is not open
                     self._carrier.send(datagram)
-            self._report(beats)
+            self._send_report(beats)
             beats += 1
             missed = max(0, int((now - due_s) / self._period_s))
             self._late += missed
             due_s += (missed + 1) * self._period_s
             time.sleep(max(0.0, due_s - clock.continuous_s()))
 
-    def _listen(self, now: float) -> None:
+    def _receive_orders(self, now: float) -> None:
         while self._end_s == math.inf and (message := self._line.receive()) is not None:
-            self._obey(message, now)
+            self._carry_out(message, now)
 
-    def _obey(self, message: bytes, now: float) -> None:
+    def _carry_out(self, message: bytes, now: float) -> None:
         if not message or message[:1] == _END:
-            # The pipe was closed without a goodbye: the program was killed, which is a trip.
-            last_s = self._steady.must_last(now)
-            self._steady.trip(now)
+            # Without an end message, the program was killed, which is a trip.
+            last_s = self._sequence.remaining_safe_s(now)
+            self._sequence.trip(now)
             self._end_s = now + (last_s if message else SAFE_S)
             return
         what, number = _HEAD.unpack_from(message)
         datagram = message[_HEAD.size :]
-        if what == _SAY:
-            self._steady.say(datagram, number, now)
+        if what == _COMMAND:
+            self._sequence.set_command(datagram, number, now)
         elif what == _SAFE:
-            self._steady.safe(datagram)
+            self._sequence.set_safe_command(datagram)
         elif what == _TRIP:
-            self._steady.trip(now)
+            self._sequence.trip(now)
         else:
-            self._steady.arm()
+            self._sequence.arm()
 
-    def _report(self, beats: int) -> None:
-        stall, self._steady.stall = self._steady.stall, None
+    def _send_report(self, beats: int) -> None:
+        stall, self._sequence.stall = self._sequence.stall, None
         if stall is None and beats % _COUNT_EVERY:
             return
         kind = _COUNTED if stall is None else _STALLED
-        self._line.send(_TOLD.pack(kind, *(stall or (0.0, 0.0)), self._sent, self._late))
+        self._line.send(_REPORT.pack(kind, *(stall or (0.0, 0.0)), self._sent, self._late))
 
 
 def main(arguments: list[str]) -> None:
@@ -462,7 +463,7 @@ def main(arguments: list[str]) -> None:
     realtime.precise_timers()
     realtime.real_time()
     carrier, line = (socket.socket(fileno=int(number)) for number in arguments[:2])
-    _Child(carrier, Line(line), float(arguments[2])).run()
+    _SenderProcess(carrier, Line(line), float(arguments[2])).run()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Streams poses to a robot's motors, and releases them softly however a stream ends.
 
-A stream is never cut: the arms are released when it is stopped, when the poses cease, when the
-robot's states cease or its arms do not track, and before the client disconnects. A robot that was
-restarted gets no setpoint that was computed for its old pose.
+A stream never ends abruptly: the arms are released when it is stopped, when the poses cease, when
+the robot's states cease or its arms do not track, and before the client disconnects. A robot that
+was restarted gets no setpoint that was computed for its old pose.
 
 Poses may be sent from a thread of their own. One lock makes sending a pose and ending the stream
 exclude each other: once it fades, no pose comes in between.
@@ -20,10 +20,10 @@ from rote.platform import clock
 from rote.platform.loop import to_the_end
 from rote.session.arm_stream import ASTRAY_RAD, ASTRAY_S, FADE_HZ, ArmSetpoint, ArmStream
 
-_LOOK_S = 0.02
+_CHECK_S = 0.02
 _CEASED_S = 0.1
-"""Poses that are further apart than this have ceased. A robot moves its arms by itself from then
-on: a pose sent longer ago does not tell where they are.
+"""The poses have ceased if the last one was sent longer ago than this. From then on the robot moves
+its arms by itself: an older pose does not show where they are.
 """
 _STALLED_S = 0.3
 """Poses do not go on after an interruption longer than this: the arms have moved too far."""
@@ -32,7 +32,7 @@ _BLIND_S, _BLIND_STATES = 0.3, 3.0
 between two states. The larger of the two counts.
 """
 _FRESH_S = 0.15
-"""Joint positions older than this do not tell where the arms are."""
+"""Joint positions older than this do not show where the arms are."""
 _TICKS = 2**32
 """The robot's clock counts milliseconds in 32 bits."""
 _WRAP_SLACK_S, _REORDERED_MS = 1.0, 100
@@ -49,28 +49,28 @@ _RESTARTED = "the robot was restarted"
 Packed = TypeVar("Packed")
 
 
-class StateAge:
-    """How old the robot's states are when they arrive, and how often they come.
+class StateAgeEstimator:
+    """Estimates how old the robot's states are on arrival, and how often they arrive.
 
-    After this computer was suspended or this process was stopped, states that arrived before that
-    are delivered first. The robot's own clock tells them from new ones.
+    After a suspend or a stopped process, states that arrived before it are delivered first. The
+    robot's own clock distinguishes them from new ones.
     """
 
     def __init__(self) -> None:
         self.interval_s = _FIRST_INTERVAL_S
-        """The usual time between two states."""
+        """Average time between two states."""
         self.restarted = False
         """Whether the newest state is the first one of a robot that was restarted, by its clock."""
         self._age_s = 0.0
         self._last: tuple[float, int | None] | None = None
         self._last_tick: tuple[float, int] | None = None
 
-    def see(self, now: float, tick_ms: int | None) -> float:
+    def measure_age(self, now: float, tick_ms: int | None) -> float:
         """Process a state that arrives now; return its age in seconds, 0 if the robot reports no
         time.
         """
         last, self._last = self._last, (now, tick_ms)
-        self.restarted = tick_ms is not None and self._starts_again(now, tick_ms)
+        self.restarted = tick_ms is not None and self._has_restarted(now, tick_ms)
         if last is None:
             return 0.0
         passed_s = now - last[0]
@@ -84,7 +84,7 @@ class StateAge:
         self.interval_s += _SMOOTHING * (min(passed_s, 1.0) - self.interval_s)
         return self._age_s
 
-    def _starts_again(self, now: float, tick_ms: int) -> bool:
+    def _has_restarted(self, now: float, tick_ms: int) -> bool:
         last, self._last_tick = self._last_tick, (now, tick_ms)
         if last is None:
             return False
@@ -107,8 +107,8 @@ class ArmStreamer(Generic[Packed]):
         readers: Callable[[], frozenset[int]] = lambda: frozenset({0}),
     ) -> None:
         """`pack` prepares setpoints and `write` sends one. `readers` returns the handles of all
-        that receive what is written, the robot and maybe other programs. All three are called
-        from any thread. `stopped` is called with the reason if a stream is ended early.
+        readers of the setpoints: the robot and possibly other programs. All three are called from
+        any thread. `stopped` is called with the reason if a stream ends early.
         """
         self._readers = readers
         self._loop = asyncio.get_running_loop()
@@ -120,15 +120,15 @@ class ArmStreamer(Generic[Packed]):
         self._stream: ArmStream | None = None
         self._build: Build | None = None
         self._hands: tuple[Hand, ...] = ()
-        self._guard: asyncio.TimerHandle | None = None
+        self._check_timer: asyncio.TimerHandle | None = None
         self._late = False
-        self._age = StateAge()
+        self._age = StateAgeEstimator()
         self._fading: asyncio.Future[None] = self._loop.create_future()
         self._fading.set_result(None)
         self._fade_timer: asyncio.TimerHandle | None = None
         self._sent_at = self._seen_at = self._suspended_s = 0.0
         self._measured_rad: tuple[float, ...] = ()
-        self._unseen: ArmStream | None = None
+        self._unconfirmed: ArmStream | None = None
         """A stream that was released while the robot's states were missing."""
         self._known_readers = frozenset[int]()
         """The readers at the last fresh state."""
@@ -146,11 +146,9 @@ class ArmStreamer(Generic[Packed]):
     def begin(
         self, joints_rad: tuple[float, ...], build: Build, hands: tuple[Hand, ...] = ()
     ) -> None:
-        """Begin a stream from the current positions of a build's joints, and of these hands
-        of it.
-        """
+        """Begin a stream from the current joint positions of a build, including these hands."""
         self._stream = ArmStream(joints_rad, build, hands)
-        self._unseen = None
+        self._unconfirmed = None
         self._build, self._hands = build, hands
         self._age.reset()
         self._measured_rad = joints_rad
@@ -158,7 +156,7 @@ class ArmStreamer(Generic[Packed]):
         self._known_readers = self._readers()
         self._suspended_s = clock.suspended_s()
         self._late = False
-        self._guard = self._loop.call_later(_CEASED_S, self._look)
+        self._check_timer = self._loop.call_later(_CEASED_S, self._check_stream)
 
     def ready(self, poses: Sequence[StreamPose]) -> Callable[[int], bool]:
         """Prepare the poses of the stream that was begun, and return a function that sends one by
@@ -167,18 +165,18 @@ class ArmStreamer(Generic[Packed]):
         The function sends nothing and returns False once the stream has ended, was interrupted
         for so long that the arms would jump, or a robot that was restarted would receive the pose.
         """
-        begun, lock, now_of, write = self._stream, self._lock, self._clock, self._write
+        begun, lock, clock_s, write = self._stream, self._lock, self._clock, self._write
         first = last = 0
         setpoints, packed = list[ArmSetpoint](), list[Packed]()
 
-        def send(place: int) -> bool:
+        def send(index: int) -> bool:
             nonlocal first, last, setpoints, packed
             if begun is None:
                 return False
-            if not first <= place < last:
-                setpoints = [begun.setpoint(pose) for pose in poses[place : place + _AT_ONCE]]
-                first, last, packed = place, place + len(setpoints), self._packed(setpoints)
-            now = now_of()
+            if not first <= index < last:
+                setpoints = [begun.setpoint(pose) for pose in poses[index : index + _AT_ONCE]]
+                first, last, packed = index, index + len(setpoints), self._pack_setpoints(setpoints)
+            now = clock_s()
             with lock:
                 if begun is not self._stream or not begun.following:
                     return False
@@ -187,16 +185,16 @@ class ArmStreamer(Generic[Packed]):
                 if self._has_new_reader(now):
                     self._loop.call_soon_threadsafe(self.stop, _RESTARTED)
                     return False
-                begun.tell(setpoints[place - first], now)
-                write(packed[place - first])
+                begun.tell(setpoints[index - first], now)
+                write(packed[index - first])
                 self._sent_at = now
-            if place == len(poses) - 1:
-                self._loop.call_soon_threadsafe(self._end, begun)
+            if index == len(poses) - 1:
+                self._loop.call_soon_threadsafe(self._end_stream, begun)
             return True
 
         return send
 
-    def see(
+    def on_joints(
         self, joints_rad: tuple[float, ...], tick_ms: int | None = None, *, idle: bool = True
     ) -> None:
         """Process the joints' positions at a time of the robot's clock, if it reports one.
@@ -207,18 +205,18 @@ class ArmStreamer(Generic[Packed]):
         was restarted are released from where they are now.
         """
         now = self._clock()
-        if self._age.see(now, tick_ms) > _FRESH_S:
+        if self._age.measure_age(now, tick_ms) > _FRESH_S:
             return
         stream = self._stream
-        if stream is not None or self._unseen is not None:
+        if stream is not None or self._unconfirmed is not None:
             if stream is not None and (self._age.restarted or self._has_new_reader(now)):
-                self._unseen = stream
+                self._unconfirmed = stream
                 if stream.following:
                     self._stopped(_RESTARTED)
             self._known_readers = self._readers()
         self._measured_rad, self._seen_at = joints_rad, now
         if (
-            self._unseen is None
+            self._unconfirmed is None
             and stream is not None
             and stream.following
             and stream.astray(joints_rad, now)
@@ -227,8 +225,8 @@ class ArmStreamer(Generic[Packed]):
                 f"the arms did not track: a joint was {ASTRAY_RAD:g} rad away from its setpoint "
                 f"for {ASTRAY_S:g} s"
             )
-        elif self._unseen is not None and (idle or stream is not None):
-            self._release_again(self._unseen)
+        elif self._unconfirmed is not None and (idle or stream is not None):
+            self._release_again(self._unconfirmed)
 
     def stop(self, reason: str) -> None:
         """End the stream early and softly, for a reason that is reported as one sentence; does
@@ -243,34 +241,34 @@ class ArmStreamer(Generic[Packed]):
         """Release the arms softly from wherever they are; does nothing without a stream."""
         stream = self._stream
         if stream is not None and stream.following:
-            self._stop_looking()
+            self._stop_checking()
             self._fading = self._loop.create_future()
             self._release(stream)
 
-    async def faded(self) -> None:
+    async def wait_until_released(self) -> None:
         """Wait until the arms are released. A cancellation takes effect only after that."""
         await to_the_end(self._fading)
 
-    def _release(self, stream: ArmStream, *, anew: bool = False) -> None:
-        """Release the arms from the last setpoint; `anew`, or if that was sent too long ago, from
-        their measured position.
+    def _release(self, stream: ArmStream, *, from_measured: bool = False) -> None:
+        """Release the arms from the last setpoint; with `from_measured`, or if that was sent too
+        long ago, from their measured position.
         """
         now = self._clock()
         stiff = stream.last.weight > 0.0
         with self._lock:
-            if stiff and (anew or now - self._sent_at > _CEASED_S):
+            if stiff and (from_measured or now - self._sent_at > _CEASED_S):
                 fresh = now - self._seen_at <= _FRESH_S
                 stream.restart_from(self._measured_rad if fresh else None)
             setpoints = stream.fade()
             self._sent_at = now
         if stiff and now - self._seen_at >= self._blind_after_s:
-            self._unseen = stream
-        self._let_go(stream, iter(self._packed(setpoints)), self._loop.time())
+            self._unconfirmed = stream
+        self._send_next_fade_step(stream, iter(self._pack_setpoints(setpoints)), self._loop.time())
 
     def _release_again(self, stream: ArmStream) -> None:
         """Release the arms from their measured position: the robot is there again."""
-        self._unseen = None
-        self._stop_looking()
+        self._unconfirmed = None
+        self._stop_checking()
         if self._fade_timer is not None:
             self._fade_timer.cancel()
         if self._fading.done():
@@ -295,11 +293,11 @@ class ArmStreamer(Generic[Packed]):
     def _blind_after_s(self) -> float:
         return max(_BLIND_S, _BLIND_STATES * self._age.interval_s)
 
-    def _packed(self, setpoints: Sequence[ArmSetpoint]) -> list[Packed]:
+    def _pack_setpoints(self, setpoints: Sequence[ArmSetpoint]) -> list[Packed]:
         assert self._build is not None
         return list(self._pack(setpoints, self._build, self._hands))
 
-    def _look(self) -> None:
+    def _check_stream(self) -> None:
         """End the stream if the poses or the robot's states have ceased."""
         now = self._clock()
         blind_s = now - self._seen_at
@@ -310,11 +308,11 @@ class ArmStreamer(Generic[Packed]):
         elif not self._late:
             # This loop may have been stalled, so that the next pose and the next state are as late
             # as this check: wait once more.
-            self._late, again_s = True, _LOOK_S
+            self._late, again_s = True, _CHECK_S
         else:
             self.stop(f"the robot reported no joint positions for {blind_s:.1f} s")
             return
-        self._guard = self._loop.call_later(again_s, self._look)
+        self._check_timer = self._loop.call_later(again_s, self._check_stream)
 
     def _stall_reason(self) -> str:
         """Return how long this computer did not send; "" if the poses have not ceased."""
@@ -324,33 +322,37 @@ class ArmStreamer(Generic[Packed]):
         ceased_s = self._clock() - self._sent_at
         return f"this computer sent no pose for {ceased_s:.2f} s" if ceased_s > _CEASED_S else ""
 
-    def _let_go(self, stream: ArmStream, packed: Iterator[Packed], now: float) -> None:
-        """Send the next setpoint, and go on by a timer: a task would be cancelled with all others
-        where a program is ended."""
+    def _send_next_fade_step(self, stream: ArmStream, packed: Iterator[Packed], now: float) -> None:
+        """Send the next setpoint of the release, and schedule the one after it.
+
+        This uses a timer, because a task would be cancelled with all others when the program ends.
+        """
         if self._clock() - self._sent_at > _CEASED_S:  # this loop stalled: states are late, too
-            anew = partial(self._release, stream, anew=True)
-            self._fade_timer = self._loop.call_later(_LOOK_S, anew)
+            release = partial(self._release, stream, from_measured=True)
+            self._fade_timer = self._loop.call_later(_CHECK_S, release)
             return
         obeyed = bool(self._readers()) and not self._has_new_reader(self._clock())
         if not obeyed:  # the next robot that receives would jump: it is released when it reports
-            self._unseen = stream
+            self._unconfirmed = stream
         following = next(packed, None) if obeyed else None
         if following is None:
             self._fade_timer = None
-            self._end(stream)
+            self._end_stream(stream)
             self._fading.set_result(None)
         else:
             then = max(now + _FADE_S, self._loop.time() + _FADE_S / 2)
-            self._fade_timer = self._loop.call_at(then, self._let_go, stream, packed, then)
+            self._fade_timer = self._loop.call_at(
+                then, self._send_next_fade_step, stream, packed, then
+            )
             self._sent_at = self._clock()
             self._write(following)
 
-    def _end(self, stream: ArmStream) -> None:
+    def _end_stream(self, stream: ArmStream) -> None:
         if stream is self._stream:
-            self._stop_looking()
+            self._stop_checking()
             self._stream = None
 
-    def _stop_looking(self) -> None:
-        if self._guard is not None:
-            self._guard.cancel()
-            self._guard = None
+    def _stop_checking(self) -> None:
+        if self._check_timer is not None:
+            self._check_timer.cancel()
+            self._check_timer = None

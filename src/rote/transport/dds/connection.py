@@ -1,7 +1,7 @@
 """The connection to a robot's services over DDS: by topics, without a channel.
 
-DDS has no connection set-up. A robot is there once it is heard, or once its services are found.
-What it publishes beside its answers is passed on as bytes, by topic.
+DDS has no connection set-up. A robot counts as present once it publishes, or once its services are
+discovered. Samples other than answers are passed on as bytes, by topic.
 """
 
 import asyncio
@@ -26,15 +26,15 @@ from rote.wire.services.lowstate import SPORT_TOPIC as SLOW_SPORT_TOPIC
 from rote.wire.webrtc import channel
 
 SPORT_TOPIC = "rt/sportmodestate"
-ASKED = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER, rpc.ROBOT_STATE, rpc.VOICE)
-"""The services that rote asks."""
-_NEEDED = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER)
+REQUESTED_SERVICES = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER, rpc.ROBOT_STATE, rpc.VOICE)
+"""The services to which rote sends requests."""
+_REQUIRED_SERVICES = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER)
 OLD_SPORT = "loco"
 """The name of the service `sport` before ai_sport 8.2.0.0."""
-_LOOK_S = 0.02
+_CHECK_S = 0.02
 _SETTLE_S = 1.0
-"""How long a robot that is heard may take to offer its services, and one that offers them to report
-its joints. Some never do: the first in debug mode.
+"""Timeout for a robot that publishes to offer its services, and for one that offers them to report
+its joints. Some robots never do; in debug mode they do not offer the services.
 """
 _REPLIES, _STATES = 256, 64
 
@@ -46,8 +46,8 @@ STATE_TOPICS = {
     rpc.ARM_STATE_TOPIC: types.TEXT,
     rpc.AUDIO_TOPIC: types.TEXT,
 }
-Sample = Callable[[str, bytes], None]
-"""Called with what was published on a topic."""
+SampleCallback = Callable[[str, bytes], None]
+"""Called with the topic and the sample."""
 
 
 def request_topic(service: str) -> str:
@@ -71,7 +71,7 @@ class DdsTopics:
         self._hand_commands: dict[Hand, Outlet] = {}
         self._requests: dict[str, Outlet] = {}
         self._responses: dict[str, Inlet] = {}
-        for service in ASKED:
+        for service in REQUESTED_SERVICES:
             topic = response_topic(service)
             self._responses[service] = bus.reader(
                 topic, types.RESPONSE, partial(receive, service), depth=_REPLIES
@@ -89,8 +89,8 @@ class DdsTopics:
         self.arms = bus.writer(dds_lowlevel.ARM_SDK_TOPIC, types.LOWCMD)
         self.hand = bus.writer(HAND_TOPIC, types.TEXT)
 
-    def listen_to(self, hands: Iterable[Hand]) -> None:
-        """Subscribe to these hands, in case the robot wears them."""
+    def subscribe_to_hands(self, hands: Iterable[Hand]) -> None:
+        """Subscribe to these hands, in case the robot has them."""
         for hand in hands:
             if hand not in self.hands:
                 receive = partial(self._receive, hand.state_topic)
@@ -98,14 +98,14 @@ class DdsTopics:
                     hand.state_topic, types.HAND_STATE, receive, depth=_STATES, reliable=False
                 )
 
-    def commands_to(self, hand: Hand) -> Outlet:
-        """Return the writer of commands to a hand."""
+    def hand_writer(self, hand: Hand) -> Outlet:
+        """Return the writer for commands to a hand."""
         if hand not in self._hand_commands:
             self._hand_commands[hand] = self.bus.writer(hand.command_topic, types.HAND_COMMAND)
         return self._hand_commands[hand]
 
     def offers(self, service: str) -> bool:
-        """Whether somebody takes requests to a service, and can answer us."""
+        """Whether the robot accepts requests to a service and can answer them."""
         return bool(self._requests[service].matched and self._responses[service].matched)
 
     def send(self, value: channel.Value) -> None:
@@ -116,39 +116,39 @@ class DdsTopics:
             self.hand.write(cdr.encode_text(rpc.write_json(value.data)))
 
 
-class DdsWay:
-    """A series of DDS participants, one after the other, and a robot's services there."""
+class DdsConnection:
+    """A connection to a robot's services by DDS, with a new participant for each session."""
 
     session: DdsSession
 
     def __init__(
         self,
         target: DdsTarget,
-        take: Sample,
+        on_sample: SampleCallback,
         timing: ChannelTiming | None = None,
         *,
         before_close: Callable[[], Awaitable[None]],
         tap: Tap | None = None,
     ) -> None:
-        """`take` gets what is published; nothing is closed before `before_close` has ended."""
+        """`on_sample` receives the samples; nothing is closed before `before_close` has ended."""
         self._tap = tap
         self._loop = asyncio.get_running_loop()
         self._now = stall_clock(self._loop)
         self.session = DdsSession(timing=timing, now=self._now())
-        self.lines: DdsTopics | None = None
+        self.topics: DdsTopics | None = None
         self.target = target
         self._timing = timing
-        self._take = take
+        self._on_sample = on_sample
         self._hands: dict[str, Hand] = {}
         self._before_close = before_close
         self._flush: Callable[[], None] = lambda: None
-        self._looker: asyncio.TimerHandle | None = None
+        self._check_timer: asyncio.TimerHandle | None = None
         self._first_heard_at: float | None = None
         self._offered_at: float | None = None
         self._some_at: float | None = None
 
     async def open(self, flush: Callable[[], None], topics: Iterable[str]) -> None:
-        """Join the domain and look for the robot. Topics cannot be requested by name on DDS."""
+        """Join the domain and search for the robot. `topics` is ignored on DDS."""
         self._flush = flush
         self._first_heard_at = self._offered_at = self._some_at = None
         # Every client receives every client's answers; ours are recognised by their random ids.
@@ -157,28 +157,28 @@ class DdsWay:
         self.session = DdsSession(timing=self._timing, first_id=first, now=now)
         if self._tap is not None:
             self._tap.stage("domain")
-        self.lines = DdsTopics(Bus(self.target), self._hear)
+        self.topics = DdsTopics(Bus(self.target), self._on_data)
         if self._tap is not None:
             self._tap.stage("services")
-        self.lines.listen_to(self._hands.values())
-        self._loop.call_soon(self._look)
+        self.topics.subscribe_to_hands(self._hands.values())
+        self._loop.call_soon(self._check_presence)
 
-    def listen_to(self, hands: Iterable[Hand]) -> None:
-        """Subscribe to these hands; what they publish is passed on like any other topic."""
+    def subscribe_to_hands(self, hands: Iterable[Hand]) -> None:
+        """Subscribe to these hands; their samples are passed on like those of other topics."""
         self._hands |= {hand.state_topic: hand for hand in hands}
-        if self.lines is not None:
-            self.lines.listen_to(self._hands.values())
+        if self.topics is not None:
+            self.topics.subscribe_to_hands(self._hands.values())
 
-    def _look(self) -> None:
-        """Check whether the robot is there: whether it is heard, and its services are offered."""
-        lines, now = self.lines, self._now()
-        if lines is None or self.session.state is not ChannelState.OPEN:
+    def _check_presence(self) -> None:
+        """Check whether the robot is present: whether it publishes and offers its services."""
+        topics, now = self.topics, self._now()
+        if topics is None or self.session.state is not ChannelState.OPEN:
             return
-        self._looker = self._loop.call_later(_LOOK_S, self._look)
-        offered = all(map(lines.offers, _NEEDED))
+        self._check_timer = self._loop.call_later(_CHECK_S, self._check_presence)
+        offered = all(map(topics.offers, _REQUIRED_SERVICES))
         if offered and self._offered_at is None:
             self._offered_at = now
-        if self._some_at is None and any(map(lines.offers, ASKED)):
+        if self._some_at is None and any(map(topics.offers, REQUESTED_SERVICES)):
             self._some_at = now
         since = [at for at in (self._first_heard_at, self._offered_at) if at is not None]
         settled = since and now - since[0] >= _SETTLE_S
@@ -193,47 +193,51 @@ class DdsWay:
         try:
             await self._before_close()
         finally:
-            if self._looker is not None:
-                self._looker.cancel()
-            lines, self.lines = self.lines, None
-            if lines is not None:
-                lines.bus.close()
+            if self._check_timer is not None:
+                self._check_timer.cancel()
+            topics, self.topics = self.topics, None
+            if topics is not None:
+                topics.bus.close()
 
-    # ---- asking ---------------------------------------------------------------------------------
+    # ---- requests -------------------------------------------------------------------------------
 
     def send(self) -> Iterable[tuple[int, RoteError]]:
         """Write the session's outgoing requests; return those that could not be written."""
         failed: list[tuple[int, RoteError]] = []
         for value in self.session.said():
-            if self.lines is not None and self._may_send(value):
+            if self.topics is not None and self._may_send(value):
                 try:
-                    self.lines.send(value)
+                    self.topics.send(value)
                 except LinkError as error:
                     if isinstance(value, rpc.RpcRequest):
                         failed.append((value.id, error))
         return failed
 
     def _may_send(self, value: channel.Value) -> bool:
-        """Whether the tap, if there is one, lets a message out."""
+        """Whether the tap, if there is one, allows a message to be sent."""
         if self._tap is None or not isinstance(value, rpc.RpcRequest):
             return True
         return self._tap.sending(cdr.encode_request(value), request_topic(value.service))
 
     def problem(self, call: rpc.Call) -> RoteError | None:
-        """Return why a service cannot be asked; None if it can."""
+        """Return why a service cannot be called; None if it can."""
         rpc.check_service(call.service)
-        lines = self.lines
-        if lines is not None and lines.offers(call.service):
+        topics = self.topics
+        if topics is not None and topics.offers(call.service):
             return None
-        if lines is not None and not lines.joints.matched and not any(map(lines.offers, ASKED)):
+        if (
+            topics is not None
+            and not topics.joints.matched
+            and not any(map(topics.offers, REQUESTED_SERVICES))
+        ):
             self.session.lose(self._now())  # it has left, and DDS reported it
             self._flush()
-        return self._unserved(call.service)
+        return self._make_no_service_error(call.service)
 
-    def _unserved(self, service: str) -> NoAnswerError:
+    def _make_no_service_error(self, service: str) -> NoAnswerError:
         """Return the error for a service that is not offered, with likely reasons."""
-        _, read = self.lines.bus.seen() if self.lines else (set(), set())
-        seen = f"nobody takes requests to the service {service!r}, though the robot is there"
+        _, read = self.topics.bus.discovered_topics() if self.topics else (set(), set())
+        seen = f"the robot is there, but no program takes requests to the service {service!r}"
         if service == rpc.SPORT and request_topic(OLD_SPORT) in read:
             return NoAnswerError(
                 f"{seen}; it has {OLD_SPORT!r}, which older software calls it",
@@ -250,49 +254,53 @@ class DdsWay:
             )
         return NoAnswerError(seen, "The robot may still be starting: wait a minute, try again.")
 
-    # ---- what the robot says --------------------------------------------------------------------
+    # ---- samples from the robot -----------------------------------------------------------------
 
-    def _hear(self, source: str, data: bytes) -> None:
-        """Process one sample of a topic, or of a service of that name."""
+    def _on_data(self, source: str, data: bytes) -> None:
+        """Process one sample of the topic, or answer of the service, named `source`."""
         now = self._now()
         if self._tap is not None:
             known = source in self._hands or source in STATE_TOPICS
-            self._tap.heard(data, source if known else response_topic(source))
+            self._tap.note_received(data, source if known else response_topic(source))
         if self._first_heard_at is None and source == dds_lowlevel.LOWSTATE_TOPIC:
             self._first_heard_at = now
         try:
             if source in self._hands:
-                self._take(source, data)  # hands that report do not prove that the robot is there
+                self._on_sample(
+                    source, data
+                )  # hands that report do not prove that the robot is there
             elif source in STATE_TOPICS:
                 self.session.hear(now)
-                self._take(source, data)
+                self._on_sample(source, data)
             else:
                 self.session.answer(cdr.decode_response(data, source), now)
                 self._flush()
         except DecodeError:
             self.session.dropped["telemetry"] += 1
 
-    def unopened(self, url: str, waited_s: float) -> RoteError:
+    def make_open_error(self, url: str, waited_s: float) -> RoteError:
         """Return the error for a robot that was not found, with what was found instead."""
-        written, read = self.lines.bus.seen() if self.lines is not None else (set(), set())
+        written, read = (
+            self.topics.bus.discovered_topics() if self.topics is not None else (set(), set())
+        )
         where = f"{self.target.interface}, domain {self.target.domain}"
         seen = f"no robot answered at {url} within {waited_s:.0f} s: "
         if dds_lowlevel.LOWSTATE_TOPIC in written:
-            seen += f"one announces {dds_lowlevel.LOWSTATE_TOPIC}, and nothing of it arrives"
+            seen += f"a robot announces {dds_lowlevel.LOWSTATE_TOPIC}, but no sample of it arrives"
             remedy = Text(
                 "Its states are longer than one packet: a firewall may drop their fragments (ufw "
                 "does). Allow UDP from the robot's network. A simulated one: {simulate}.",
                 simulate=Act.SIMULATE_DDS,
             )
         elif written | read:
-            seen += f"there is DDS on {where}, but no G1 among it"
+            seen += f"there are DDS programs on {where}, but no G1"
             remedy = Text(
                 "Check that the robot has started: {doctor}. A simulated one: {simulate}.",
                 doctor=Act.DOCTOR,
                 simulate=Act.SIMULATE_DDS,
             )
         else:
-            seen += f"nobody else speaks DDS on {where}"
+            seen += f"there is no other DDS program on {where}"
             remedy = Text(
                 "Check the cable, that the robot is on, and that this computer has an address in "
                 "its network (192.168.123.x): {doctor}. For a simulated one: {simulate}.",

@@ -58,7 +58,7 @@ class _Sent(NamedTuple):
 
 
 class _SharedSetpoints:
-    """The last two setpoints, in memory of two processes. An index says which is the newer one: a
+    """The last two setpoints, in memory shared by two processes. An index marks the newer one: a
     program that is killed while it writes leaves the other one intact.
     """
 
@@ -90,7 +90,7 @@ class _SharedSetpoints:
 
 
 class Guardian:
-    """The process, as the program that streams sees it."""
+    """The streaming program's handle of the guardian process."""
 
     def __init__(self, target: DdsTarget) -> None:
         """Start the process; raises `OSError` if that is not possible."""
@@ -117,9 +117,9 @@ class Guardian:
         return self._process.poll() is None
 
     def begin(self, build: Build, hands: tuple[Hand, ...], machine: int) -> None:
-        """Guard a new stream to a build and these hands of it."""
+        """Guard a new stream to a build, including these hands."""
         self._setpoints.clear()
-        told = {
+        message = {
             "build": build.bare.name,
             "hands": [hand.side for hand in build.hands],
             "streamed": [hand.side for hand in hands],
@@ -127,22 +127,22 @@ class Guardian:
         }
         assert self._process.stdin is not None
         with suppress(OSError):  # it has died
-            self._process.stdin.write(json.dumps(told).encode() + b"\n")
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
             self._process.stdin.flush()
 
     def note(self, setpoint: ArmSetpoint) -> None:
-        """Note what was sent; from any thread, but one after the other."""
+        """Note a setpoint that was sent; from any thread, but not concurrently."""
         self._setpoints.write(setpoint)
 
     def abandon(self) -> None:
-        """Free what was shared with a process that has ended by itself."""
+        """Free the resources shared with a process that has ended by itself."""
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()
         self._setpoints.close()
 
     async def close(self) -> None:
-        """End the process, which releases what is left to release."""
+        """End the process; it releases the arms first if they are not released yet."""
         assert self._process.stdin is not None
         with suppress(OSError):
             self._process.stdin.close()
@@ -155,27 +155,27 @@ class Guardian:
 
 
 def can_guard(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether a process can guard a stream of this loop: one in virtual time is a test's."""
+    """Whether a process can guard a stream of this loop; loops in virtual time are tests."""
     return system.hands_sockets_on() and abs(loop.time() - time.monotonic()) < 1.0
 
 
 # ---- the process --------------------------------------------------------------------------------
 
 
-class _Released:
-    """The stream of a program that is gone."""
+class _AbandonedStream:
+    """The stream of a program that has ended."""
 
-    def __init__(self, bus: Bus, told: dict[str, object]) -> None:
-        bare = find_build(str(told["build"]))
+    def __init__(self, bus: Bus, message: dict[str, object]) -> None:
+        bare = find_build(str(message["build"]))
         assert bare is not None
         family = family_of(bare)
-        sides, streamed = told["hands"], told["streamed"]
+        sides, streamed = message["hands"], message["streamed"]
         assert family is not None
         assert isinstance(sides, list)
         assert isinstance(streamed, list)
-        worn = tuple(hand for hand in family.hands if hand.side in sides)
-        self._hands = tuple(hand for hand in worn if hand.side in streamed)
-        self._build, self._machine = wearing(bare, worn), int(str(told["machine"]))
+        attached = tuple(hand for hand in family.hands if hand.side in sides)
+        self._hands = tuple(hand for hand in attached if hand.side in streamed)
+        self._build, self._machine = wearing(bare, attached), int(str(message["machine"]))
         self._bus = bus
         self._arms = bus.writer(dds_lowlevel.ARM_SDK_TOPIC, types.LOWCMD)
         self._fingers = [bus.writer(hand.command_topic, types.HAND_COMMAND) for hand in self._hands]
@@ -184,22 +184,22 @@ class _Released:
         """Release the arms from the last setpoint, or from where they are if it is old."""
         stream = ArmStream(self._build.rest_rad, self._build, self._hands)
         for sent in (older, newer):
-            stream.tell(self._setpoint(sent), sent.at_s)
+            stream.tell(self._to_setpoint(sent), sent.at_s)
         until = _now() + _FIND_S
         while not self._arms.matched and _now() < until:  # noqa: ASYNC110 - DDS has no event
             await asyncio.sleep(0.005)
         held_rad = self._build.rest_rad[len(self._build.bare.joints) :]
         if _now() - newer.at_s > _OLD_S:
-            body_rad = await self._measure()
+            body_rad = await self._measure_joints()
             stream.restart_from(None if body_rad is None else body_rad + held_rad)
             # Where the fingers are is not known; they stay where they were sent.
-            stream.last = stream.last._replace(hands_rad=self._setpoint(newer).hands_rad)
-        while not await self._fade(stream):
+            stream.last = stream.last._replace(hands_rad=self._to_setpoint(newer).hands_rad)
+        while not await self._write_fade(stream):
             self._hands, self._fingers = (), []  # hands relax when their commands cease
-            body_rad = await self._measure()
+            body_rad = await self._measure_joints()
             stream.restart_from(None if body_rad is None else body_rad + held_rad)
 
-    async def _fade(self, stream: ArmStream) -> bool:
+    async def _write_fade(self, stream: ArmStream) -> bool:
         """Write the setpoints that release the arms; return False at once if another reader comes:
         it may be the robot, restarted in another pose.
         """
@@ -208,18 +208,18 @@ class _Released:
         for setpoint in stream.fade():
             if not self._arms.readers() <= known:
                 return False
-            self._write(setpoint)
+            self._write_setpoint(setpoint)
             due = max(due + 1.0 / FADE_HZ, loop.time() + 0.5 / FADE_HZ)
             await asyncio.sleep(due - loop.time())
         return True
 
-    def _setpoint(self, sent: _Sent) -> ArmSetpoint:
+    def _to_setpoint(self, sent: _Sent) -> ArmSetpoint:
         arms = len(self._build.streamed)
         fingers = sum(len(hand.joints) for hand in self._hands)
         positions = sent.positions_rad
         return ArmSetpoint(positions[:arms], sent.weight, positions[arms : arms + fingers])
 
-    async def _measure(self) -> tuple[float, ...] | None:
+    async def _measure_joints(self) -> tuple[float, ...] | None:
         """Return the positions of the body's joints; None if the robot reports none in time."""
         state: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
@@ -234,7 +234,7 @@ class _Released:
         except TimeoutError:
             return None
 
-    def _write(self, setpoint: ArmSetpoint) -> None:
+    def _write_setpoint(self, setpoint: ArmSetpoint) -> None:
         with suppress(LinkError):
             self._arms.write(
                 dds_lowlevel.encode_arm_command(
@@ -261,21 +261,21 @@ async def _next_line(lines: asyncio.StreamReader, parent: int) -> bytes:
             return b""
 
 
-async def _guard(
+async def _run_guardian(
     target: DdsTarget, setpoints: _SharedSetpoints, pipe: IO[bytes], parent: int
 ) -> None:
-    """Wait for the end of the program, and release what it has left."""
+    """Wait until the program ends, and release the arms if they are not released yet."""
     bus = Bus(target)
-    released: _Released | None = None
+    stream: _AbandonedStream | None = None
     lines = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(lines), pipe
     )
     while line := await _next_line(lines, parent):
-        released = _Released(bus, json.loads(line))
+        stream = _AbandonedStream(bus, json.loads(line))
     older, newer = setpoints.read()
-    if released is not None and newer.weight > 0.0:
-        await released.release(older, newer)
+    if stream is not None and newer.weight > 0.0:
+        await stream.release(older, newer)
     bus.close()
 
 
@@ -288,7 +288,7 @@ def main(arguments: list[str]) -> None:
         signal.signal(number, signal.SIG_IGN)
     interface, domain, multicast, file, parent = arguments
     target = DdsTarget(interface, int(domain), multicast=multicast == "1")
-    asyncio.run(_guard(target, _SharedSetpoints(int(file)), sys.stdin.buffer, int(parent)))
+    asyncio.run(_run_guardian(target, _SharedSetpoints(int(file)), sys.stdin.buffer, int(parent)))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
 """DDS: one participant on one interface, whose readers pass bytes to the event loop.
 
-CycloneDDS calls back on threads of its own. A callback here does one thing: it wakes the loop, once
-until the loop has taken what there is; nothing else of ours runs on a foreign thread. A reader
-whose samples come faster than anybody needs them can be paced: nothing wakes the loop then, which
-looks at that reader now and then. Samples are taken and written as packed bytes; the library's own
-packing costs a hundred times more.
+CycloneDDS calls back on threads of its own. A callback here only wakes the loop, once until the
+loop has taken all samples; no other code of rote runs on a foreign thread. A reader whose samples
+arrive faster than needed can be paced: then nothing wakes the loop, and the loop polls that reader.
+Samples are taken and written as packed bytes; the library's own packing costs a hundred times more.
 
 CycloneDDS calls the listener of a reader from one thread at a time. A write to a reader of this
 process waits for that, so it must not hold Python's global lock, which the listener needs.
@@ -40,9 +39,9 @@ from rote.errors import BadRequestError, LinkError
 from rote.model.family import Build
 from rote.platform.check import address_of
 from rote.text import Act, Text
-from rote.transport.dds.settings import VARIABLE, joined, problem
+from rote.transport.dds.settings import VARIABLE, merge_settings, problem
 from rote.transport.dds.types import Type
-from rote.transport.link import take_build
+from rote.transport.link import parse_url_options
 
 MAX_DOMAIN = 229
 """The last domain whose ports (7400, and 250 more for each domain) are valid."""
@@ -67,7 +66,7 @@ _ABANDONED: "list[Bus]" = []
 
 Receive = Callable[[bytes], None]
 ReceiveFrom = Callable[[bytes, object], None]
-"""Called with a sample, and with what tells its sender from every other program."""
+"""Called with a sample, and with an identifier of the program that sent it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ class DdsTarget:
 
 def read_url(parts: SplitResult) -> DdsTarget:
     """Parse `dds://INTERFACE[?domain=N&build=NAME]`; the domain of a robot is 0."""
-    query, build = take_build(parts.query)
+    query, build = parse_url_options(parts.query)
     domain = query.pop("domain", "0")
     more = parts.path.strip("/") or parts.fragment or query
     if not parts.netloc or more or not domain.isdecimal() or int(domain) > MAX_DOMAIN:
@@ -97,7 +96,7 @@ def read_url(parts: SplitResult) -> DdsTarget:
 
 
 @contextmanager
-def _configured(interface: str, *, multicast: bool = False) -> Iterator[None]:
+def _interface_settings(interface: str, *, multicast: bool = False) -> Iterator[None]:
     """Set the environment variable from which CycloneDDS reads its settings, and restore it
     afterwards.
 
@@ -105,7 +104,9 @@ def _configured(interface: str, *, multicast: bool = False) -> Iterator[None]:
     that is created by its first participant ends with its last.
     """
     before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = joined(before, interface, address_of(interface), multicast=multicast)
+    os.environ[VARIABLE] = merge_settings(
+        before, interface, address_of(interface), multicast=multicast
+    )
     try:
         yield
     finally:
@@ -141,10 +142,10 @@ class Bus:
         self._inlets: list[Inlet] = []
         self._outlets: list[Outlet] = []
         try:
-            with _configured(target.interface, multicast=target.multicast):
+            with _interface_settings(target.interface, multicast=target.multicast):
                 self._participant = DomainParticipant(target.domain)
         except DDSException as error:
-            raise _unusable(target, error) from error
+            raise _make_unusable_error(target, error) from error
         self._topics: dict[str, Topic[Any]] = {}
         self.closed = False
 
@@ -155,7 +156,7 @@ class Bus:
         reliability = _RELIABLE if reliable else Policy.Reliability.BestEffort
         qos = Qos(reliability, Policy.History.KeepLast(depth))
         inlet = Inlet(self._loop, receive)
-        inlet.open(DataReader(self._participant, self._topic(topic, kind), qos, inlet.waker))
+        inlet.open(DataReader(self._participant, self._get_topic(topic, kind), qos, inlet.waker))
         self._inlets.append(inlet)
         return inlet
 
@@ -163,7 +164,7 @@ class Bus:
         """Call `receive` with every sample on a topic and its sender, in the event loop."""
         qos = Qos(_RELIABLE, Policy.History.KeepLast(depth))
         inlet = Inlet(self._loop, receive_from=receive)
-        inlet.open(DataReader(self._participant, self._topic(topic, kind), qos, inlet.waker))
+        inlet.open(DataReader(self._participant, self._get_topic(topic, kind), qos, inlet.waker))
         self._inlets.append(inlet)
 
     def writer(
@@ -185,17 +186,17 @@ class Bus:
             Policy.History.KeepLast(depth),
             Policy.Durability.TransientLocal if latched else Policy.Durability.Volatile,
         )
-        outlet = Outlet(topic, DataWriter(self._participant, self._topic(topic, kind), qos))
+        outlet = Outlet(topic, DataWriter(self._participant, self._get_topic(topic, kind), qos))
         self._outlets.append(outlet)  # a writer without a reference is deleted
         return outlet
 
-    def _topic(self, name: str, kind: Type) -> Topic[Any]:
+    def _get_topic(self, name: str, kind: Type) -> Topic[Any]:
         if name not in self._topics:
             own: Any = _TopicType(kind)
             self._topics[name] = Topic(self._participant, name, own)
         return self._topics[name]
 
-    def seen(self) -> tuple[set[str], set[str]]:
+    def discovered_topics(self) -> tuple[set[str], set[str]]:
         """Return the topics that others write to, and the topics that others read."""
         found = []
         for builtin in (BuiltinTopicDcpsPublication, BuiltinTopicDcpsSubscription):
@@ -203,7 +204,7 @@ class Bus:
             own = self._participant.guid
             there = [s for s in reader.read(N=4096) if isinstance(s, DcpsEndpoint)]
             found.append({each.topic_name for each in there if each.participant_key != own})
-            _end(reader)
+            _delete_entity(reader)
         return found[0], found[1]
 
     def close(self) -> None:
@@ -212,7 +213,7 @@ class Bus:
             self.closed = True
             for inlet in self._inlets:
                 inlet.close()
-            _end(self._participant)
+            _delete_entity(self._participant)
 
     def __del__(self) -> None:
         # The garbage collector runs on any thread, also on one of CycloneDDS that calls a listener:
@@ -237,9 +238,9 @@ class _TopicType:
         self.__idl__ = kind.__idl__
 
 
-def _unusable(target: DdsTarget, error: DDSException) -> LinkError:
-    """Return why an interface cannot be used: because of the settings in the environment, or
-    itself.
+def _make_unusable_error(target: DdsTarget, error: DDSException) -> LinkError:
+    """Return the error for an interface that cannot be used, because of the settings in the
+    environment or because of the interface itself.
     """
     names = interfaces()
     known = (*names, *filter(None, map(address_of, names)))
@@ -258,7 +259,7 @@ def _unusable(target: DdsTarget, error: DDSException) -> LinkError:
     )
 
 
-def _end(entity: Entity) -> None:
+def _delete_entity(entity: Entity) -> None:
     """Delete an entity and all its children now.
 
     Its own finaliser fails once the garbage collector has found it: it looks itself up among weak
@@ -306,9 +307,9 @@ class Inlet:
         self._wake()
 
     def pace(self, every_s: float | None) -> None:
-        """From now on hand over the newest sample every so often, or None for each as it comes.
+        """Deliver the newest sample every `every_s` seconds; with None, every sample as it arrives.
 
-        A call from DDS's thread for each of hundreds of samples a second costs more than they do.
+        Waking the loop for each of hundreds of samples per second costs more than reading them.
         """
         if every_s == self._every_s or self._reader is None:
             return
@@ -319,18 +320,20 @@ class Inlet:
         listener = None if every_s is not None else self.waker._ref
         self._reader._set_listener(self._reader._ref, listener)
         if every_s is None:
-            self._wake()  # what came in between
+            self._wake()  # take the samples that arrived in between
         else:
-            self._timer = self._loop.call_later(every_s, self._look, self._loop.time() + every_s)
+            self._timer = self._loop.call_later(
+                every_s, self._take_newest, self._loop.time() + every_s
+            )
 
-    def _look(self, due_s: float) -> None:
-        """Take the newest, and look again when it is time, however late it is now."""
+    def _take_newest(self, due_s: float) -> None:
+        """Deliver the newest sample, and schedule the next check."""
         if self._every_s is None or self._reader is None:
             return
         due_s = max(due_s, self._loop.time() - self._every_s) + self._every_s
-        self._timer = self._loop.call_at(due_s, self._look, due_s)
+        self._timer = self._loop.call_at(due_s, self._take_newest, due_s)
         newest = None
-        for samples in self._batches():
+        for samples in self._take_batches():
             valid = (data for data, info in reversed(samples) if info.valid_data)
             newest = next(valid, newest)
         if newest is not None:
@@ -344,28 +347,28 @@ class Inlet:
 
     def _drain(self) -> None:
         self._woken = False
-        for data, writer in self._taken():
+        for data, writer in self._take_samples():
             if self._receive_from is None:
                 self._receive(data)
             else:
-                self._receive_from(data, self._sender(writer))
+                self._receive_from(data, self._find_sender(writer))
 
-    def _sender(self, writer: int) -> object:
-        """Return what tells the program of a writer from every other: its participant."""
+    def _find_sender(self, writer: int) -> object:
+        """Return the participant of a writer, which identifies its program."""
         if writer not in self._senders and self._reader is not None:
             found = self._reader.get_matched_publication_data(writer)
             self._senders[writer] = writer if found is None else str(found.participant_key)
         return self._senders.get(writer, writer)
 
-    def _taken(self) -> Iterator[tuple[bytes, int]]:
-        """Take what there is, sample by sample, each with the handle of its writer."""
-        for samples in self._batches():
+    def _take_samples(self) -> Iterator[tuple[bytes, int]]:
+        """Take all waiting samples; yield each with the handle of its writer."""
+        for samples in self._take_batches():
             for data, info in samples:
                 if info.valid_data:
                     yield data, info.publication_handle
 
-    def _batches(self) -> Iterator[list[tuple[bytes, Any]]]:
-        """Take what there is, some at a time, the oldest first."""
+    def _take_batches(self) -> Iterator[list[tuple[bytes, Any]]]:
+        """Take all waiting samples in batches, the oldest first."""
         while self._reader is not None:
             samples = ddspy_take(self._reader._ref, _ANY_STATE, _AT_ONCE)
             if isinstance(samples, int):
@@ -376,18 +379,18 @@ class Inlet:
 
     @property
     def matched(self) -> int:
-        """How many writers match."""
+        """Number of matched writers."""
         if self._reader is None:
             return 0
         return max(0, int(self._reader._get_matched_publications(self._reader._ref, None, 0)))
 
     def close(self) -> None:
-        """Hear no more."""
+        """Stop reading."""
         if self._timer is not None:
             self._timer.cancel()
         reader, self._reader = self._reader, None
         if reader is not None:
-            _end(reader)
+            _delete_entity(reader)
 
 
 class Outlet:
@@ -399,7 +402,7 @@ class Outlet:
         self._ref = writer._ref
 
     def write(self, data: bytes) -> None:
-        """Write one sample; raises `LinkError` where it cannot be sent."""
+        """Write one sample; raises `LinkError` if it cannot be sent."""
         missing = -len(data) % 4
         padded = data + bytes(missing) if missing else data
         result = _dds_write(self._ref, ctypes.byref(_PackedSample(padded, len(padded))))
@@ -407,15 +410,15 @@ class Outlet:
             raise LinkError(
                 f"DDS could not send to {self.topic}: {DDSException(result)}",
                 Text(
-                    "Somebody is there and does not take it: the network may be full or cut. "
-                    "Look at the cable and the interface ({doctor}), then try again.",
+                    "A reader is there but does not take it: the network may be full or cut. "
+                    "Check the cable and the interface ({doctor}), then try again.",
                     doctor=Act.DOCTOR,
                 ),
             )
 
     @property
     def matched(self) -> int:
-        """How many readers match."""
+        """Number of matched readers."""
         return max(0, int(self._writer._get_matched_subscriptions(self._ref, None, 0)))
 
     def readers(self) -> frozenset[int]:

@@ -1,8 +1,8 @@
 """The types of ROS 2's topics and services that rote offers, declared for CycloneDDS.
 
-As in `dds_types`, these classes only describe types, and none has TK_UINT8 or TK_INT8 in it. The
-bytes are packed in `bridge.ros_messages`. Requests and replies of services begin with who asks and
-the number of the question: that is how CycloneDDS's middleware for ROS 2 does it.
+As in `dds.types`, these classes only describe types, and none has TK_UINT8 or TK_INT8 in it. The
+bytes are packed in `bridge.ros_messages`. Requests and replies of services begin with the client id
+and the sequence number, as in CycloneDDS's middleware for ROS 2.
 """
 
 from typing import Any
@@ -66,7 +66,7 @@ TRIGGER: tuple[Type, Type] = (
         message=str,
     ),
 )
-"""A service without arguments: what is asked, and what is answered."""
+"""A service without arguments: the request and the response."""
 NAMED: tuple[Type, Type] = (
     structure(
         "diagnostic_msgs.srv.dds_.AddDiagnostics_Request_",

@@ -26,7 +26,7 @@ _LOOPBACK_DISCOVERY = (
 
 
 class NamedInterfaces(NamedTuple):
-    """What the user's settings say about interfaces."""
+    """The interfaces that the user's settings name."""
 
     interfaces: tuple[str, ...] = ()
     """Names and addresses."""
@@ -39,7 +39,7 @@ class NamedInterfaces(NamedTuple):
 def configuration(interface: str, *, named: bool = False, multicast: bool = False) -> str:
     """Return rote's settings for one interface; if the user `named` it, only the rest.
 
-    With `multicast` samples are sent so on loopback too, not only what others are found by.
+    With `multicast`, samples are sent by multicast on loopback too, not only discovery messages.
     """
     loopback = interface == LOOPBACK
     general = _LOOPBACK_GENERAL if loopback and not multicast else ""
@@ -52,7 +52,7 @@ def configuration(interface: str, *, named: bool = False, multicast: bool = Fals
     return f"<CycloneDDS><Domain Id='any'>{inside}</Domain></CycloneDDS>" if inside else ""
 
 
-def joined(
+def merge_settings(
     before: str | None, interface: str, address: str = "", *, multicast: bool = False
 ) -> str:
     """Return the value of CYCLONEDDS_URI for one interface, which may also be named by its address.
@@ -61,19 +61,19 @@ def joined(
     """
     if not before:
         return configuration(interface, multicast=multicast)
-    said = read(before).interfaces
-    named = interface in said or (bool(address) and address in said)
+    named_before = read(before).interfaces
+    named = interface in named_before or (bool(address) and address in named_before)
     ours = configuration(interface, named=named, multicast=multicast)
     return ",".join(part for part in (before, ours) if part)
 
 
 def read(value: str) -> NamedInterfaces:
-    """Return what the settings in CYCLONEDDS_URI say about interfaces."""
+    """Return the interfaces that the settings in CYCLONEDDS_URI name."""
     interfaces: list[str] = []
     deprecated = False
     for part in filter(None, map(str.strip, _PARTS.split(value))):
         try:
-            root = _parsed(part)
+            root = _parse_part(part)
         except (OSError, ElementTree.ParseError, ValueError) as error:
             return NamedInterfaces(
                 tuple(interfaces), deprecated, f"{part[:60]!r} cannot be read: {error}"
@@ -81,15 +81,15 @@ def read(value: str) -> NamedInterfaces:
         for element in root.iter():
             tag = element.tag.rpartition("}")[2].lower()  # it may have a namespace
             if tag == "networkinterface":
-                said = (element.get("name"), element.get("address"))
-                interfaces += [each for each in said if each]
+                names = (element.get("name"), element.get("address"))
+                interfaces += [each for each in names if each]
             elif tag == "networkinterfaceaddress" and element.text:
                 deprecated = True
                 interfaces += [each.strip() for each in element.text.split(",")]
     return NamedInterfaces(tuple(interfaces), deprecated)
 
 
-def _parsed(part: str) -> ElementTree.Element:
+def _parse_part(part: str) -> ElementTree.Element:
     """Return one part as XML; it may be a fragment, or the address of a file."""
     if not part.startswith("<"):
         text = Path(part.removeprefix(_FILE)).read_text(encoding="utf-8")

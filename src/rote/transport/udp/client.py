@@ -1,4 +1,4 @@
-"""The asyncio client of a teaching session: datagrams in, timers, answers out."""
+"""The asyncio client of a teaching session: links, timers, requests and answers."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -18,17 +18,23 @@ from rote.session.events import (
 )
 from rote.session.pose_stream import Told
 from rote.session.teaching import Role, TeachingSession, TeachingTiming
-from rote.transport.base_client import FromAnywhere, Shell, StateFeed, StateListener, unanswered
+from rote.transport.base_client import (
+    BaseClient,
+    StateFeed,
+    StateListener,
+    ThreadSafeSender,
+    make_unanswered_error,
+)
 from rote.transport.link import Link, Receiver
 from rote.transport.udp.link import UdpLink
 from rote.transport.wires import FRAMES, unsupported
 from rote.wire.teaching.codec import encode_pose
 
-Dial = Callable[[Receiver], Awaitable[Link]]
+ConnectLink = Callable[[Receiver], Awaitable[Link]]
 
 
-class TeachingClient(Shell[m.Reply]):
-    """One client's conversation with one robot, in teaching frames over any link."""
+class TeachingClient(BaseClient[m.Reply]):
+    """A client of one robot, by teaching frames over any link."""
 
     abilities = FRAMES
     arms_hold_within_s = 14
@@ -54,7 +60,7 @@ class TeachingClient(Shell[m.Reply]):
         """How the robot's states contradict the build; empty if they do not."""
         self._states = StateFeed()
         self.session = TeachingSession(Role.CLIENT, timing=timing)
-        self._dial: Dial | None = None
+        self._connect_link: ConnectLink | None = None
         self._link: Link | None = None
 
     @property
@@ -67,9 +73,9 @@ class TeachingClient(Shell[m.Reply]):
         """Whether the robot reports no time, so that states have this computer's time."""
         return self.session.clockless
 
-    async def open(self, dial: Dial) -> None:
-        """Open the link and the session; raises `NoAnswerError` if nobody answers in time."""
-        self._dial = dial
+    async def open(self, connect_link: ConnectLink) -> None:
+        """Open the link and the session; raises `NoAnswerError` if no robot answers in time."""
+        self._connect_link = connect_link
         try:
             await self._connect()
         except BaseException:
@@ -81,9 +87,9 @@ class TeachingClient(Shell[m.Reply]):
         return self.session.live
 
     async def _connect(self) -> None:
-        assert self._dial is not None
+        assert self._connect_link is not None
         self.session = TeachingSession(Role.CLIENT, timing=self.session.timing)
-        self._link = await self._dial(self._receive)
+        self._link = await self._connect_link(self._receive)
         self.session.open(self.now())
         self._flush()
         await self._opened
@@ -125,10 +131,10 @@ class TeachingClient(Shell[m.Reply]):
             raise
 
     async def _request(self, command: m.Command) -> m.Reply:
-        return await self._answer_to(self.session.request(command, self.now()))
+        return await self._wait_for_answer(self.session.request(command, self.now()))
 
     def ready(self, poses: Sequence[m.StreamPose]) -> Callable[[int], bool]:
-        """Return what sends one of the poses of the stream that was begun, by its place.
+        """Return a function that sends a pose of the stream that was begun, by its index.
 
         The function sends nothing and returns False after a stop was requested or the robot was
         lost.
@@ -136,16 +142,16 @@ class TeachingClient(Shell[m.Reply]):
         session, stream, link = self.session, self.session.stream, self._link
         if stream is None or link is None:
             return lambda _: False
-        # By a socket poses can be sent from any thread.
-        send = link.aside().send if isinstance(link, UdpLink) else link.send
+        # A UDP socket can send poses from any thread.
+        send = link.thread_socket().send if isinstance(link, UdpLink) else link.send
 
-        def tell(place: int) -> bool:
+        def send_pose(index: int) -> bool:
             if self.session is not session or session.stream != stream or self._failure is not None:
                 return False
-            send(encode_pose(poses[place], stream))
+            send(encode_pose(poses[index], stream))
             return True
 
-        return FromAnywhere(tell) if isinstance(link, UdpLink) else tell
+        return ThreadSafeSender(send_pose) if isinstance(link, UdpLink) else send_pose
 
     async def close(self) -> None:
         """Tell the robot that the client leaves, and close the link. Safe to call twice."""
@@ -173,7 +179,7 @@ class TeachingClient(Shell[m.Reply]):
         if self._link is not None:
             for datagram in datagrams:
                 self._link.send(datagram)
-        # Only what was just sent can be due before the timer, and not before its first repetition.
+        # Only messages sent just now can be due before the timer, at their first repetition.
         # A timer that fires too early costs one idle tick; setting it again costs more.
         alarm = self._alarm
         if alarm.due == float("inf") or (
@@ -183,31 +189,31 @@ class TeachingClient(Shell[m.Reply]):
 
     def _handle(self, event: Event | Told) -> None:
         if isinstance(event, Reported):
-            self._report(event.state)
+            self._publish_state(event.state)
         elif isinstance(event, Replied):
-            self._answer(event.token, event.reply)
+            self._resolve_request(event.token, event.reply)
         elif isinstance(event, Unanswered):
-            self._answer(event.token, unanswered(event.waited_s))
+            self._resolve_request(event.token, make_unanswered_error(event.waited_s))
         elif isinstance(event, Opened):
-            self._has_opened()
+            self._mark_opened()
         elif isinstance(event, OpenRefused):
             self._fail(RefusedError(event.code, *m.explain(event.code)))
         elif isinstance(event, PeerLost):
-            self._lose(event.silence_s)
+            self._handle_loss(event.silence_s)
 
-    def _lose(self, silence_s: float) -> None:
+    def _handle_loss(self, silence_s: float) -> None:
         if self.session.keeps_teaching:
             self.owe_stop()  # the arms may still be soft
         was_connected = self._opened.done()
-        self._fail(self._lost(silence_s))
+        self._fail(self._make_loss_error(silence_s))
         if was_connected:
             self._start_reconnecting()
 
-    def _report(self, state: m.RobotState) -> None:
+    def _publish_state(self, state: m.RobotState) -> None:
         if self.latest is None:
             self._recognise(len(state.joints_rad))
         self.latest = state
-        self._states.tell(state)
+        self._states.notify(state)
 
     def _recognise(self, joints: int) -> None:
         """Choose the build by the number of joints: teaching frames do not name the machine."""
@@ -218,4 +224,4 @@ class TeachingClient(Shell[m.Reply]):
             self.build_note = "" if alike else f"no G1 has {joints} joints"
         elif len(self.build.names) != joints:
             named = f"{self.build.name} has {len(self.build.names)} joints"
-            self.build_note = f"{named}, and the robot tells of {joints}"
+            self.build_note = f"{named}, but the robot reports {joints}"

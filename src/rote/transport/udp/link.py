@@ -8,7 +8,7 @@ from collections.abc import Callable
 from urllib.parse import SplitResult
 
 from rote.errors import BadRequestError, LinkError
-from rote.transport.link import Link, Receiver, check_host, take_build
+from rote.transport.link import Link, Receiver, check_host, parse_url_options
 
 DEFAULT_PORT = 49504
 _MAX_WAITING, _MAX_DATAGRAM = 4096, 65_536
@@ -29,14 +29,14 @@ def host_and_port(text: str, default_port: int = DEFAULT_PORT) -> Address:
     return check_host(host), default_port if port is None else port
 
 
-def _own(error: OSError) -> OSError:
+def _unwrap_error(error: OSError) -> OSError:
     """Return the system's own error: uvloop wraps it in one without a number."""
     return error.__cause__ if isinstance(error.__cause__, OSError) else error
 
 
-def _plain(error: OSError) -> str:
+def _system_error_text(error: OSError) -> str:
     """Return the system's own error text, without the event loop's prefix."""
-    error = _own(error)
+    error = _unwrap_error(error)
     if error.errno is None or error.errno <= 0:  # the resolver has its own numbers
         return str(error.strerror or error)
     return os.strerror(error.errno).lower()
@@ -52,12 +52,12 @@ class _ClientProtocol(asyncio.DatagramProtocol):
         self._receive(data)
 
     def error_received(self, exc: Exception) -> None:
-        """Ignore that nobody listens yet: the session repeats its request and gives up in time."""
+        """Ignore errors of a closed port: the session repeats its request and times out."""
 
 
-class Aside:
-    """A second reference to a link's socket, for a thread beside the loop: nobody else
-    closes it.
+class ThreadSocket:
+    """A duplicate of a link's socket for use in another thread; closing the link does not close
+    it.
     """
 
     def __init__(self, used: socket.socket) -> None:
@@ -85,9 +85,9 @@ class UdpLink:
         if not self._transport.is_closing():
             self._transport.sendto(datagram)
 
-    def aside(self) -> Aside:
+    def thread_socket(self) -> ThreadSocket:
         """Return an object that can send from another thread."""
-        return Aside(self._transport.get_extra_info("socket"))
+        return ThreadSocket(self._transport.get_extra_info("socket"))
 
     def close(self) -> None:
         """Close the socket."""
@@ -96,7 +96,7 @@ class UdpLink:
 
 def read_url(parts: SplitResult) -> Address:
     """Parse `udp://host[:49504][?build=NAME]`; return where the robot is."""
-    query, _ = take_build(parts.query)
+    query, _ = parse_url_options(parts.query)
     if parts.path.strip("/") or query:
         raise BadRequestError(
             f"{parts.geturl()!r} has more than a host, a port and a build",
@@ -115,7 +115,7 @@ async def open_link(parts: SplitResult, receive: Receiver) -> Link:
         )
     except OSError as error:
         raise LinkError(
-            f"{address[0]!r} cannot be reached: {_plain(error)}",
+            f"{address[0]!r} cannot be reached: {_system_error_text(error)}",
             "Check the address, and that this computer is on the robot's network.",
         ) from error
     return UdpLink(transport)
@@ -129,7 +129,7 @@ class _ServerProtocol(asyncio.DatagramProtocol):
         self._receive(data, addr)
 
     def error_received(self, exc: Exception) -> None:
-        """Ignore that a client is gone: its session ends by a time-out."""
+        """Ignore errors of a client that is gone: its session times out."""
 
 
 class UdpPort:
@@ -149,7 +149,7 @@ class UdpPort:
     def read_waiting(self) -> list[tuple[bytes, Address]]:
         """Return the datagrams that wait in the socket, the oldest first.
 
-        An event loop reads one at a time: a server that was starved would act on old ones first.
+        The event loop reads one at a time: a server that was stalled would process old ones first.
         """
         if self._second is None:
             used = self._transport.get_extra_info("socket")
@@ -179,9 +179,9 @@ async def open_port(host: str, port: int, receive: Callable[[bytes, Address], No
         )
     except OSError as error:
         raise LinkError(
-            f"{host}:{port} cannot be used: {_plain(error)}",
+            f"{host}:{port} cannot be used: {_system_error_text(error)}",
             "Another program holds the port: choose another one."
-            if _own(error).errno == errno.EADDRINUSE
+            if _unwrap_error(error).errno == errno.EADDRINUSE
             else "Use an address of this computer, like 127.0.0.1, or 0.0.0.0 for all.",
         ) from error
     return UdpPort(transport)

@@ -44,7 +44,7 @@ def _append(path: Path, line: bytes) -> None:
 
 
 class Ice(RTCIceTransport):
-    """ICE that survives an empty datagram: anybody can send one, and aiortc fails on it."""
+    """ICE that survives an empty datagram: any host can send one, and aiortc fails on it."""
 
     def __init__(self, gatherer: RTCIceGatherer) -> None:
         super().__init__(gatherer)
@@ -89,16 +89,16 @@ class Sctp(RTCSctpTransport):
 
     async def _send_sack(self) -> None:
         second = self._later is not None
-        self._forget()
+        self._cancel_acknowledgement()
         if self._sack_misordered or self._sack_duplicates:
             await super()._send_sack()
             return
         self._sack_needed = False
         # The acknowledgement can wait until the receiver of the message has run.
         wait_s = 0.0 if second else ACKNOWLEDGE_S
-        self._later = asyncio.get_running_loop().call_later(wait_s, self._catch_up)
+        self._later = asyncio.get_running_loop().call_later(wait_s, self._start_acknowledging)
 
-    def _catch_up(self) -> None:
+    def _start_acknowledging(self) -> None:
         self._later = None
         self._catching_up = asyncio.ensure_future(self._acknowledge())
 
@@ -108,14 +108,14 @@ class Sctp(RTCSctpTransport):
             with suppress(ConnectionError):
                 await super()._send_sack()
 
-    def _forget(self) -> None:
+    def _cancel_acknowledgement(self) -> None:
         if self._later is not None:
             self._later.cancel()
             self._later = None
 
     async def stop(self) -> None:
         """Stop the transport."""
-        self._forget()
+        self._cancel_acknowledgement()
         if self._catching_up is not None:
             self._catching_up.cancel()
         await super().stop()
@@ -133,7 +133,7 @@ class Sctp(RTCSctpTransport):
 
 
 class Unacknowledging(Sctp):
-    """SCTP as on a robot: it opens channels and does not acknowledge that."""
+    """SCTP as on a robot: it opens channels without acknowledging them."""
 
     async def _data_channel_flush(self) -> None:
         unwanted = [item for item in self._data_channel_queue if item[1:] == (_DCEP, _ACK)]
@@ -151,9 +151,9 @@ class DisturbedIce(Ice):
         self._arrived: asyncio.Queue[bytes | ConnectionError] = asyncio.Queue()
         self._pump: asyncio.Task[None] | None = None
         self._sending: set[asyncio.Task[None]] = set()
-        self._send, self._recv = self._send_badly, self._receive_badly
+        self._send, self._recv = self._send_impaired, self._receive_impaired
 
-    async def _send_badly(self, data: bytes) -> None:
+    async def _send_impaired(self, data: bytes) -> None:
         self._disturber.pass_on(data, self._pass_on)
 
     def _pass_on(self, data: bytes) -> None:
@@ -165,7 +165,7 @@ class DisturbedIce(Ice):
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
 
-    async def _receive_badly(self) -> bytes:
+    async def _receive_impaired(self) -> bytes:
         if self._pump is None:
             self._pump = asyncio.ensure_future(self._receive_all())
         arrived = await self._arrived.get()

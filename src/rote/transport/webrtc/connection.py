@@ -12,7 +12,7 @@ from rote.transport.link import Carrier, Message
 from rote.wire.services import rpc
 from rote.wire.webrtc import channel
 
-Dial = Callable[[], Awaitable[Carrier]]
+ConnectCarrier = Callable[[], Awaitable[Carrier]]
 _VALIDATION = (
     "The channel is open and the robot does not let us in: its software may be newer than rote "
     "knows. Switch the robot off and on, and try again."
@@ -20,12 +20,14 @@ _VALIDATION = (
 _LONGEST_ID = 2**62
 
 
-class ChannelWay:
-    """A series of data channels to one robot, one after the other."""
+class ChannelConnection:
+    """A connection to one robot by data channels, with a new channel for each session."""
 
-    def __init__(self, dial: Dial, timing: ChannelTiming | None = None) -> None:
+    def __init__(
+        self, connect_carrier: ConnectCarrier, timing: ChannelTiming | None = None
+    ) -> None:
         self.session = RpcSession(Role.CLIENT, timing=timing)
-        self._dial = dial
+        self._connect_carrier = connect_carrier
         self._timing = timing
         self._now = stall_clock(asyncio.get_running_loop())
         self._carrier: Carrier | None = None
@@ -34,13 +36,13 @@ class ChannelWay:
     async def open(self, flush: Callable[[], None], topics: Iterable[str]) -> None:
         """Open a carrier and begin a new session on it."""
         self._flush = flush
-        carrier = await self._dial()
+        carrier = await self._connect_carrier()
         self._carrier = carrier
         self.session = RpcSession(Role.CLIENT, timing=self._timing)
         self.session.open(self._now(), unix_s=time.time(), utc_offset_s=time.localtime().tm_gmtoff)
         for topic in topics:
             self.session.subscribe(topic)
-        carrier.listen(self._receive, self._gone)
+        carrier.listen(self._receive, self._on_lost)
 
     def send(self) -> Iterable[tuple[int, RoteError]]:
         """Send the session's outgoing messages, if there is a carrier."""
@@ -59,11 +61,11 @@ class ChannelWay:
             return None
         return BadRequestError(
             f"a request of {size} bytes, and the robot takes {most} at once",
-            "Say it in fewer: is the name of an action so long?",
+            "Make the request shorter: is the name of an action too long?",
         )
 
-    def unopened(self, url: str, waited_s: float) -> RoteError:
-        """Return the error for an open channel on which the robot says nothing."""
+    def make_open_error(self, url: str, waited_s: float) -> RoteError:
+        """Return the error for an open channel on which the robot does not answer."""
         seen = f"no robot answered at {url} within {waited_s:.0f} s of its channel's opening"
         return StageTimeoutError("validation", seen, _VALIDATION)
 
@@ -77,7 +79,7 @@ class ChannelWay:
         self.session.receive(message, self._now())
         self._flush()
 
-    def _gone(self) -> None:
-        """Called when the carrier reports that the robot cannot be reached any more."""
+    def _on_lost(self) -> None:
+        """Called when the carrier loses the robot."""
         self.session.lose(self._now())
         self._flush()

@@ -45,8 +45,8 @@ def _h11() -> Any:
 async def post(
     host: str, port: int, path: str, body: bytes, content_type: str = ""
 ) -> HttpResponse:
-    """Post `body` and return the response. Raises `OSError` if nobody listens, otherwise
-    `RoteError`.
+    """Post `body` and return the response. Raises `OSError` if the port is closed, `RoteError` for
+    an invalid response.
     """
     h11 = _h11()
     try:
@@ -138,10 +138,10 @@ class Server:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         h11 = self._h11
         connection = h11.Connection(h11.SERVER)
-        asked = await _read_request(h11, connection, reader)
-        if asked is None:
-            return  # a probe that only checks whether somebody listens
-        response = await self._handler(asked) if isinstance(asked, HttpRequest) else asked
+        request = await _read_request(h11, connection, reader)
+        if request is None:
+            return  # a probe that only checks whether the port is open
+        response = await self._handler(request) if isinstance(request, HttpRequest) else request
         headers = [
             ("Content-Length", str(len(response.body))),
             ("Content-Type", response.content_type),

@@ -1,4 +1,4 @@
-"""The client's part of signalling: an offer goes to the robot by HTTP, its answer comes back."""
+"""The client's part of signalling: posts an offer to the robot by HTTP and reads the answer."""
 
 import asyncio
 import os
@@ -38,13 +38,14 @@ _BUSY = (
     "use the remote."
 )
 _SILENT = Text(
-    "Something listens there and says nothing: is it the robot? {addresses}", addresses=_ADDRESSES
+    "A program listens there but does not answer: is it the robot? {addresses}",
+    addresses=_ADDRESSES,
 )
 
 
 def find_key(given: str | None, name: str) -> bytes | None:
-    """Return the robot's own key: as given, from ROTE_KEY, or from the key file, where `name` has
-    one.
+    """Return the robot's own key: as given, from ROTE_KEY, or from the entry for `name` in the key
+    file; None if there is none.
     """
     text = given or os.environ.get(KEY_VARIABLE)
     if text:
@@ -87,17 +88,17 @@ async def exchange(
     key: bytes | None,
     limit_s: float,
     own_wifi: bool,
-    learn: Callable[[str], None] = lambda _: None,
+    on_variant: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """Return the robot's answer to the offer `sdp`, whatever its firmware.
+    """Return the robot's answer to the offer `sdp`, with any firmware.
 
-    `learn` is called with the variant that the robot uses: legacy, none, 1, 2 or 3.
+    `on_variant` is called with the signalling variant of the robot: legacy, none, 1, 2 or 3.
     """
     offer = wire_sdp.SdpOffer(sdp=sdp, id="" if own_wifi else wire_sdp.STATION_ID)
     ports = (wire.PORT, wire.LEGACY_PORT) if port is None else (port,)
     try:
         async with asyncio.timeout(limit_s):
-            answer = await _first_that_listens(host, ports, offer, key, learn)
+            answer = await _exchange_at_first_open_port(host, ports, offer, key, on_variant)
     except StageError:
         raise
     except TimeoutError:
@@ -105,66 +106,66 @@ async def exchange(
             "signal", f"no robot answered at {host} within {limit_s:g} s", _SILENT
         ) from None
     if isinstance(answer, wire_sdp.Busy):
-        raise BusyError("signal", f"the robot at {host} is talking to somebody else", _BUSY)
+        raise BusyError("signal", f"the robot at {host} is connected to another client", _BUSY)
     return answer.sdp
 
 
-async def _first_that_listens(
+async def _exchange_at_first_open_port(
     host: str,
     ports: tuple[int, ...],
     offer: wire_sdp.SdpOffer,
     key: bytes | None,
-    learn: Callable[[str], None],
+    on_variant: Callable[[str], None],
 ) -> wire_sdp.SdpAnswer | wire_sdp.Busy:
     refused = []
     for port in ports:
         try:
             if port == wire.LEGACY_PORT:
-                answer = await _old_way(host, port, offer)
-                learn("legacy")
+                answer = await _exchange_legacy(host, port, offer)
+                on_variant("legacy")
                 return answer
-            return await _new_way(host, port, offer, key, learn)
+            return await _exchange_sealed(host, port, offer, key, on_variant)
         except wire.KeyNeededError as error:
             raise StageError("key", error.seen, error.remedy) from error
         except (DecodeError, RemoteProtocolError) as error:
             raise StageError("signal", str(error), error.remedy or _ADDRESSES) from error
         except OSError as error:
-            refused.append(f"port {port}: {_plain(error)}")
+            refused.append(f"port {port}: {_system_error_text(error)}")
     seen = "; ".join(refused)
     raise StageTimeoutError("signal", f"no robot answered at {host} ({seen})", _ADDRESSES)
 
 
-async def _old_way(
+async def _exchange_legacy(
     host: str, port: int, offer: wire_sdp.SdpOffer
 ) -> wire_sdp.SdpAnswer | wire_sdp.Busy:
     body = wire_sdp.encode_offer(offer)
     response = await post(host, port, wire.LEGACY_PATH, body, "application/json")
-    return wire_sdp.decode_answer(_good(response, wire.LEGACY_PATH))
+    return wire_sdp.decode_answer(_check_response(response, wire.LEGACY_PATH))
 
 
-async def _new_way(
+async def _exchange_sealed(
     host: str,
     port: int,
     offer: wire_sdp.SdpOffer,
     key: bytes | None,
-    learn: Callable[[str], None],
+    on_variant: Callable[[str], None],
 ) -> wire_sdp.SdpAnswer | wire_sdp.Busy:
     response = await post(host, port, wire.NOTICE_PATH, b"")
-    notice = wire.open_notice(_good(response, wire.NOTICE_PATH), key)
-    learn("none" if notice.wrapping.value is None else str(notice.wrapping.value))
+    notice = wire.open_notice(_check_response(response, wire.NOTICE_PATH), key)
+    on_variant("none" if notice.wrapping.value is None else str(notice.wrapping.value))
     session_key = wire.make_session_key(secrets.token_bytes(wire.SESSION_KEY_ENTROPY))
     body = wire.seal_offer(offer, notice.public_key, session_key)
     response = await post(host, port, notice.path, body, wire.SEALED_OFFER_TYPE)
-    return wire.open_answer(_good(response, notice.path), session_key)
+    return wire.open_answer(_check_response(response, notice.path), session_key)
 
 
-def _good(response: HttpResponse, path: str) -> bytes:
+def _check_response(response: HttpResponse, path: str) -> bytes:
     if response.status != 200:
         raise RemoteProtocolError(f"HTTP status {response.status} for {path}", _ADDRESSES)
     return response.body
 
 
-def _plain(error: OSError) -> str:
+def _system_error_text(error: OSError) -> str:
     """Return the system's own error text; asyncio says "connect call failed" for everything."""
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno).lower()

@@ -39,7 +39,7 @@ from rote.errors import (
 from rote.model.family import Build
 from rote.transport.discovery import find
 from rote.transport.impair import Disturber
-from rote.transport.link import Carrier, Message, check_host, take_build
+from rote.transport.link import Carrier, Message, check_host, parse_url_options
 from rote.transport.webrtc.aiortc_adapters import (
     DisturbedIce,
     Ice,
@@ -56,9 +56,9 @@ LABEL = "data"
 LIMITS_S = {"discover": 3.0, "signal": 5.0, "ICE": 5.0, "DTLS": 5.0, "channel": 5.0}
 """How long each stage may take, in seconds; validation has its limit in the session."""
 BUSY_PAUSES_S = (0.2, 0.6)
-"""The pauses before a busy robot is asked again."""
+"""Pauses before another attempt to connect to a busy robot."""
 MAX_UNSENT = 4 * 2**20
-"""A robot's telemetry is dropped while this many bytes wait to be sent."""
+"""Telemetry to a client is dropped while more than this many bytes wait to be sent."""
 _SERIAL = re.compile(r"(?=[A-Z]*[0-9])[A-Z0-9]{12,64}")
 
 _T = TypeVar("_T")
@@ -78,7 +78,7 @@ _NO_CHANNEL = (
 
 
 class ConnectTap(Protocol):
-    """Who is told how a connection is made."""
+    """Observes how a connection is made."""
 
     signalling: str
 
@@ -100,7 +100,7 @@ class WebRtcTarget:
     keylog: Path | None = None
     limit_s: float = 5.0
     tap: ConnectTap | None = None
-    """Who is told of the stages of connecting."""
+    """Notified of the stages of connecting."""
 
     @property
     def name(self) -> str:
@@ -116,7 +116,7 @@ def read_url(parts: SplitResult) -> WebRtcTarget:
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port = None, None
-    query, build = take_build(parts.query)
+    query, build = parse_url_options(parts.query)
     media = query.pop("media", "0")
     more = parts.path.strip("/") or parts.fragment or "@" in parts.netloc or query
     if not host or more or media not in ("0", "1"):
@@ -173,8 +173,8 @@ class Stack:
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the channel can be used."""
         self._sctp.on("datachannel", self._adopt)
-        self._dtls.on("statechange", self._watch)
-        self._ice.on("statechange", self._watch)
+        self._dtls.on("statechange", self._check_transports)
+        self._ice.on("statechange", self._check_transports)
 
     async def gather(self) -> Side:
         """Collect the addresses of this end."""
@@ -202,13 +202,13 @@ class Stack:
         self,
         peer: Peer,
         limits_s: dict[str, float],
-        begins: Callable[[str], None] = lambda _: None,
+        on_stage: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Connect to a peer, stage by stage; the channel opens later.
 
         `begins` is called with the name of each stage.
         """
-        begins("ICE")
+        on_stage("ICE")
         usable = [one for one in peer.candidates if _is_usable(one)]
         for candidate in usable:
             with suppress(ValueError):  # a relay address in it may be malformed
@@ -219,20 +219,22 @@ class Stack:
         if self._offering or len(usable) == len(peer.candidates) > 0:
             await self._ice.addRemoteCandidate(None)
         start = self._ice.start(RTCIceParameters(peer.ufrag, peer.password))
-        await _stage("ICE", limits_s, start, "no way to the robot was found", _FIREWALL)
+        await _run_stage("ICE", limits_s, start, "no way to the robot was found", _FIREWALL)
         if self._ice.state != "completed":
-            raise StageError("ICE", f"no way to the robot was found ({_heard(peer)})", _FIREWALL)
-        begins("DTLS")
+            raise StageError(
+                "ICE", f"no way to the robot was found ({_describe_candidates(peer)})", _FIREWALL
+            )
+        on_stage("DTLS")
         fingerprints = [RTCDtlsFingerprint(*fingerprint) for fingerprint in peer.fingerprints]
         if peer.setup != "actpass":
             self._dtls._set_role("server" if peer.setup == "active" else "client")
         handshake = self._dtls.start(RTCDtlsParameters(fingerprints))
-        await _stage("DTLS", limits_s, handshake, "the handshake did not end", _NO_DTLS)
+        await _run_stage("DTLS", limits_s, handshake, "the handshake did not end", _NO_DTLS)
         if self._dtls.state != "connected":
             seen = "the handshake failed, or the certificate is not the one that was announced"
             raise StageError("DTLS", seen, _NO_DTLS)
         self.most_bytes = peer.message_size or None  # 0 means no limit
-        begins("channel")
+        on_stage("channel")
         await self._sctp.start(RTCSctpCapabilities(peer.message_size), peer.sctp_port)
 
     def make_channel(self) -> None:
@@ -259,7 +261,7 @@ class Stack:
 
     @property
     def unsent(self) -> int:
-        """How many bytes wait to be sent."""
+        """Number of bytes that wait to be sent."""
         return self._channel.bufferedAmount if self._channel is not None else 0
 
     async def close(self) -> None:
@@ -280,15 +282,15 @@ class Stack:
 
     def _adopt(self, channel: RTCDataChannel) -> None:
         if self._channel is not None:
-            return  # a robot has one channel, and a client needs no second
+            return  # one channel per connection
         self._channel = channel
-        channel.on("message", self._hear)
-        channel.on("open", self._has_opened)
-        channel.on("close", self._end)
+        channel.on("message", self._on_message)
+        channel.on("open", self._mark_opened)
+        channel.on("close", self._on_closed)
         if channel.readyState == "open":
-            self._has_opened()
+            self._mark_opened()
 
-    def _hear(self, message: Message) -> None:
+    def _on_message(self, message: Message) -> None:
         if self._channel is not None and self._channel.readyState == "connecting":
             # A robot's stack may never acknowledge: a message from it proves that the channel is
             # open.
@@ -296,18 +298,18 @@ class Stack:
         try:
             self._receive(message)
         except Exception as error:  # in a listener; aiortc would close the channel because of it
-            context = {"message": "a message could not be dealt with", "exception": error}
+            context = {"message": "a message could not be processed", "exception": error}
             asyncio.get_running_loop().call_exception_handler(context)
 
-    def _has_opened(self) -> None:
+    def _mark_opened(self) -> None:
         if not self.opened.done():
             self.opened.set_result(None)
 
-    def _watch(self) -> None:
+    def _check_transports(self) -> None:
         if self._dtls.state in {"closed", "failed"} or self._ice.state in {"closed", "failed"}:
-            self._end()
+            self._on_closed()
 
-    def _end(self) -> None:
+    def _on_closed(self) -> None:
         self._ended = True
         if not self.opened.done():
             self.opened.set_exception(StageError("channel", _CLOSED, _NO_CHANNEL))
@@ -321,7 +323,7 @@ def _is_usable(candidate: str) -> bool:
     return words[2].lower() == "udp" and not words[4].endswith(".local")
 
 
-async def _stage(
+async def _run_stage(
     name: str, limits_s: dict[str, float], work: Awaitable[_T], seen: str, remedy: str
 ) -> _T:
     limit_s = limits_s[name]
@@ -332,9 +334,11 @@ async def _stage(
         raise StageTimeoutError(name, f"{seen} within {limit_s:g} s", remedy) from None
 
 
-def _heard(peer: Peer) -> str:
-    places = {candidate.split(" ")[4] for candidate in peer.candidates}
-    return "it says it is at " + ", ".join(sorted(places)) if places else "it names no address"
+def _describe_candidates(peer: Peer) -> str:
+    addresses = {candidate.split(" ")[4] for candidate in peer.candidates}
+    return (
+        "it announces " + ", ".join(sorted(addresses)) if addresses else "it announces no address"
+    )
 
 
 # ---- the client's end ---------------------------------------------------------------------------
@@ -354,8 +358,8 @@ class ClientCarrier(Carrier):
         await self._stack.close()
 
 
-async def _patiently(ask: Callable[[], Awaitable[str]]) -> str:
-    """Ask again if the robot is busy: its last client may be leaving at this moment."""
+async def _retry_while_busy(ask: Callable[[], Awaitable[str]]) -> str:
+    """Retry `ask` while the robot is busy: its last client may be disconnecting."""
     for pause_s in BUSY_PAUSES_S:
         try:
             return await ask()
@@ -364,25 +368,25 @@ async def _patiently(ask: Callable[[], Awaitable[str]]) -> str:
     return await ask()
 
 
-def _learn(tap: ConnectTap | None, variant: str) -> None:
+def _note_signalling(tap: ConnectTap | None, variant: str) -> None:
     if tap is not None:
         tap.signalling = variant
 
 
-async def dial(target: WebRtcTarget) -> Carrier:
+async def connect_carrier(target: WebRtcTarget) -> Carrier:
     """Open a channel to a robot, stage by stage; an error names the stage."""
     limits_s = {stage: min(limit_s, target.limit_s) for stage, limit_s in LIMITS_S.items()}
     key = find_key(target.key, target.name)
     tap = target.tap
-    begins: Callable[[str], None] = (lambda _: None) if tap is None else tap.stage
-    begins("discover")
+    on_stage: Callable[[str], None] = (lambda _: None) if tap is None else tap.stage
+    on_stage("discover")
     host = target.host or await find(target.serial, limit_s=limits_s["discover"])
     stack = Stack(offering=True, keylog=target.keylog)
     try:
-        begins("signal")
+        on_stage("signal")
         stack.make_channel()
         offer = write_offer(await stack.gather(), secrets.randbits(62), media=target.media)
-        answer = await _patiently(
+        answer = await _retry_while_busy(
             partial(
                 exchange,
                 host,
@@ -391,16 +395,16 @@ async def dial(target: WebRtcTarget) -> Carrier:
                 key=key,
                 limit_s=limits_s["signal"],
                 own_wifi=host == AP_ADDRESS,
-                learn=partial(_learn, tap),
+                on_variant=partial(_note_signalling, tap),
             )
         )
         try:
             peer = read_peer(answer)
         except DecodeError as error:
             raise StageError("signal", f"its answer cannot be used: {error}", _NO_DTLS) from error
-        await stack.connect(peer, limits_s, begins)
+        await stack.connect(peer, limits_s, on_stage)
         seen = "the data channel did not open"
-        await _stage("channel", limits_s, asyncio.shield(stack.opened), seen, _NO_CHANNEL)
+        await _run_stage("channel", limits_s, asyncio.shield(stack.opened), seen, _NO_CHANNEL)
     except BaseException:
         await stack.close()
         raise
@@ -420,8 +424,8 @@ class RobotEnd:
         disturber: Disturber | None = None,
         message_size: int | None = None,
     ) -> None:
-        """Make the answering end. `message_size` is the longest message it announces; default: the
-        stack's.
+        """Make the answering end. `message_size` is the maximum message size it announces; default:
+        the stack's.
         """
         self._strict = strict
         self._message_size = message_size
@@ -443,7 +447,9 @@ class RobotEnd:
         assert self._peer is not None
         limits_s = dict.fromkeys(LIMITS_S, limit_s)
         await self._stack.connect(self._peer, limits_s)
-        await _stage("channel", limits_s, asyncio.shield(self._stack.opened), "it is missing", "")
+        await _run_stage(
+            "channel", limits_s, asyncio.shield(self._stack.opened), "it is missing", ""
+        )
 
     def send(self, message: Message) -> None:
         """Send one message, unless too many bytes wait for the client already."""

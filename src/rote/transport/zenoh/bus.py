@@ -1,8 +1,8 @@
 """The bus of a stage, on Eclipse Zenoh: the conductor's process is the router, agents are clients.
 
-Zenoh calls from threads of its own; what is received is handed to the event loop, with one wake-up
-for all that has come. Whoever hears many collects instead: then no thread waits for the
-interpreter. Nothing is found by multicast, and shared memory and the admin space are off. A session
+Zenoh calls back on threads of its own; received messages are handed to the event loop, with one
+wake-up for all waiting messages. A receiver of many messages uses `collect` instead: then no thread
+waits for the interpreter. Multicast discovery, shared memory and the admin space are off. A session
 that is not closed keeps its process from ending: `close` is safe to repeat.
 """
 
@@ -22,9 +22,9 @@ from rote.transport.udp.link import host_and_port
 
 PORT = 7447
 LEASE_MS = 1000
-"""A partner that is silent for so long is gone."""
-_COLLECTED = 4096
-"""So many messages wait to be collected at most; then the oldest are dropped."""
+"""A peer that is silent for this long counts as gone."""
+_MAX_COLLECTED = 4096
+"""Maximum number of messages waiting to be collected; then the oldest are dropped."""
 _ALERT_S = 0.5
 """Timeout for the alert by which a conductor refuses a certificate after the handshake."""
 _HANDSHAKE_S = 3.0
@@ -34,7 +34,7 @@ Answerer = Callable[[str, bytes], bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The files by which one side of a stage proves who it is."""
+    """The files with which one side of a stage authenticates."""
 
     authority: Path
     """The certificate that all certificates of the stage are signed with."""
@@ -54,8 +54,8 @@ class Grant:
     answer: tuple[str, ...] = ()
     token: tuple[str, ...] = ()
     listeners: tuple[str, ...] = ()
-    """Subscriptions of others that it is told of, as they were made: with their wild cards. Whoever
-    publishes and is not told of a subscription sends nothing to it."""
+    """Subscriptions of others that are declared to it, with their wild cards. A publisher that does
+    not know a subscription sends nothing to it."""
 
 
 class StageBus:
@@ -80,22 +80,22 @@ class StageBus:
     ) -> "StageBus":
         """Open the router, which listens at `endpoint` ("127.0.0.1:7447").
 
-        Without credentials nothing is encrypted and everybody may do everything: that is for this
-        computer alone, and refused for any other address.
+        Without credentials nothing is encrypted and every client may do everything: that is allowed
+        only on this computer, and refused for any other address.
         """
-        settings = _settings("router", credentials)
-        settings["listen/endpoints"] = [_locator(endpoint, credentials)]
+        settings = _make_settings("router", credentials)
+        settings["listen/endpoints"] = [_make_locator(endpoint, credentials)]
         if credentials is not None:
-            settings["access_control"] = _access(grants)
-        return cls(await _open(settings))
+            settings["access_control"] = _make_access_rules(grants)
+        return cls(await _open_session(settings))
 
     @classmethod
     async def join(cls, endpoint: str, credentials: Credentials | None = None) -> "StageBus":
-        """Connect to the conductor at `endpoint`. Raises `LinkError` if nobody is there."""
-        settings = _settings("client", credentials)
-        settings["connect/endpoints"] = [_locator(endpoint, credentials)]
+        """Connect to the conductor at `endpoint`. Raises `LinkError` if there is none."""
+        settings = _make_settings("client", credentials)
+        settings["connect/endpoints"] = [_make_locator(endpoint, credentials)]
         settings["connect/timeout_ms"] = 3000
-        return cls(await _open(settings))
+        return cls(await _open_session(settings))
 
     def publish(self, key: str, data: bytes) -> None:
         """Publish; never waits for the network."""
@@ -104,9 +104,9 @@ class StageBus:
         self._publishers[key].put(data)
 
     def announce(self, key: str, *, urgent: bool = False) -> None:
-        """Make ready to publish under `key`, so that the first message is as quick as the others.
+        """Prepare to publish under `key`, so that the first message is as fast as the others.
 
-        What is urgent overtakes what waits to be sent.
+        Urgent messages overtake messages that wait to be sent.
         """
         import zenoh  # noqa: PLC0415 - heavy
 
@@ -120,47 +120,47 @@ class StageBus:
     def subscribe(self, key: str, listener: Listener, *, newest: bool = False) -> None:
         """Call `listener` in the event loop with each message: its key and its bytes.
 
-        With `newest`, for messages that say everything, one that waits for the loop is replaced by
-        a newer one of its key: a flood keeps the loop from nothing else.
+        With `newest`, for messages that are complete in themselves, a waiting message is replaced
+        by a newer one of its key, so that a flood of messages does not block the loop.
         """
         waiting: dict[str, bytes] = {}
         lock = threading.Lock()
 
-        def received(sample: Any) -> None:
+        def on_message(sample: Any) -> None:
             which, data = str(sample.key_expr), bytes(sample.payload)
-            self._call(lambda: listener(which, data))
+            self._call_in_loop(lambda: listener(which, data))
 
         def deliver(which: str) -> None:
             with lock:
                 data = waiting.pop(which)
             listener(which, data)
 
-        def replaced(sample: Any) -> None:
+        def on_replaceable_message(sample: Any) -> None:
             which, data = str(sample.key_expr), bytes(sample.payload)
             with lock:
                 is_new = which not in waiting
                 waiting[which] = data
             if is_new:
-                self._call(lambda: deliver(which))
+                self._call_in_loop(lambda: deliver(which))
 
-        handler = _at_once(replaced if newest else received)
+        handler = _direct_handler(on_replaceable_message if newest else on_message)
         self._kept.append(self._session.declare_subscriber(key, handler))
 
     def collect(self, key: str) -> Callable[[], dict[str, bytes]]:
-        """Return a function that takes what has come: the newest message of each key, by key.
+        """Return a function that takes the received messages: the newest message of each key.
 
-        That is for one who hears many: a message wakes nobody, and no thread of Zenoh's ever waits
-        for the interpreter.
+        This is for receivers of many messages: a message does not wake the event loop, and no
+        thread of Zenoh ever waits for the interpreter.
         """
         import zenoh  # noqa: PLC0415 - heavy
 
-        channel: Any = zenoh.handlers.RingChannel(_COLLECTED)
+        channel: Any = zenoh.handlers.RingChannel(_MAX_COLLECTED)
         subscriber = self._session.declare_subscriber(key, channel)
         self._kept.append(subscriber)
 
         def take() -> dict[str, bytes]:
             found = {}
-            for _ in range(_COLLECTED):
+            for _ in range(_MAX_COLLECTED):
                 sample = None if self._closed else subscriber.try_recv()
                 if sample is None:
                     break
@@ -170,20 +170,20 @@ class StageBus:
         return take
 
     def answer(self, key: str, answerer: Answerer) -> None:
-        """Answer questions, in a thread of its own: `answerer` must be thread-safe.
+        """Answer queries in a separate thread: `answerer` must be thread-safe.
 
-        One that returns None does not answer. A long answer waits for the network, so it must not
-        hold a thread that receives.
+        If it returns None, no answer is sent. A long answer waits for the network, so it must not
+        block a thread that receives.
         """
 
-        def asked(query: Any) -> None:
+        def on_query(query: Any) -> None:
             payload = query.payload
             with query:
                 data = answerer(str(query.key_expr), b"" if payload is None else bytes(payload))
                 if data is not None:
                     query.reply(query.key_expr, data)
 
-        self._kept.append(self._session.declare_queryable(key, asked))
+        self._kept.append(self._session.declare_queryable(key, on_query))
 
     async def ask(self, key: str, timeout_s: float, data: bytes = b"") -> bytes:
         """Return the first answer. Raises `LinkError` if there is none in time."""
@@ -193,37 +193,41 @@ class StageBus:
             if not answered.done():
                 answered.set_result(value)
 
-        self.ask_for(key, timeout_s, lambda value: self._call(lambda: settle(value)), data)
+        self.ask_for(key, timeout_s, lambda value: self._call_in_loop(lambda: settle(value)), data)
         try:
             return await asyncio.wait_for(answered, timeout_s + 0.1)
         except TimeoutError:
-            raise LinkError(f"nobody on the stage has answered {key}") from None
+            raise LinkError(f"no program on the stage has answered {key}") from None
 
     def ask_for(
         self, key: str, timeout_s: float, answered: Callable[[bytes], None], data: bytes = b""
     ) -> None:
-        """Ask, and call `answered` in a thread of Zenoh's as soon as an answer arrives."""
+        """Send a query, and call `answered` in a thread of Zenoh as soon as an answer arrives."""
 
-        def replied(reply: Any) -> None:
+        def on_reply(reply: Any) -> None:
             if reply.ok is not None:
                 answered(bytes(reply.ok.payload))
 
-        self._session.get(key, _at_once(replied), payload=data, timeout=timeout_s, express=True)
+        self._session.get(
+            key, _direct_handler(on_reply), payload=data, timeout=timeout_s, express=True
+        )
 
     def declare(self, key: str) -> None:
-        """Show under `key` that this session is there, until it ends."""
+        """Declare under `key` that this session is alive, until it ends."""
         self._kept.append(self._session.liveliness().declare_token(key))
 
     def watch(self, key: str, listener: Callable[[str, bool], None]) -> None:
-        """Call `listener` in the event loop with a key and whether its session is there."""
+        """Call `listener` in the event loop with a key and whether its session is alive."""
         import zenoh  # noqa: PLC0415 - heavy
 
-        def seen(sample: Any) -> None:
+        def on_presence(sample: Any) -> None:
             which, is_there = str(sample.key_expr), sample.kind == zenoh.SampleKind.PUT
-            self._call(lambda: listener(which, is_there))
+            self._call_in_loop(lambda: listener(which, is_there))
 
         self._kept.append(
-            self._session.liveliness().declare_subscriber(key, _at_once(seen), history=True)
+            self._session.liveliness().declare_subscriber(
+                key, _direct_handler(on_presence), history=True
+            )
         )
 
     async def close(self) -> None:
@@ -234,24 +238,24 @@ class StageBus:
             self._publishers.clear()
             await asyncio.to_thread(self._session.close)
 
-    def _call(self, what: Callable[[], None]) -> None:
-        """Call `what` in the event loop. Only the first of those that wait wakes the loop."""
+    def _call_in_loop(self, what: Callable[[], None]) -> None:
+        """Call `what` in the event loop. Only the first waiting call wakes the loop."""
         with self._lock:
             self._calls.append(what)
             is_first = len(self._calls) == 1
         if is_first and not self._closed and not self._loop.is_closed():
             try:
-                self._loop.call_soon_threadsafe(self._call_all)
+                self._loop.call_soon_threadsafe(self._run_calls)
             except RuntimeError:
                 return  # the loop was closed just now
 
-    def _call_all(self) -> None:
+    def _run_calls(self) -> None:
         with self._lock:
             calls, self._calls = self._calls, []
         for call in calls:
             try:
                 call()
-            except Exception as error:  # one listener's fault is not another's
+            except Exception as error:  # the other listeners must still be called
                 self._loop.call_exception_handler(
                     {"message": "a listener of the stage has failed", "exception": error}
                 )
@@ -259,7 +263,7 @@ class StageBus:
 
 async def find_refusal(endpoint: str, credentials: Credentials | None) -> str:
     """Return which certificate is refused when this computer joins the stage at `endpoint`, and
-    why; "" if none is, or nothing listens there.
+    why; "" if none is refused or the port is closed.
 
     Zenoh reports only a timeout, so this tries a TLS handshake of its own.
     """
@@ -272,7 +276,7 @@ async def find_refusal(endpoint: str, credentials: Credentials | None) -> str:
         context.load_verify_locations(credentials.authority)
         context.load_cert_chain(credentials.certificate, credentials.key)
     except ssl.SSLError as error:
-        return f"the certificate of this computer cannot be used: {_words(error)}"
+        return f"the certificate of this computer cannot be used: {_tls_reason(error)}"
     try:
         async with asyncio.timeout(_HANDSHAKE_S):
             reader, writer = await asyncio.open_connection(host, port, ssl=context)
@@ -284,28 +288,28 @@ async def find_refusal(endpoint: str, credentials: Credentials | None) -> str:
     except ssl.SSLCertVerificationError as error:
         return f"this computer refuses the certificate of the conductor: {error.verify_message}"
     except ssl.SSLError as error:
-        return f"the conductor refuses the certificate of this computer: {_words(error)}"
+        return f"the conductor refuses the certificate of this computer: {_tls_reason(error)}"
     except OSError:  # a TimeoutError, too: nothing listens there
         return ""
     return ""
 
 
-def _words(error: ssl.SSLError) -> str:
-    """Return the reason of an error of TLS: "certificate expired"."""
+def _tls_reason(error: ssl.SSLError) -> str:
+    """Return the reason of a TLS error, for example "certificate expired"."""
     reason = error.reason or str(error)
     return reason.lower().rpartition("_alert_")[2].replace("_", " ")
 
 
-def _at_once(callback: Callable[[Any], None]) -> Any:
-    """Return a handler that is called in the thread that receives, not in another one for each
-    subscription and question. So it must be quick, and for messages that are few.
+def _direct_handler(callback: Callable[[Any], None]) -> Any:
+    """Return a handler that is called in the receiving thread, not in another thread for each
+    subscription and query. It must be fast, and is only for infrequent messages.
     """
     import zenoh  # noqa: PLC0415 - heavy
 
     return zenoh.handlers.Callback(callback, indirect=False)
 
 
-def _settings(mode: str, credentials: Credentials | None) -> dict[str, Any]:
+def _make_settings(mode: str, credentials: Credentials | None) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "mode": mode,
         "scouting/multicast/enabled": False,
@@ -327,19 +331,19 @@ def _settings(mode: str, credentials: Credentials | None) -> dict[str, Any]:
     return settings
 
 
-def _locator(endpoint: str, credentials: Credentials | None) -> str:
+def _make_locator(endpoint: str, credentials: Credentials | None) -> str:
     host, port = host_and_port(endpoint, PORT)
     if credentials is None and host not in ("127.0.0.1", "::1", "localhost"):
         raise BadRequestError(
-            f"a stage at {host} needs certificates: anybody there could move the robots",
+            f"a stage at {host} needs certificates: any host there could move the robots",
             "Make a stage with certificates.",
         )
     shown = f"[{host}]" if ":" in host else host
     return f"{'tcp' if credentials is None else 'tls'}/{shown}:{port}"
 
 
-def _access(grants: tuple[Grant, ...]) -> dict[str, Any]:
-    """Return Zenoh's table of who may do what; whatever is not in it is denied."""
+def _make_access_rules(grants: tuple[Grant, ...]) -> dict[str, Any]:
+    """Return Zenoh's access rules; everything that they do not allow is denied."""
     rules, subjects, policies = [], [], []
 
     def add(
@@ -362,9 +366,9 @@ def _access(grants: tuple[Grant, ...]) -> dict[str, Any]:
         subjects.append({"id": grant.name, "cert_common_names": [grant.name]})
         both = ["ingress", "egress"]
         add(grant.name, "publish", ["ingress"], ["put"], grant.publish)
-        # Who publishes is told who listens; without it all but the first message stay at home.
-        told = (*grant.publish, *grant.listeners)
-        add(grant.name, "listeners", ["egress"], ["declare_subscriber"], told)
+        # A publisher must know the subscriptions; otherwise only its first message is sent.
+        announced = (*grant.publish, *grant.listeners)
+        add(grant.name, "listeners", ["egress"], ["declare_subscriber"], announced)
         add(grant.name, "hear", ["egress"], ["put"], grant.subscribe)
         add(grant.name, "subscribe", ["ingress"], ["declare_subscriber"], grant.subscribe)
         add(grant.name, "ask", ["ingress"], ["query"], grant.ask)
@@ -388,7 +392,7 @@ def _access(grants: tuple[Grant, ...]) -> dict[str, Any]:
     }
 
 
-async def _open(settings: Mapping[str, Any]) -> Any:
+async def _open_session(settings: Mapping[str, Any]) -> Any:
     try:
         import zenoh  # noqa: PLC0415 - heavy
     except ImportError:
