@@ -99,10 +99,10 @@ def watch(port: int, ready: Connection) -> None:
 
 
 async def foxglove(source: Source) -> float:
-    from rote.bridge.foxglove_server import feed_of, serving
+    from rote.bridge.foxglove_server import make_feed, serving
     from rote.bridge.live_view import LiveView
 
-    feed = feed_of("bench")
+    feed = make_feed("bench")
     view = LiveView(feed, source, list, lambda _: cast("Path | None", None))
     async with serving(feed, 0) as port:
         view.open()

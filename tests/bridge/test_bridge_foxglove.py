@@ -19,7 +19,7 @@ from websockets.typing import Origin, Subprotocol
 import rote
 from rote.bridge import ros_messages as ros
 from rote.bridge.foxglove import CHANNELS, MAX_WAITING, SUBPROTOCOLS, FoxgloveFeed
-from rote.bridge.foxglove_server import feed_of, serving
+from rote.bridge.foxglove_server import make_feed, serving
 from rote.bridge.layout import foxglove_layout
 from rote.bridge.live_view import LiveView
 from rote.bridge.meshes import links_of, stl_of
@@ -93,7 +93,7 @@ def _judge(report: dict[str, Any]) -> None:
 def test_the_protocols_own_client_watches_a_robot() -> None:
     async def work() -> None:
         async with rote.connect(MEMORY) as robot:
-            feed = feed_of("a test")
+            feed = make_feed("a test")
             view = LiveView(feed, robot, lambda: [LOW], model_of)
             async with serving(feed, 0) as port:
                 view.open()
@@ -109,7 +109,7 @@ def test_the_protocols_own_client_watches_a_robot() -> None:
         log = json.loads(payload(report, "/rote/findings"))
         assert log["message"] == "the battery is low Charge it."
         assert log["level"] == 3
-        assert any("there to be watched" in each for each in report["statuses"])
+        assert any("read-only" in each for each in report["statuses"])
         there = report["assets"]
         assert there["package://rote/../../etc/passwd"]["status"] == 1
         if (MODELS / "g1.glb").is_file():
@@ -179,7 +179,7 @@ def test_without_a_token_the_pendants_stream_refuses_pages_of_other_sites(tmp_pa
 )
 def test_pages_of_other_sites_cannot_watch(headers: dict[str, str], good: bool) -> None:
     async def work() -> None:
-        async with serving(feed_of("a test"), 0) as port:
+        async with serving(make_feed("a test"), 0) as port:
             with nullcontext() if good else pytest.raises(InvalidStatus, match="403"):
                 async with websocket(
                     f"ws://127.0.0.1:{port}",
@@ -194,9 +194,9 @@ def test_pages_of_other_sites_cannot_watch(headers: dict[str, str], good: bool) 
 
 def test_a_port_that_is_taken_is_said_so() -> None:
     async def work() -> None:
-        async with serving(feed_of("one"), 0) as port:
+        async with serving(make_feed("one"), 0) as port:
             with pytest.raises(LinkError, match="cannot be used"):
-                async with serving(feed_of("two"), port):
+                async with serving(make_feed("two"), port):
                     pass
 
     asyncio.run(work())
@@ -208,7 +208,7 @@ def test_a_port_that_is_taken_is_said_so() -> None:
 def joined() -> tuple[FoxgloveFeed, Any]:
     feed = FoxgloveFeed("now")
     client = feed.join(lambda: None)
-    client.taken()
+    client.take_messages()
     return feed, client
 
 
@@ -218,13 +218,13 @@ def test_who_subscribes_late_gets_the_description_at_once_and_no_old_state() -> 
     feed.publish(description, 7, b"urdf")
     feed.publish(joints, 8, b"old")
     subscriptions = [{"id": 40 + each.id, "channelId": each.id} for each in (joints, description)]
-    client.hear(json.dumps({"op": "subscribe", "subscriptions": subscriptions}))
-    assert client.taken() == [struct.pack("<BIQ", 1, 42, 7) + b"urdf"]
+    client.handle_message(json.dumps({"op": "subscribe", "subscriptions": subscriptions}))
+    assert client.take_messages() == [struct.pack("<BIQ", 1, 42, 7) + b"urdf"]
     feed.publish(joints, 9, b"new")
-    assert client.taken() == [struct.pack("<BIQ", 1, 41, 9) + b"new"]
-    client.hear(json.dumps({"op": "unsubscribe", "subscriptionIds": [41]}))
+    assert client.take_messages() == [struct.pack("<BIQ", 1, 41, 9) + b"new"]
+    client.handle_message(json.dumps({"op": "unsubscribe", "subscriptionIds": [41]}))
     feed.publish(joints, 10, b"newer")
-    assert client.taken() == []
+    assert client.take_messages() == []
 
 
 @pytest.mark.skipif(not (MODELS / "g1.glb").is_file(), reason="no model here: scripts/model")
@@ -235,10 +235,10 @@ def test_who_joins_before_the_first_state_can_ask_for_a_mesh() -> None:
             view = LiveView(feed, robot, list, model_of)
             view.open()
             client = feed.join(lambda: None)
-            client.taken()
-            client.hear(json.dumps({"op": "fetchAsset", "uri": ELBOW, "requestId": 7}))
+            client.take_messages()
+            client.handle_message(json.dumps({"op": "fetchAsset", "uri": ELBOW, "requestId": 7}))
             view.close()
-            (answer,) = client.taken()
+            (answer,) = client.take_messages()
             assert isinstance(answer, bytes)
             assert struct.unpack_from("<BIBI", answer) == (4, 7, 0, 0)
 
@@ -264,18 +264,18 @@ def test_who_joins_before_the_first_state_can_ask_for_a_mesh() -> None:
 )
 def test_what_a_client_may_not_say_is_answered_with_a_warning(said: str | bytes) -> None:
     _, client = joined()
-    client.hear(said)
-    (answer,) = client.taken()
+    client.handle_message(said)
+    (answer,) = client.take_messages()
     assert json.loads(answer)["op"] == "status"
     assert not any(client.subscriptions.values())
 
 
 def test_a_client_that_reads_slowly_loses_the_oldest_states_and_costs_no_memory() -> None:
     feed, client = joined()
-    client.hear('{"op":"subscribe","subscriptions":[{"id":1,"channelId":1}]}')
+    client.handle_message('{"op":"subscribe","subscriptions":[{"id":1,"channelId":1}]}')
     for number in range(3 * MAX_WAITING):
         feed.publish(CHANNELS[0], number, b"state")
-    waiting = client.taken()
+    waiting = client.take_messages()
     assert len(waiting) == MAX_WAITING
     assert client.dropped == 2 * MAX_WAITING
     assert struct.unpack_from("<BIQ", waiting[-1])[2] == 3 * MAX_WAITING - 1

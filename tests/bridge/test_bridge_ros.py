@@ -192,7 +192,7 @@ def test_services_answer_who_asked_and_refuse_what_cannot_be(tmp_path: Path) -> 
         told: list[RosResult] = []
         async with rote.connect("sim://g1?store=:memory:") as robot:
             target = DdsTarget("lo", free_domain("services"))
-            bridge = RosBridge(robot, target, Library(tmp_path), told=told.append)
+            bridge = RosBridge(robot, target, Library(tmp_path), on_result=told.append)
             bridge.open()
             client = Bus(target)
             try:

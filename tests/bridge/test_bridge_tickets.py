@@ -94,7 +94,7 @@ def test_a_button_is_held_by_one_browser_for_long_enough_and_not_for_ever() -> N
             booth.redeem(ticket.id, WAVE, 104.0)
     booth, ticket = proposed()
     booth.press(ticket.id, WAVE.digest, SECRET, "ann", 101.0)
-    booth.let_go(ticket.id, "ann", 101.5)
+    booth.release(ticket.id, "ann", 101.5)
     with pytest.raises(NotApprovedError, match="nobody holds"):
         booth.hold(ticket.id, "ann", 101.0 + HOLD_S)
 

@@ -1,1 +1,1 @@
-"""Other people's worlds: Foxglove, ROS 2 and agents that speak MCP, each beside the others."""
+"""Bridges to other programs: Foxglove, ROS 2, and agents by MCP; they are independent."""

@@ -1,7 +1,8 @@
-"""What an agent can do: look, check, simulate, edit, propose and stop.
+"""The tools of an agent: inspect, check, simulate, edit, propose and stop.
 
-Real robots are out of reach of these tools: they only propose to a pendant that a person has
-started, and whose page approves. Without a pendant, all is simulated in this process.
+These tools never move a real robot themselves: they only propose motions to a pendant that a person
+has started, and a person approves in its page. Without a pendant, everything is simulated in this
+process.
 """
 
 import asyncio
@@ -32,13 +33,13 @@ _POLL_S = 0.5
 _MAX_TAKES = 200
 _MAX_STEPS = 100
 
-Tell = Callable[[float, float, str], Awaitable[None]]
-"""Says how far something is: so much of the whole, and what is going on."""
+ReportProgress = Callable[[float, float, str], Awaitable[None]]
+"""Called with the progress: the amount done, the total, and a description."""
 Document = dict[str, Any]
 
 
-async def _tell_nobody(_done: float, _all: float, _what: str) -> None:
-    """Say nothing."""
+async def _ignore_progress(_done: float, _all: float, _what: str) -> None:
+    """The default of `report_progress`."""
 
 
 def check_simulated(url: str) -> None:
@@ -53,14 +54,14 @@ def check_simulated(url: str) -> None:
 
 @dataclass(slots=True)
 class _Movement:
-    """What joints did while a motion was played."""
+    """The ranges and peak speeds of the joints during a playback."""
 
     names: tuple[str, ...]
     lowest: list[float] = field(default_factory=list)
     highest: list[float] = field(default_factory=list)
     peak_rad_s: list[float] = field(default_factory=list)
 
-    def see(self, state: RobotState) -> None:
+    def add_state(self, state: RobotState) -> None:
         now, speeds = state.joints_rad, [abs(each) for each in state.velocities_rad_s]
         if not self.lowest:
             self.lowest, self.highest = list(now), list(now)
@@ -72,7 +73,7 @@ class _Movement:
             self.peak_rad_s = [max(pair) for pair in zip(self.peak_rad_s, speeds, strict=True)]
 
     def joints(self) -> Document:
-        """Return the joints that moved by more than a degree, with where they were."""
+        """Return the joints that moved by more than a degree, with their ranges."""
         rows = zip(self.names, self.lowest, self.highest, self.peak_rad_s, strict=False)
         return {
             name: {
@@ -101,25 +102,25 @@ class AgentTools:
         self._opening = asyncio.Lock()
 
     async def close(self) -> None:
-        """End what moves, and leave the simulated robot."""
+        """Stop all motions, and disconnect from the simulated robot."""
         await self._stop_simulated()
         await self._stack.aclose()
         if self._pendant is not None:
             await self._pendant.close()
 
-    # ---- looking --------------------------------------------------------------------------------
+    # ---- inspecting -----------------------------------------------------------------------------
 
-    async def look(self, what: str = "robot", take: str | None = None) -> Document:
-        """Return what there is: the robot, the takes, one take, or the table of edits."""
+    async def inspect(self, what: str = "robot", take: str | None = None) -> Document:
+        """Describe the robot, the takes, one take, or the table of edits."""
         if take is not None:
-            return await asyncio.to_thread(self._take, take)
+            return await asyncio.to_thread(self._describe_take, take)
         if what == "takes":
-            return await asyncio.to_thread(self._takes)
+            return await asyncio.to_thread(self._list_takes)
         if what == "edits":
-            return {"edits": _edits()}
+            return {"edits": _list_edits()}
         if self._pendant is not None:
-            return await self._look_at_pendant(self._pendant)
-        robot = await self._simulated()
+            return await self._inspect_pendant(self._pendant)
+        robot = await self._open_simulated_robot()
         state = robot.state
         return {
             "robot": robot.url,
@@ -127,12 +128,12 @@ class AgentTools:
             "title": robot.build.title,
             "simulated": True,
             "approval": "not needed: this robot is simulated",
-            "findings": [_finding(each) for each in await robot.preflight()],
+            "findings": [_finding_document(each) for each in await robot.preflight()],
             "playing": state is not None and state.playing,
-            "joints_rad": {} if state is None else _pose(robot, state),
+            "joints_rad": {} if state is None else _pose_document(robot, state),
         }
 
-    async def _look_at_pendant(self, pendant: PendantClient) -> Document:
+    async def _inspect_pendant(self, pendant: PendantClient) -> Document:
         status = await pendant.get("/status")
         connection = status.get("connection") or {}
         kept = ("build", "title", "mode", "battery_percent", "faults", "activity", "proposal")
@@ -150,7 +151,7 @@ class AgentTools:
             **{key: status.get(key) for key in kept},
         }
 
-    def _takes(self) -> Document:
+    def _list_takes(self) -> Document:
         entries = self._library.list()
         return {
             "takes": [
@@ -167,8 +168,8 @@ class AgentTools:
             "left_out": max(0, len(entries) - _MAX_TAKES),
         }
 
-    def _take(self, name: str) -> Document:
-        track, version = self._load(name, None)
+    def _describe_take(self, name: str) -> Document:
+        track, version = self._load_take(name, None)
         build = build_of(track)
         moved = np.ptp(track.joints_rad, axis=0) if len(track) else np.zeros(len(track.names))
         return {
@@ -195,15 +196,15 @@ class AgentTools:
     # ---- checking and simulating ----------------------------------------------------------------
 
     async def check(self, take: str, version: int | None = None, speed: float = 1.0) -> Document:
-        """Return what speaks against playing a take at that speed; nothing moves."""
-        track, version = await asyncio.to_thread(self._load, take, version)
+        """Return the findings about playing a take at that speed; nothing moves."""
+        track, version = await asyncio.to_thread(self._load_take, take, version)
         report = await asyncio.to_thread(checked, track, speed)
         return {
             "take": take,
             "version": version,
             "speed": speed,
             "ok": _may_play(report, track),
-            "findings": [_finding(each) for each in report.findings],
+            "findings": [_finding_document(each) for each in report.findings],
             "motion": motion_digest(track),
         }
 
@@ -212,34 +213,36 @@ class AgentTools:
         take: str,
         version: int | None = None,
         speed: float = 1.0,
-        tell: Tell = _tell_nobody,
+        report_progress: ReportProgress = _ignore_progress,
     ) -> Document:
-        """Play a take on a simulated robot of its own build, which is there for this alone."""
-        track, version = await asyncio.to_thread(self._load, take, version)
+        """Play a take on a new simulated robot of the take's build."""
+        track, version = await asyncio.to_thread(self._load_take, take, version)
         build = build_of(track)
         name = "g1" if build is None else build.name
         async with connect(f"sim://{name}?store=:memory:") as robot:
-            played = await self._play(robot, track, speed, tell)
+            played = await self._play_track(robot, track, speed, report_progress)
         return {"take": take, "version": version, "speed": speed, "robot": f"sim://{name}"} | played
 
     # ---- editing --------------------------------------------------------------------------------
 
     async def edit(self, take: str, steps: list[Document], version: int | None = None) -> Document:
-        """Edit a take and keep the result as its newest version; the older ones stay."""
+        """Edit a take and save the result as its newest version; the older ones stay."""
         if not 1 <= len(steps) <= _MAX_STEPS:
             raise BadRequestError(
                 f"{len(steps)} steps are not possible", f"Give 1 to {_MAX_STEPS}."
             )
-        return await asyncio.to_thread(self._edit, take, steps, version)
+        return await asyncio.to_thread(self._apply_edits, take, steps, version)
 
-    def _edit(self, take: str, steps: Sequence[Step], version: int | None) -> Document:
+    def _apply_edits(self, take: str, steps: Sequence[Step], version: int | None) -> Document:
         for number, step in enumerate(steps, start=1):
             if not isinstance(step.get("op"), str):
                 raise BadRequestError(
                     f"step {number} has no `op`", f"It is one of: {', '.join(EDITS)}."
                 )
-        track, version = self._load(take, version)
-        others = {name: self._load(name, None)[0] for step in steps for name in others_of(step)}
+        track, version = self._load_take(take, version)
+        others = {
+            name: self._load_take(name, None)[0] for step in steps for name in others_of(step)
+        }
         made = apply(track, steps, others)
         entry = self._library.save(made, take)
         report = checked(made)
@@ -250,7 +253,7 @@ class AgentTools:
             "seconds": round(made.duration_s, 3),
             "motion": motion_digest(made),
             "ok": _may_play(report, made),
-            "findings": [_finding(each) for each in report.findings],
+            "findings": [_finding_document(each) for each in report.findings],
         }
 
     # ---- moving ---------------------------------------------------------------------------------
@@ -260,31 +263,35 @@ class AgentTools:
         take: str,
         version: int | None = None,
         speed: float = 1.0,
-        tell: Tell = _tell_nobody,
+        report_progress: ReportProgress = _ignore_progress,
     ) -> Document:
-        """Play a take: at once on the simulated robot, else if a person approves in the pendant."""
-        track, version = await asyncio.to_thread(self._load, take, version)
+        """Play a take: at once on the simulated robot, otherwise after a person has approved it in
+        the pendant.
+        """
+        track, version = await asyncio.to_thread(self._load_take, take, version)
         if self._pendant is not None:
             what = {"take": take, "version": version, "speed": speed}
-            return await self._ask_a_person(
-                self._pendant, {**what, "motion": motion_digest(track)}, tell
+            return await self._play_with_approval(
+                self._pendant, {**what, "motion": motion_digest(track)}, report_progress
             )
-        robot = await self._simulated()
-        played = await self._play(robot, track, speed, tell)
+        robot = await self._open_simulated_robot()
+        played = await self._play_track(robot, track, speed, report_progress)
         return {"take": take, "version": version, "speed": speed, "robot": robot.url} | played
 
-    async def _ask_a_person(self, pendant: PendantClient, what: Document, tell: Tell) -> Document:
+    async def _play_with_approval(
+        self, pendant: PendantClient, what: Document, report_progress: ReportProgress
+    ) -> Document:
         clock = asyncio.get_running_loop().time
-        asked = await pendant.post("/agent/propose", **what)
-        began_s, ticket = clock(), str(asked["ticket"])
-        while (state := str(asked["state"])) in {"waiting", "held"}:
-            await tell(
+        proposal = await pendant.post("/agent/propose", **what)
+        began_s, ticket = clock(), str(proposal["ticket"])
+        while (state := str(proposal["state"])) in {"waiting", "held"}:
+            await report_progress(
                 min(clock() - began_s, TICKET_S),
                 TICKET_S,
                 f"a person has to hold the button in the pendant at {pendant.url}",
             )
             await asyncio.sleep(_POLL_S)
-            asked = await pendant.get(f"/agent/ticket/{ticket}")
+            proposal = await pendant.get(f"/agent/ticket/{ticket}")
         if state != "approved":
             raise NotApprovedError(
                 f"no person approved it: the proposal is {state}", "Nothing has moved."
@@ -292,18 +299,18 @@ class AgentTools:
         await pendant.post("/agent/begin", ticket=ticket, **what)
         while (ended := (await pendant.get(f"/agent/ticket/{ticket}"))["ended"]) is None:
             doing = (await pendant.get("/status"))["activity"]
-            await tell(float(doing["fraction"]), 1.0, f"playing {what['take']}")
+            await report_progress(float(doing["fraction"]), 1.0, f"playing {what['take']}")
             await asyncio.sleep(_POLL_S)
         return {
             **what,
-            "robot": asked["robot"],
-            "build": asked["build"],
+            "robot": proposal["robot"],
+            "build": proposal["build"],
             "played": ended["completed"],
             "reason": ended["reason"],
         }
 
     async def stop(self) -> Document:
-        """Stop whatever moves, at once: the pendant's robot, and what is simulated here."""
+        """Stop all motions at once: of the pendant's robot and of simulated robots."""
         if self._pendant is None:
             return {"stopped": await self._stop_simulated()}
         answer, simulated = await asyncio.gather(
@@ -323,63 +330,65 @@ class AgentTools:
                 raise result
         return bool(robots)
 
-    # ---- inside ---------------------------------------------------------------------------------
+    # ---- helpers --------------------------------------------------------------------------------
 
-    def _load(self, name: str, version: int | None) -> tuple[Track, int]:
+    def _load_take(self, name: str, version: int | None) -> tuple[Track, int]:
         versions = self._library.versions(name)
         if not versions:
             raise BadRequestError(f"there is no take {name!r}", "Look at the takes.")
         version = versions[-1] if version is None else version
         return self._library.load(name, version), version
 
-    async def _simulated(self) -> Robot:
+    async def _open_simulated_robot(self) -> Robot:
         async with self._opening:
             if self._robot is None:
                 self._robot = await self._stack.enter_async_context(connect(self._url))
             return self._robot
 
-    async def _play(self, robot: Robot, track: Track, speed: float, tell: Tell) -> Document:
+    async def _play_track(
+        self, robot: Robot, track: Track, speed: float, report_progress: ReportProgress
+    ) -> Document:
         if robot in self._moving:
             raise BadRequestError("the simulated robot is busy", "Wait, or stop it.")
-        seen = _Movement(robot.build.names)
+        movement = _Movement(robot.build.names)
         self._moving.add(robot)
-        forget = robot.on_state(seen.see)
+        remove_listener = robot.on_state(movement.add_state)
         try:
             playing = robot.play_track(track, speed=speed)
             async for progress in playing:
-                await tell(progress.fraction, 1.0, "playing on the simulated robot")
+                await report_progress(progress.fraction, 1.0, "playing on the simulated robot")
             report = await playing
         finally:
-            forget()
+            remove_listener()
             self._moving.discard(robot)
         return {
             "completed": report.completed,
             "reason": report.reason,
             "seconds": round(report.seconds, 3),
-            "joints": seen.joints(),
+            "joints": movement.joints(),
         }
 
 
 def _may_play(report: CheckReport, track: Track) -> bool:
-    """Whether a robot plays it without a person who overrides warnings."""
+    """Whether a robot plays it without a person overriding warnings."""
     return report.ok and not report.needs_force(family_of(track))
 
 
-def _finding(finding: Finding) -> Document:
-    """Return a finding without what is empty in it."""
-    told = finding.as_json()
-    return {key: value for key, value in told.items() if value not in (None, "", [])}
+def _finding_document(finding: Finding) -> Document:
+    """Return a finding as JSON, without empty fields."""
+    document = finding.as_json()
+    return {key: value for key, value in document.items() if value not in (None, "", [])}
 
 
-def _pose(robot: Robot, state: RobotState) -> Document:
+def _pose_document(robot: Robot, state: RobotState) -> Document:
     return {
         name: round(value, 4)
         for name, value in zip(robot.build.names, state.joints_rad, strict=False)
     }
 
 
-def _edits() -> list[Document]:
-    """Return the table of edits: how each is called, and what it wants."""
+def _list_edits() -> list[Document]:
+    """Return the table of edits with their names and parameters."""
     return [
         {
             "op": each.name,

@@ -12,7 +12,7 @@ from rote.motion.body.kinematics import rotation
 from rote.motion.draw.figure_body import figure_of
 
 PACKAGE = "package://rote"
-"""Where meshes are, for whoever asks this program for them."""
+"""The start of the URIs of meshes that this program serves."""
 _SHIN_M = 0.03  # the radius of a stick
 _BALL_M = 0.05  # the radius of the ball that a link's mass is taken for
 
@@ -22,36 +22,38 @@ def urdf(
 ) -> str:
     """Return the description of a build.
 
-    `meshes` are the links that have real shapes, `mesh_uri` says where those of a link are. Other
-    links are drawn as sticks. Inertias are those of small balls: only masses and their centres
-    are known.
+    `meshes` are the links that have real shapes, `mesh_uri` returns the URI of a link's shape.
+    Other links are drawn as sticks. Inertias are those of small balls: only masses and their
+    centres are known.
     """
     family = family_of(build)
     joints = [*build.joints]
     fixed = [] if family is None else [each for each in family.joints if _is_fixed(each, build)]
     base = joints[0].parent if family is None else family.body.base
     root = ElementTree.Element("robot", name=build.name)
-    _material(root, "shell", (0.9, 0.91, 0.93))
-    _material(root, "stick", (0.3, 0.45, 0.6))
+    _add_material(root, "shell", (0.9, 0.91, 0.93))
+    _add_material(root, "stick", (0.3, 0.45, 0.6))
     uri = mesh_uri or (lambda link: f"{PACKAGE}/{build.family}/{link}.stl")
-    sticks = {} if family is None else _sticks(family)
-    links = {base: _mass_of_base(family)} | {each.link: _mass(each) for each in [*joints, *fixed]}
+    sticks = {} if family is None else _find_sticks(family)
+    links = {base: _base_mass(family)} | {
+        each.link: _joint_mass(each) for each in [*joints, *fixed]
+    }
     for joint in (*joints, *fixed):  # a parent that no joint moves, like the palm of a hand
         links.setdefault(joint.parent, None)
     for link, mass in links.items():
         element = ElementTree.SubElement(root, "link", name=link)
         if mass is not None and mass.mass_kg > 0:
-            _inertial(element, mass)
+            _add_inertial(element, mass)
         if link in meshes:
-            visual = _visual(element, "shell", ZERO, ZERO)
+            visual = _add_visual(element, "shell", ZERO, ZERO)
             ElementTree.SubElement(visual, "mesh", filename=uri(link))
         else:
             for start, end in sticks.get(link, ()):
-                _stick(element, start, end)
+                _add_stick(element, start, end)
     for joint in joints:
-        _joint(root, joint, "revolute")
+        _add_joint(root, joint, "revolute")
     for joint in fixed:
-        _joint(root, joint, "fixed")
+        _add_joint(root, joint, "fixed")
     orphans = (
         {joint.parent for joint in joints} - {base} - {each.link for each in (*joints, *fixed)}
     )
@@ -68,23 +70,23 @@ def _is_fixed(joint: Joint, build: Build) -> bool:
     return joint.name not in build.names
 
 
-def _mass(joint: Joint) -> FixedMass:
+def _joint_mass(joint: Joint) -> FixedMass:
     return FixedMass(joint.link, joint.mass_kg, joint.com_m)
 
 
-def _mass_of_base(family: Family | None) -> FixedMass | None:
+def _base_mass(family: Family | None) -> FixedMass | None:
     if family is None:
         return None
     return FixedMass(family.body.base, family.body.base_mass_kg, family.body.base_com_m)
 
 
-def _joint(root: ElementTree.Element, joint: Joint, kind: str) -> None:
+def _add_joint(root: ElementTree.Element, joint: Joint, kind: str) -> None:
     element = ElementTree.SubElement(root, "joint", name=joint.name, type=kind)
-    _origin(element, joint.origin_m, joint.origin_rpy_rad)
+    _add_origin(element, joint.origin_m, joint.origin_rpy_rad)
     ElementTree.SubElement(element, "parent", link=joint.parent)
     ElementTree.SubElement(element, "child", link=joint.link)
     if kind == "revolute":
-        ElementTree.SubElement(element, "axis", xyz=_numbers(joint.axis))
+        ElementTree.SubElement(element, "axis", xyz=_format_numbers(joint.axis))
         ElementTree.SubElement(
             element,
             "limit",
@@ -95,39 +97,39 @@ def _joint(root: ElementTree.Element, joint: Joint, kind: str) -> None:
         )
 
 
-def _inertial(link: ElementTree.Element, mass: FixedMass) -> None:
+def _add_inertial(link: ElementTree.Element, mass: FixedMass) -> None:
     element = ElementTree.SubElement(link, "inertial")
-    _origin(element, mass.com_m, ZERO)
+    _add_origin(element, mass.com_m, ZERO)
     ElementTree.SubElement(element, "mass", value=f"{mass.mass_kg:.9g}")
     ball = f"{0.4 * mass.mass_kg * _BALL_M**2:.6g}"
     inertia = dict.fromkeys(("ixx", "iyy", "izz"), ball) | dict.fromkeys(("ixy", "ixz", "iyz"), "0")
     ElementTree.SubElement(element, "inertia", inertia)
 
 
-def _visual(
+def _add_visual(
     link: ElementTree.Element, material: str, at_m: Vector, rpy_rad: Vector
 ) -> ElementTree.Element:
-    """Add a shape to a link; return where its geometry goes."""
+    """Add a shape to a link; return its empty geometry element."""
     element = ElementTree.SubElement(link, "visual")
-    _origin(element, at_m, rpy_rad)
+    _add_origin(element, at_m, rpy_rad)
     geometry = ElementTree.SubElement(element, "geometry")
     ElementTree.SubElement(element, "material", name=material)
     return geometry
 
 
-def _stick(link: ElementTree.Element, start: Vector, end: Vector) -> None:
-    way = np.subtract(end, start)
-    length = float(np.linalg.norm(way))
+def _add_stick(link: ElementTree.Element, start: Vector, end: Vector) -> None:
+    direction = np.subtract(end, start)
+    length = float(np.linalg.norm(direction))
     if length < 1e-3:
         return
     middle = tuple(float(each) for each in np.add(start, end) / 2)
-    pitch = math.acos(max(-1.0, min(1.0, way[2] / length)))
-    yaw = math.atan2(way[1], way[0])
-    geometry = _visual(link, "stick", (middle[0], middle[1], middle[2]), (0.0, pitch, yaw))
+    pitch = math.acos(max(-1.0, min(1.0, direction[2] / length)))
+    yaw = math.atan2(direction[1], direction[0])
+    geometry = _add_visual(link, "stick", (middle[0], middle[1], middle[2]), (0.0, pitch, yaw))
     ElementTree.SubElement(geometry, "cylinder", radius=f"{_SHIN_M}", length=f"{length:.6g}")
 
 
-def _sticks(family: Family) -> dict[str, list[tuple[Vector, Vector]]]:
+def _find_sticks(family: Family) -> dict[str, list[tuple[Vector, Vector]]]:
     """Return the sticks of a family by the link that moves them, in the frame of that link."""
     by_link = {joint.link: joint for joint in family.joints}
     found: dict[str, list[tuple[Vector, Vector]]] = {}
@@ -142,14 +144,16 @@ def _sticks(family: Family) -> dict[str, list[tuple[Vector, Vector]]]:
     return found
 
 
-def _material(root: ElementTree.Element, name: str, colour: Vector) -> None:
+def _add_material(root: ElementTree.Element, name: str, colour: Vector) -> None:
     element = ElementTree.SubElement(root, "material", name=name)
-    ElementTree.SubElement(element, "color", rgba=f"{_numbers(colour)} 1")
+    ElementTree.SubElement(element, "color", rgba=f"{_format_numbers(colour)} 1")
 
 
-def _origin(element: ElementTree.Element, at_m: Vector, rpy_rad: Vector) -> None:
-    ElementTree.SubElement(element, "origin", xyz=_numbers(at_m), rpy=_numbers(rpy_rad))
+def _add_origin(element: ElementTree.Element, at_m: Vector, rpy_rad: Vector) -> None:
+    ElementTree.SubElement(
+        element, "origin", xyz=_format_numbers(at_m), rpy=_format_numbers(rpy_rad)
+    )
 
 
-def _numbers(values: Vector) -> str:
+def _format_numbers(values: Vector) -> str:
     return " ".join(f"{value:.9g}" for value in values)

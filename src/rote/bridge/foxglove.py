@@ -1,10 +1,10 @@
-"""The Foxglove WebSocket protocol as its server speaks it; no sockets here.
+"""The server side of the Foxglove WebSocket protocol, without sockets.
 
-A client offers the subprotocol `foxglove.websocket.v1` or `foxglove.sdk.v1`. The server says who it
-is and which channels it has, as JSON. The client subscribes to channels by id, and gets their
-messages as binary: 1, the id of its subscription (uint32), the time (uint64, ns), the message. It
-may ask for files by URI, and gets 4, the number of its question, 0 and an empty text, the file.
-Clients cannot publish, call services or set parameters here: they watch.
+A client offers the subprotocol `foxglove.websocket.v1` or `foxglove.sdk.v1`. The server sends its
+name and its channels, as JSON. The client subscribes to channels by id, and gets their messages as
+binary: 1, the id of its subscription (uint32), the time (uint64, ns), the message. It may request
+files by URI, and gets 4, the id of its request, 0 and an empty text, the file. Clients can only
+watch: they cannot publish, call services or set parameters.
 """
 
 import json
@@ -17,14 +17,14 @@ from rote import __version__
 from rote.bridge import ros_messages as ros
 
 SUBPROTOCOLS = ("foxglove.sdk.v1", "foxglove.websocket.v1")
-"""Those that are understood, the newest first; the messages used here are the same in both."""
+"""Supported subprotocols, the newest first; the messages used here are the same in both."""
 _DATA = struct.Struct("<BIQ")
 _ASSET = struct.Struct("<BIBI")
 _MESSAGE_DATA, _FETCH_ASSET = 1, 4
 _FOUND, _NOT_FOUND = 0, 1
 _MAX_SUBSCRIPTIONS = 256
 MAX_WAITING = 512
-"""So many messages wait for a client that reads slowly; then the oldest states are dropped."""
+"""Maximum number of messages queued for a client that reads slowly; then the oldest are dropped."""
 
 
 class Channel(NamedTuple):
@@ -37,10 +37,10 @@ class Channel(NamedTuple):
     schema: str
     schema_encoding: str
     latched: bool = False
-    """Whether who subscribes gets the newest message at once."""
+    """Whether a new subscriber gets the newest message at once."""
 
     def document(self) -> dict[str, Any]:
-        """Return what a client is told of it."""
+        """Return the channel as clients receive it."""
         return {
             "id": self.id,
             "topic": self.topic,
@@ -51,11 +51,11 @@ class Channel(NamedTuple):
         }
 
 
-def _ros(number: int, topic: str, kind: str, *, latched: bool = False) -> Channel:
+def _ros_channel(number: int, topic: str, kind: str, *, latched: bool = False) -> Channel:
     return Channel(number, topic, "cdr", kind, ros.DEFINITIONS[kind], "ros2msg", latched)
 
 
-def _json(number: int, topic: str, title: str, fields: dict[str, Any]) -> Channel:
+def _json_channel(number: int, topic: str, title: str, fields: dict[str, Any]) -> Channel:
     schema = json.dumps({"title": title, "type": "object", "properties": fields})
     return Channel(number, topic, "json", title, schema, "jsonschema", latched=True)
 
@@ -63,10 +63,10 @@ def _json(number: int, topic: str, title: str, fields: dict[str, Any]) -> Channe
 _TEXT, _NUMBER, _FLAG = {"type": "string"}, {"type": "number"}, {"type": "boolean"}
 _MAYBE = {"type": ["number", "null"]}
 _TIME = {"type": "object", "title": "time", "properties": {"sec": _NUMBER, "nsec": _NUMBER}}
-JOINTS = _ros(1, "/joint_states", ros.JOINT_STATE)
-DESCRIPTION = _ros(2, "/robot_description", ros.STRING, latched=True)
-DIAGNOSTICS = _ros(3, "/diagnostics", ros.DIAGNOSTICS, latched=True)
-STATUS = _json(
+JOINTS = _ros_channel(1, "/joint_states", ros.JOINT_STATE)
+DESCRIPTION = _ros_channel(2, "/robot_description", ros.STRING, latched=True)
+DIAGNOSTICS = _ros_channel(3, "/diagnostics", ros.DIAGNOSTICS, latched=True)
+STATUS = _json_channel(
     4,
     "/rote/status",
     "rote.Status",
@@ -78,7 +78,7 @@ STATUS = _json(
         "faults": {"type": "array", "items": _TEXT},
     },
 )
-FINDINGS = _json(
+FINDINGS = _json_channel(
     5,
     "/rote/findings",
     "foxglove.Log",
@@ -92,57 +92,59 @@ FINDINGS = _json(
 CHANNELS = (JOINTS, DESCRIPTION, DIAGNOSTICS, STATUS, FINDINGS)
 
 Assets = Callable[[str], bytes]
-"""Returns the file at a URI; raises `KeyError` where there is none."""
+"""Returns the file at a URI; raises `KeyError` if there is none."""
 
 
 class FoxgloveClient:
-    """One client: what it has subscribed to, and what it is to be sent."""
+    """One client: its subscriptions and its queue of messages."""
 
-    def __init__(self, feed: "FoxgloveFeed", filled: Callable[[], None]) -> None:
+    def __init__(self, feed: "FoxgloveFeed", on_queued: Callable[[], None]) -> None:
         self._feed = feed
-        self._filled = filled
+        self._on_queued = on_queued
         self._waiting: deque[str | bytes] = deque()
         self._states = 0
-        """How many of those that wait are states."""
+        """Number of queued messages that are states."""
         self.subscriptions: dict[int, list[int]] = {}
         """The ids of the subscriptions to each channel."""
         self.dropped = 0
-        """How many states it was too slow for."""
+        """Number of messages dropped because the client read too slowly."""
 
-    def say(self, message: str | bytes) -> None:
+    def queue(self, message: str | bytes) -> None:
         """Queue a message."""
         self._waiting.append(message)
         if len(self._waiting) > MAX_WAITING:
             self._waiting.popleft()
             self.dropped += 1
-        self._filled()
+        self._on_queued()
 
-    def taken(self) -> list[str | bytes]:
-        """Return all that is to be sent now."""
+    def take_messages(self) -> list[str | bytes]:
+        """Remove and return all queued messages."""
         waiting = list(self._waiting)
         self._waiting.clear()
         return waiting
 
-    def data(self, channel: int, time_ns: int, payload: bytes) -> None:
+    def queue_data(self, channel: int, time_ns: int, payload: bytes) -> None:
         """Queue a message of a channel, for each subscription to it."""
         for subscription in self.subscriptions.get(channel, ()):
-            self.say(_DATA.pack(_MESSAGE_DATA, subscription, time_ns) + payload)
+            self.queue(_DATA.pack(_MESSAGE_DATA, subscription, time_ns) + payload)
 
-    def hear(self, message: str | bytes) -> None:
-        """Obey what a client says; what it may not or cannot say is answered with a warning."""
-        document = _object(message)
-        wanted = {
+    def handle_message(self, message: str | bytes) -> None:
+        """Process a message from the client; an invalid or forbidden one is answered with a
+        warning.
+        """
+        document = _parse_object(message)
+        handler = {
             "subscribe": self._subscribe,
             "unsubscribe": self._unsubscribe,
-            "fetchAsset": self._fetch,
+            "fetchAsset": self._fetch_asset,
         }.get(str(document.get("op")))
-        if wanted is None:
-            self._warn("this server is there to be watched: subscribe, unsubscribe or fetchAsset")
+        if handler is None:
+            self._warn("this server is read-only: use subscribe, unsubscribe or fetchAsset")
             return
         try:
-            wanted(document)
+            handler(document)
         except (KeyError, TypeError, ValueError):
-            self._warn(f"{document.get('op')} is not as the protocol has it")
+            self._warn(f"{document.get('op')} does not follow the protocol")
 
     def _subscribe(self, document: dict[str, Any]) -> None:
         known = {channel.id for channel in CHANNELS}
@@ -152,30 +154,30 @@ class FoxgloveClient:
             if channel not in known or not 0 <= number < 2**32:
                 self._warn(f"there is no channel {channel}")
             elif number in used or len(used) >= _MAX_SUBSCRIPTIONS:
-                self._warn(f"the subscription {number} cannot be had")
+                self._warn(f"the subscription {number} is not possible")
             else:
                 self.subscriptions.setdefault(channel, []).append(number)
-                self._feed.welcome(self, channel, number)
+                self._feed.send_latest(self, channel, number)
 
     def _unsubscribe(self, document: dict[str, Any]) -> None:
         gone = {int(each) for each in document["subscriptionIds"]}
         for channel, ids in self.subscriptions.items():
             self.subscriptions[channel] = [each for each in ids if each not in gone]
 
-    def _fetch(self, document: dict[str, Any]) -> None:
+    def _fetch_asset(self, document: dict[str, Any]) -> None:
         number, uri = int(document["requestId"]), str(document["uri"])
         try:
             found, error = self._feed.asset(uri), b""
         except KeyError:
             found, error = b"", f"there is no {uri[:200]}".encode()
         status = _NOT_FOUND if error else _FOUND
-        self.say(_ASSET.pack(_FETCH_ASSET, number, status, len(error)) + error + found)
+        self.queue(_ASSET.pack(_FETCH_ASSET, number, status, len(error)) + error + found)
 
     def _warn(self, message: str) -> None:
-        self.say(json.dumps({"op": "status", "level": 1, "message": message}))
+        self.queue(json.dumps({"op": "status", "level": 1, "message": message}))
 
 
-def _object(message: str | bytes) -> dict[str, Any]:
+def _parse_object(message: str | bytes) -> dict[str, Any]:
     if isinstance(message, bytes) or message.count("[") + message.count("{") > 600:
         return {}
     try:
@@ -186,20 +188,20 @@ def _object(message: str | bytes) -> dict[str, Any]:
 
 
 class FoxgloveFeed:
-    """All clients that watch one robot, and the newest of what new ones are told at once."""
+    """All clients that watch one robot, and the newest message of each latched channel."""
 
     def __init__(self, session: str, name: str = "rote") -> None:
-        """`session` changes whenever a server begins anew: clients forget what they had then."""
+        """`session` changes whenever a server restarts: clients then discard their data."""
         self._session, self._name = session, name
         self.clients: set[FoxgloveClient] = set()
         self._latest: dict[int, tuple[int, bytes]] = {}
         self.assets: Assets | None = None
 
-    def join(self, filled: Callable[[], None]) -> FoxgloveClient:
-        """Let a client in; `filled` is called whenever there is something to send to it."""
-        client = FoxgloveClient(self, filled)
+    def join(self, on_queued: Callable[[], None]) -> FoxgloveClient:
+        """Add a client; `on_queued` is called whenever a message is queued for it."""
+        client = FoxgloveClient(self, on_queued)
         self.clients.add(client)
-        client.say(
+        client.queue(
             json.dumps(
                 {
                     "op": "serverInfo",
@@ -212,32 +214,32 @@ class FoxgloveFeed:
             )
         )
         channels = [channel.document() for channel in CHANNELS]
-        client.say(json.dumps({"op": "advertise", "channels": channels}))
+        client.queue(json.dumps({"op": "advertise", "channels": channels}))
         return client
 
     def leave(self, client: FoxgloveClient) -> None:
-        """Forget a client."""
+        """Remove a client."""
         self.clients.discard(client)
 
-    def wanted(self, channel: Channel) -> bool:
-        """Whether somebody has subscribed to a channel."""
+    def has_subscribers(self, channel: Channel) -> bool:
+        """Whether any client has subscribed to a channel."""
         return any(client.subscriptions.get(channel.id) for client in self.clients)
 
     def publish(self, channel: Channel, time_ns: int, payload: bytes) -> None:
-        """Send a message to all who have subscribed."""
+        """Send a message to all subscribers."""
         if channel.latched:
             self._latest[channel.id] = (time_ns, payload)
         for client in self.clients:
-            client.data(channel.id, time_ns, payload)
+            client.queue_data(channel.id, time_ns, payload)
 
-    def welcome(self, client: FoxgloveClient, channel: int, subscription: int) -> None:
-        """Send the newest message of a channel to who has just subscribed to it."""
+    def send_latest(self, client: FoxgloveClient, channel: int, subscription: int) -> None:
+        """Send the newest message of a channel to a new subscriber."""
         if channel in self._latest:
             time_ns, payload = self._latest[channel]
-            client.say(_DATA.pack(_MESSAGE_DATA, subscription, time_ns) + payload)
+            client.queue(_DATA.pack(_MESSAGE_DATA, subscription, time_ns) + payload)
 
     def asset(self, uri: str) -> bytes:
-        """Return a file; raises `KeyError` where there is none."""
+        """Return a file; raises `KeyError` if there is none."""
         if self.assets is None:
             raise KeyError(uri)
         return self.assets(uri)

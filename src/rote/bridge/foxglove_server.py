@@ -1,4 +1,4 @@
-"""A WebSocket server of its own for Foxglove, on this computer alone."""
+"""A WebSocket server for Foxglove, reachable from this computer only."""
 
 import asyncio
 import errno
@@ -17,76 +17,78 @@ from rote.bridge.foxglove import SUBPROTOCOLS, FoxgloveFeed
 from rote.errors import LinkError
 
 HOST = "127.0.0.1"
-_FROM = ("app.foxglove.dev", "localhost", "127.0.0.1", "::1")
-"""Pages that may look: Foxglove's own, and those of this computer. Programs send no origin."""
-_MAX_HEARD = 2**16
-_MAX_WRITTEN = 2**18
-_TOGETHER_S = 0.008
-"""What comes within so long is sent together, which costs less than sending it one by one."""
+_ALLOWED_HOSTS = ("app.foxglove.dev", "localhost", "127.0.0.1", "::1")
+"""Hosts of pages that may connect: Foxglove's own, and this computer. Programs send no origin."""
+_MAX_MESSAGE_BYTES = 2**16
+_MAX_BUFFERED_BYTES = 2**18
+_BATCH_S = 0.008
+"""Messages queued within this time are sent together, which costs less than one by one."""
 
 
 @asynccontextmanager
 async def serving(feed: FoxgloveFeed, port: int) -> AsyncIterator[int]:
     """Serve a feed while the block runs; yields the port."""
 
-    async def one(connection: ServerConnection) -> None:
-        await _serve(connection, feed)
+    async def serve_client(connection: ServerConnection) -> None:
+        await _serve_client(connection, feed)
 
     try:
         server = await websocket_server(
-            one,
+            serve_client,
             HOST,
             port,
             subprotocols=[*SUBPROTOCOLS],  # type: ignore[list-item]
-            process_request=_checked,
+            process_request=_refuse_foreign_page,
             compression=None,
-            max_size=_MAX_HEARD,
+            max_size=_MAX_MESSAGE_BYTES,
             close_timeout=1.0,
         )
     except OSError as error:
-        taken = error.errno == errno.EADDRINUSE
+        is_taken = error.errno == errno.EADDRINUSE
         raise LinkError(
             f"{HOST}:{port} cannot be used: {error.strerror or error}",
-            "Another program holds the port: choose another." if taken else "",
+            "Another program holds the port: choose another." if is_taken else "",
         ) from None
     async with server:
         yield int(next(iter(server.sockets)).getsockname()[1])
 
 
-def feed_of(name: str) -> FoxgloveFeed:
-    """Return a feed for a server that begins now."""
+def make_feed(name: str) -> FoxgloveFeed:
+    """Return a feed for a new server."""
     return FoxgloveFeed(secrets.token_hex(8), name)
 
 
-def _checked(connection: ServerConnection, request: Request) -> Response | None:
-    """Refuse the pages of other sites, and names that were made to point here."""
+def _refuse_foreign_page(connection: ServerConnection, request: Request) -> Response | None:
+    """Refuse pages of other sites, and foreign host names that resolve to this computer."""
     host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
-    if not _names_us(f"//{host}") or not (origin in {None, "file://"} or _may_look(str(origin))):
+    if not _is_own_host(f"//{host}") or not (
+        origin in {None, "file://"} or _is_allowed_origin(str(origin))
+    ):
         return connection.respond(HTTPStatus.FORBIDDEN, "Not from there.\n")
     return None
 
 
-def _names_us(url: str) -> bool:
+def _is_own_host(url: str) -> bool:
     try:
-        return urlsplit(url).hostname in _FROM[1:]
+        return urlsplit(url).hostname in _ALLOWED_HOSTS[1:]
     except ValueError:
         return False
 
 
-def _may_look(origin: str) -> bool:
+def _is_allowed_origin(origin: str) -> bool:
     try:
-        return urlsplit(origin).hostname in _FROM
+        return urlsplit(origin).hostname in _ALLOWED_HOSTS
     except ValueError:
         return False
 
 
-async def _serve(connection: ServerConnection, feed: FoxgloveFeed) -> None:
+async def _serve_client(connection: ServerConnection, feed: FoxgloveFeed) -> None:
     filled = asyncio.Event()
     client = feed.join(filled.set)
-    sender = asyncio.create_task(_send(connection, client.taken, filled))
+    sender = asyncio.create_task(_send_messages(connection, client.take_messages, filled))
     try:
         async for message in connection:
-            client.hear(message)
+            client.handle_message(message)
     except ConnectionClosed:
         pass
     finally:
@@ -94,19 +96,21 @@ async def _serve(connection: ServerConnection, feed: FoxgloveFeed) -> None:
         sender.cancel()
 
 
-async def _send(
-    connection: ServerConnection, taken: Callable[[], list[str | bytes]], filled: asyncio.Event
+async def _send_messages(
+    connection: ServerConnection,
+    take_messages: Callable[[], list[str | bytes]],
+    filled: asyncio.Event,
 ) -> None:
     try:
         while True:
             await filled.wait()
-            await asyncio.sleep(_TOGETHER_S)
+            await asyncio.sleep(_BATCH_S)
             filled.clear()
-            for message in taken():
-                room = connection.transport.get_write_buffer_size() < _MAX_WRITTEN
-                if room and isinstance(message, bytes):
-                    broadcast((connection,), message)  # half of what `send` costs
+            for message in take_messages():
+                has_room = connection.transport.get_write_buffer_size() < _MAX_BUFFERED_BYTES
+                if has_room and isinstance(message, bytes):
+                    broadcast((connection,), message)  # half the cost of `send`
                 else:
-                    await connection.send(message)  # which waits for a client that reads slowly
+                    await connection.send(message)  # waits for a client that reads slowly
     except ConnectionClosed:
         return

@@ -55,7 +55,7 @@ def foxglove_layout(build: str = "g1-29") -> str:
             "title": "Joints [rad]",
             "paths": [
                 {
-                    "value": f"/joint_states.position[{_column(build, name)}]",
+                    "value": f"/joint_states.position[{_joint_column(build, name)}]",
                     "label": name.removesuffix("_joint"),
                     "enabled": True,
                     "timestampMethod": "receiveTime",
@@ -101,5 +101,5 @@ def foxglove_layout(build: str = "g1-29") -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def _column(build: str, name: str) -> int:
+def _joint_column(build: str, name: str) -> int:
     return build_named(build).names.index(name)

@@ -49,7 +49,7 @@ Answer = dict[str, Any]
 
 
 def server_of(tools: AgentTools, *, real: bool) -> MCPServer[None]:
-    """Return the server with all tools. With `real` the robot is a pendant's, and may be metal."""
+    """Return the server with all tools. With `real` the robot is a pendant's, and may be real."""
 
     @asynccontextmanager
     async def lifespan(_: "MCPServer[None]") -> AsyncIterator[None]:
@@ -67,29 +67,29 @@ def server_of(tools: AgentTools, *, real: bool) -> MCPServer[None]:
         lifespan=lifespan,
     )
     logging.getLogger("mcp").setLevel(logging.WARNING)
-    for function, about in _functions(tools):
+    for function, about in _make_tools(tools):
         server.add_tool(function, annotations=about)
     return server
 
 
-def _functions(tools: AgentTools) -> list[tuple[Callable[..., Any], ToolAnnotations]]:
+def _make_tools(tools: AgentTools) -> list[tuple[Callable[..., Any], ToolAnnotations]]:
     async def look(what: What = "robot", take: Take | None = None) -> Answer:
         """Look at the robot, at the list of takes, at one take, or at the table of edits."""
-        return await _told(tools.look(what, take))
+        return await _run_tool(tools.inspect(what, take))
 
     async def check(take: Take, version: Version = None, speed: Speed = 1.0) -> Answer:
         """Check a take: limits, speed, contact, balance, torque. Nothing moves."""
-        return await _told(tools.check(take, version, speed))
+        return await _run_tool(tools.check(take, version, speed))
 
     async def simulate(
         context: Context[Any, Any], take: Take, version: Version = None, speed: Speed = 1.0
     ) -> Answer:
         """Play a take on a simulated robot of its own, in real time; returns what moved."""
-        return await _told(tools.simulate(take, version, speed, context.report_progress))
+        return await _run_tool(tools.simulate(take, version, speed, context.report_progress))
 
     async def edit(take: Take, steps: Steps, version: Version = None) -> Answer:
         """Edit a take. The result is a new version of it; no version is ever changed."""
-        return await _told(tools.edit(take, steps, version))
+        return await _run_tool(tools.edit(take, steps, version))
 
     async def propose(
         context: Context[Any, Any], take: Take, version: Version = None, speed: Speed = 1.0
@@ -100,11 +100,11 @@ def _functions(tools: AgentTools) -> list[tuple[Callable[..., Any], ToolAnnotati
         A robot that is not simulated moves only if a person approves this very motion in the
         pendant, within a minute.
         """
-        return await _told(tools.propose(take, version, speed, context.report_progress))
+        return await _run_tool(tools.propose(take, version, speed, context.report_progress))
 
     async def stop() -> Answer:
         """Stop the robot softly, at once. It needs no approval. It is no emergency stop."""
-        return await _told(tools.stop())
+        return await _run_tool(tools.stop())
 
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     adds = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
@@ -120,15 +120,15 @@ def _functions(tools: AgentTools) -> list[tuple[Callable[..., Any], ToolAnnotati
     ]
 
 
-async def _told(work: Awaitable[Answer]) -> Answer:
-    """Return the answer of a tool; an error of ours becomes what an agent can read."""
+async def _run_tool(work: Awaitable[Answer]) -> Answer:
+    """Return the answer of a tool; convert rote's errors to a `ToolError` as JSON."""
     try:
         return await work
     except (RoteError, TimeoutError) as error:
         kind = error.kind if isinstance(error, RoteError) else "no-answer"
         remedy = str(error.remedy) if isinstance(error, RoteError) else ""
-        told = {"error": kind, "message": str(error), "remedy": remedy}
-        raise ToolError(json.dumps(told)) from error
+        document = {"error": kind, "message": str(error), "remedy": remedy}
+        raise ToolError(json.dumps(document)) from error
 
 
 async def serve(tools: AgentTools, *, real: bool) -> None:

@@ -26,8 +26,8 @@ _STL = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute",
 @lru_cache(4)
 def links_of(path: Path) -> frozenset[str]:
     """Return the links that a file has shapes for."""
-    document, _ = _parts(path)
-    return frozenset(str(node["name"]) for node in _roots(document))
+    document, _ = _read_glb(path)
+    return frozenset(str(node["name"]) for node in _find_link_nodes(document))
 
 
 @lru_cache(128)
@@ -36,11 +36,11 @@ def stl_of(path: Path, link: str) -> bytes:
 
     Raises `KeyError` for a link that has none, and `DecodeError` for a file that cannot be read.
     """
-    document, binary = _parts(path)
-    node = next((each for each in _roots(document) if each["name"] == link), None)
+    document, binary = _read_glb(path)
+    node = next((each for each in _find_link_nodes(document) if each["name"] == link), None)
     if node is None:
         raise KeyError(link)
-    corners = np.concatenate(_triangles(document, binary, node))
+    corners = np.concatenate(_read_triangles(document, binary, node))
     made = np.zeros(len(corners), _STL)
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     lengths = np.linalg.norm(normals, axis=1, keepdims=True)
@@ -49,7 +49,7 @@ def stl_of(path: Path, link: str) -> bytes:
     return b"rote: " + link.encode()[:74].ljust(74) + struct.pack("<I", len(made)) + made.tobytes()
 
 
-def _parts(path: Path) -> tuple[dict[str, Any], bytes]:
+def _read_glb(path: Path) -> tuple[dict[str, Any], bytes]:
     data = path.read_bytes()
     try:
         magic, version, _ = struct.unpack_from("<III", data)
@@ -64,30 +64,30 @@ def _parts(path: Path) -> tuple[dict[str, Any], bytes]:
     return document, data[start : start + more]
 
 
-def _roots(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the nodes of the links: those that the scene itself has."""
+def _find_link_nodes(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the nodes of the links: the top nodes of the scene."""
     scene = document["scenes"][document.get("scene", 0)]
     return [document["nodes"][index] for index in scene["nodes"]]
 
 
-def _triangles(
+def _read_triangles(
     document: dict[str, Any], binary: bytes, node: dict[str, Any]
 ) -> list[NDArray[np.float64]]:
-    """Return the corners of all triangles of a node and of what hangs on it, (n, 3, 3)."""
+    """Return the corners of all triangles of a node and its children, (n, 3, 3)."""
     found = []
     if "mesh" in node:
         for primitive in document["meshes"][node["mesh"]]["primitives"]:
-            points = _array(document, binary, primitive["attributes"]["POSITION"])
-            index = _array(document, binary, primitive["indices"]).astype(np.intp).ravel()
+            points = _read_accessor(document, binary, primitive["attributes"]["POSITION"])
+            index = _read_accessor(document, binary, primitive["indices"]).astype(np.intp).ravel()
             found.append(points.astype(np.float64)[index].reshape(-1, 3, 3))
     for child in node.get("children", ()):
-        found += _triangles(document, binary, document["nodes"][child])
+        found += _read_triangles(document, binary, document["nodes"][child])
     scale = np.array(node.get("scale", (1.0, 1.0, 1.0)))
     move = np.array(node.get("translation", (0.0, 0.0, 0.0)))
     return [corners * scale + move for corners in found]
 
 
-def _array(document: dict[str, Any], binary: bytes, number: int) -> NDArray[Any]:
+def _read_accessor(document: dict[str, Any], binary: bytes, number: int) -> NDArray[Any]:
     accessor = document["accessors"][number]
     view = document["bufferViews"][accessor["bufferView"]]
     kind = np.dtype(_KINDS[accessor["componentType"]])

@@ -1,4 +1,4 @@
-"""A pendant that somebody else runs, asked over HTTP with the token of one of its links."""
+"""A client of a running pendant, over HTTP with the token of one of its links."""
 
 import json
 from typing import Any
@@ -12,10 +12,10 @@ _ANSWER_S = 30.0
 
 
 class PendantClient:
-    """Asks a pendant for its status, and proposes motions to it."""
+    """Reads the status of a pendant, and proposes motions to it."""
 
     def __init__(self, link: str) -> None:
-        """`link` is one that the pendant printed: its address, with `?token=...`."""
+        """`link` is a link that the pendant printed: its address with `?token=...`."""
         try:
             parts = urlsplit(link)
             token = parse_qs(parts.query).get("token", [""])[0]
@@ -29,22 +29,22 @@ class PendantClient:
             )
         self.url = f"{parts.scheme}://{parts.netloc}"
         self._token = token
-        # No proxy of the environment: the token is for this pendant alone.
+        # No proxy from the environment: only this pendant may receive the token.
         self._client = httpx2.AsyncClient(base_url=self.url, timeout=_ANSWER_S, trust_env=False)
 
     async def close(self) -> None:
-        """End its connections."""
+        """Close the connections."""
         await self._client.aclose()
 
     async def get(self, path: str) -> dict[str, Any]:
-        """Return what the pendant answers; raises `LinkError` or `NotApprovedError`."""
-        return await self._ask("GET", path, None)
+        """Return the pendant's answer; raises `LinkError` or `NotApprovedError`."""
+        return await self._request("GET", path, None)
 
     async def post(self, path: str, **body: Any) -> dict[str, Any]:
         """Send a request, and return the answer; raises `LinkError` or `NotApprovedError`."""
-        return await self._ask("POST", path, body)
+        return await self._request("POST", path, body)
 
-    async def _ask(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
+    async def _request(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {self._token}"}
         try:
             answer = await self._client.request(method, f"/api{path}", headers=headers, json=body)
@@ -53,14 +53,14 @@ class PendantClient:
                 f"the pendant at {self.url} does not answer: {error or type(error).__name__}",
                 "A person has to start it, so that it listens to agents.",
             ) from None
-        document = _document(answer.content)
+        document = _parse_document(answer.content)
         if answer.status_code != 200:
             message = str(document.get("message") or f"the pendant answers {answer.status_code}")
             raise NotApprovedError(message, str(document.get("remedy") or ""))
         return document
 
 
-def _document(data: bytes) -> dict[str, Any]:
+def _parse_document(data: bytes) -> dict[str, Any]:
     try:
         document = json.loads(data)
     except ValueError:

@@ -1,12 +1,12 @@
-"""A robot on ROS 2, without ROS: what it publishes, and what may be asked of it.
+"""A robot on ROS 2, without ROS: its topics and services.
 
-Published: `/joint_states` as they come, `/robot_description` for who comes later too,
-`/diagnostics`, and `/rote/result`, what became of each request. Asked for by topics, which every
-middleware understands: `/rote/joint_trajectory`, `/rote/play`, `/rote/stop`. By services, for
-CycloneDDS's middleware: `/rote/list`, `/rote/play`, `/rote/stop`.
+Published: `/joint_states` as they arrive, `/robot_description` (latched), `/diagnostics`, and
+`/rote/result`, the result of each request. Requests by topics, which every middleware supports:
+`/rote/joint_trajectory`, `/rote/play`, `/rote/stop`. Requests by services, for CycloneDDS's
+middleware: `/rote/list`, `/rote/play`, `/rote/stop`.
 
-Whatever is to move goes through the same checks and the same soft start as everything else. One
-node commands at a time, and one motion at a time; a stop is obeyed from anybody.
+Every motion goes through the same checks and the same soft start as all others. One node commands
+at a time, and one motion runs at a time; a stop is accepted from every node.
 """
 
 import asyncio
@@ -39,24 +39,24 @@ from rote.transport.wires import wire_of
 from rote.wire.cdr_layout import HEADER
 
 COMMAND_S = 5.0
-"""So long after its last request a node still commands."""
+"""A node keeps the command for this long after its last request, in seconds."""
 LOOPBACK = "lo"
 _DIAGNOSTICS_S = 1.0
 _FINDINGS_S = 10.0
-# States are filled up to whole doubles: some readers look for the torques, of which there are none,
-# where the first one would begin.
+# States are padded to whole doubles: some readers look for the (absent) torques where the first one
+# would begin.
 _STATES_BLOCKED_MS = 1
-"""A node that reads slowly loses states; it holds up nobody."""
+"""Timeout of a write: a node that reads slowly loses states and does not delay others."""
 
 MeshUris = Callable[[Build], dict[str, str]]
 """Returns the URI of the mesh of each link that has one."""
 
 
 def check_domain(url: str, interface: str, domain: int) -> None:
-    """Raise `BadRequestError` for a domain in which robots are, or may be.
+    """Raise `BadRequestError` for a domain that contains robots, or may contain them.
 
-    Unitree's robots are in domain 0. What ROS 2 programs say there reaches the programs that keep
-    a robot on its feet.
+    Unitree's robots are in domain 0. Messages of ROS 2 programs there reach the programs that keep
+    a robot balanced.
     """
     wire = wire_of(url)
     if wire.is_bus:
@@ -73,7 +73,7 @@ def check_domain(url: str, interface: str, domain: int) -> None:
 
 
 class RosResult(NamedTuple):
-    """What became of a request."""
+    """The result of a request."""
 
     asked: str
     success: bool
@@ -95,16 +95,16 @@ class RosBridge:
         library: Library,
         mesh_uris: MeshUris = lambda _: {},
         *,
-        told: Callable[[RosResult], None] = lambda _: None,
+        on_result: Callable[[RosResult], None] = lambda _: None,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        """`told` is called with what became of each request."""
+        """`on_result` is called with the result of each request."""
         self.robot = robot
         self.states = self.dropped = 0
-        """How many states were published, and how many were not, because a node read slowly."""
+        """Numbers of states published, and of messages dropped because a node read slowly."""
         self._library = library
         self._mesh_uris = mesh_uris
-        self._told = told
+        self._on_result = on_result
         self._now_ns = now_ns
         self._loop = asyncio.get_running_loop()
         self._clock = StateClock()
@@ -114,11 +114,11 @@ class RosBridge:
         self._playing: Playing | None = None
         self._beginning = False
         self._stops = 0
-        """How many stops were asked for."""
+        """Number of stops requested."""
         self._commander: object = None
         self._commanded_s = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._forget: Callable[[], None] | None = None
+        self._remove_listener: Callable[[], None] | None = None
         self._bus = Bus(target)
         write = self._bus.writer
         self._joints = write(
@@ -127,52 +127,52 @@ class RosBridge:
         self._description = write(topic("/robot_description"), TEXT, latched=True)
         self._diagnostics = write(topic("/diagnostics"), kinds.DIAGNOSTICS, depth=10)
         self._result = write(topic("/rote/result"), TEXT, depth=10)
-        self._listen()
+        self._subscribe()
 
-    def _listen(self) -> None:
-        for name, kind, hear in (
-            ("/rote/joint_trajectory", kinds.TRAJECTORY, self._hear_trajectory),
-            ("/rote/play", TEXT, self._hear_play),
-            ("/rote/stop", kinds.EMPTY, self._hear_stop),
+    def _subscribe(self) -> None:
+        for name, kind, receive in (
+            ("/rote/joint_trajectory", kinds.TRAJECTORY, self._on_trajectory),
+            ("/rote/play", TEXT, self._on_play),
+            ("/rote/stop", kinds.EMPTY, self._on_stop),
         ):
-            self._bus.reader_from(topic(name), kind, hear, depth=10)
+            self._bus.reader_from(topic(name), kind, receive, depth=10)
         for name, (request, reply), serve in (
             ("/rote/list", kinds.TRIGGER, self._serve_list),
             ("/rote/play", kinds.NAMED, self._serve_play),
             ("/rote/stop", kinds.TRIGGER, self._serve_stop),
         ):
-            asked, answered = service(name)
-            outlet = self._bus.writer(answered, reply, depth=10)
-            hear = partial(self._serve, name, outlet.write, serve)
-            self._bus.reader_from(asked, request, hear, depth=10)
+            request_topic, reply_topic = service(name)
+            outlet = self._bus.writer(reply_topic, reply, depth=10)
+            receive = partial(self._serve_request, name, outlet.write, serve)
+            self._bus.reader_from(request_topic, request, receive, depth=10)
 
     def open(self) -> None:
-        """Begin to publish."""
-        self._describe()
-        self._forget = self.robot.on_state(self._see)
-        self._spawn(self._look())
-        self._spawn(self._find())
+        """Start publishing."""
+        self._publish_description()
+        self._remove_listener = self.robot.on_state(self._on_state)
+        self._spawn(self._publish_diagnostics())
+        self._spawn(self._refresh_findings())
 
     async def close(self) -> None:
-        """Stop what was begun here, and leave the domain. Safe to call twice."""
-        if self._forget is not None:
-            self._forget()
-            self._forget = None
+        """Stop the motion that this bridge began, and leave the domain. Safe to call twice."""
+        if self._remove_listener is not None:
+            self._remove_listener()
+            self._remove_listener = None
         if self._playing is not None:
-            with suppress(RoteError, TimeoutError):  # a robot that is lost keeps nobody here
+            with suppress(RoteError, TimeoutError):  # a lost robot must not prevent closing
                 await self._playing.stop()
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._bus.close()
 
-    # ---- what it publishes ----------------------------------------------------------------------
+    # ---- publishing -----------------------------------------------------------------------------
 
-    def _see(self, state: RobotState) -> None:
+    def _on_state(self, state: RobotState) -> None:
         if not state.joints_told:
             return
         if self.robot.build is not self._build:
-            self._describe()
+            self._publish_description()
         stamp_ns = self._clock.stamp_ns(state, self._now_ns())
         packed = self._encoder.encode(stamp_ns, state.joints_rad, state.velocities_rad_s)
         try:
@@ -181,14 +181,14 @@ class RosBridge:
         except LinkError:
             self.dropped += 1
 
-    def _describe(self) -> None:
-        """Publish which robot it is; done again when hands are put on, or it turns out another."""
+    def _publish_description(self) -> None:
+        """Publish the description of the robot; repeated when its build or its hands change."""
         build = self._build = self.robot.build
         self._encoder = Encoder(build.names)
         uris = self._mesh_uris(build)
         self._description.write(ros.encode_string(urdf(build, uris.keys(), uris.__getitem__)))
 
-    async def _look(self) -> None:
+    async def _publish_diagnostics(self) -> None:
         while True:
             lines = diagnostics_of(self.robot, self.robot.state, self._findings)
             try:
@@ -197,8 +197,8 @@ class RosBridge:
                 self.dropped += 1
             await asyncio.sleep(_DIAGNOSTICS_S)
 
-    async def _find(self) -> None:
-        """Look now and then for what a person should know; it costs a question to the robot."""
+    async def _refresh_findings(self) -> None:
+        """Run the preflight periodically; each run sends requests to the robot."""
         while True:
             try:
                 self._findings = await self.robot.preflight()
@@ -206,22 +206,24 @@ class RosBridge:
                 self._findings = []
             await asyncio.sleep(_FINDINGS_S)
 
-    # ---- what it is asked for -------------------------------------------------------------------
+    # ---- requests -------------------------------------------------------------------------------
 
-    def _hear_trajectory(self, data: bytes, sender: object) -> None:
+    def _on_trajectory(self, data: bytes, sender: object) -> None:
         def read() -> Track:
             trajectory = ros.decode_trajectory(data)
             return track_of(trajectory, self.robot.build, self.robot.state)
 
-        self._spawn(self._tell("/rote/joint_trajectory", partial(self._play, sender, read)))
+        self._spawn(
+            self._carry_out("/rote/joint_trajectory", partial(self._play_track, sender, read))
+        )
 
-    def _hear_play(self, data: bytes, sender: object) -> None:
-        self._spawn(self._tell("/rote/play", partial(self._play_named, sender, data)))
+    def _on_play(self, data: bytes, sender: object) -> None:
+        self._spawn(self._carry_out("/rote/play", partial(self._play_named, sender, data)))
 
-    def _hear_stop(self, _: bytes, __: object) -> None:
-        self._spawn(self._tell("/rote/stop", self._stop))
+    def _on_stop(self, _: bytes, __: object) -> None:
+        self._spawn(self._carry_out("/rote/stop", self._stop_robot))
 
-    def _serve(
+    def _serve_request(
         self,
         name: str,
         answer: Callable[[bytes], None],
@@ -233,13 +235,13 @@ class RosBridge:
         try:
             header, rest = ros.decode_request(data)
         except DecodeError:
-            return  # nobody is known to answer to
+            return  # the client to answer is unknown
 
         async def reply() -> None:
-            result = await self._done(name, partial(serve, rest, sender))
-            told = ros.encode_reply(header, success=result.success, message=result.message)
+            result = await self._run_request(name, partial(serve, rest, sender))
+            encoded = ros.encode_reply(header, success=result.success, message=result.message)
             try:
-                answer(told)
+                answer(encoded)
             except LinkError:
                 self.dropped += 1
 
@@ -259,15 +261,15 @@ class RosBridge:
         return await self._play_named(sender, data)
 
     async def _serve_stop(self, _: bytes, __: object) -> str:
-        return await self._stop()
+        return await self._stop_robot()
 
     async def _play_named(self, sender: object, data: bytes) -> str:
         name = ros.decode_string(data)
-        return await self._play(sender, partial(self._library.load, name))
+        return await self._play_track(sender, partial(self._library.load, name))
 
-    async def _play(self, sender: object, read: Callable[[], Track]) -> str:
-        """Begin a motion; what speaks against it is said before anything moves."""
-        self._claim(sender)
+    async def _play_track(self, sender: object, read: Callable[[], Track]) -> str:
+        """Begin a motion; objections are raised before anything moves."""
+        self._claim_command(sender)
         self._beginning, stops = True, self._stops
         try:
             track = await asyncio.to_thread(read)
@@ -278,11 +280,11 @@ class RosBridge:
         finally:
             self._beginning = False
         self._playing = playing
-        self._spawn(self._follow(playing))
+        self._spawn(self._report_end(playing))
         return f"{track.source or 'the motion'} begins: {track.duration_s:.2f} s"
 
-    def _claim(self, sender: object) -> None:
-        """Give a node the command, or raise `BadRequestError` that says who has it."""
+    def _claim_command(self, sender: object) -> None:
+        """Give a node the command, or raise `BadRequestError` if another node or motion has it."""
         now_s = self._loop.time()
         other = self._commander not in {None, sender}
         if self._beginning or self._playing is not None:
@@ -293,36 +295,36 @@ class RosBridge:
             )
         self._commander, self._commanded_s = sender, now_s
 
-    async def _follow(self, playing: Playing) -> None:
-        """Wait for the end of a motion, and tell it."""
+    async def _report_end(self, playing: Playing) -> None:
+        """Wait for the end of a motion, and publish its result."""
         try:
             report = await playing.wait()
             done = "completed" if report.completed else f"stopped before its end: {report.reason}"
-            self._publish(RosResult("motion", report.completed, done))
+            self._publish_result(RosResult("motion", report.completed, done))
         except (RoteError, TimeoutError) as error:
-            self._publish(RosResult("motion", False, str(error)))
+            self._publish_result(RosResult("motion", False, str(error)))
         finally:
             self._playing, self._commanded_s = None, self._loop.time()
 
-    async def _stop(self) -> str:
+    async def _stop_robot(self) -> str:
         self._stops += 1
         await self.robot.stop()
         return "stopped"
 
-    async def _tell(self, asked: str, work: Callable[[], Awaitable[str]]) -> None:
-        await self._done(asked, work)
+    async def _carry_out(self, name: str, work: Callable[[], Awaitable[str]]) -> None:
+        await self._run_request(name, work)
 
-    async def _done(self, asked: str, work: Callable[[], Awaitable[str]]) -> RosResult:
+    async def _run_request(self, name: str, work: Callable[[], Awaitable[str]]) -> RosResult:
         try:
-            result = RosResult(asked, True, await work())
+            result = RosResult(name, True, await work())
         except (RoteError, TimeoutError) as error:
             remedy = str(error.remedy) if isinstance(error, RoteError) else ""
-            result = RosResult(asked, False, f"{error}. {remedy}".strip())
-        self._publish(result)
+            result = RosResult(name, False, f"{error}. {remedy}".strip())
+        self._publish_result(result)
         return result
 
-    def _publish(self, result: RosResult) -> None:
-        self._told(result)
+    def _publish_result(self, result: RosResult) -> None:
+        self._on_result(result)
         try:
             self._result.write(ros.encode_string(result.document))
         except LinkError:

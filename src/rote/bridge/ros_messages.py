@@ -101,8 +101,8 @@ def decode_trajectory(data: bytes) -> Trajectory:
 
 
 class ServiceHeader(NamedTuple):
-    """What CycloneDDS's middleware for ROS 2 puts before each request and reply: who asks, and the
-    number of the question.
+    """The header that CycloneDDS's middleware for ROS 2 puts before each request and reply: the
+    client id and the sequence number.
     """
 
     client: int
@@ -110,7 +110,7 @@ class ServiceHeader(NamedTuple):
 
 
 def decode_request(data: bytes) -> tuple[ServiceHeader, bytes]:
-    """Return who asks, and the rest of a request as a message of its own."""
+    """Return the header of a request, and the rest as a message of its own."""
     (client, number), end = _SERVICE.decode_begin(data)
     return ServiceHeader(client, number), data[: len(HEADER)] + data[end:]
 

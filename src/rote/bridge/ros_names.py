@@ -1,4 +1,4 @@
-"""How ROS 2 names things on DDS: topics, services, and the prefixes that tell them apart."""
+"""The DDS topics of ROS 2's topics and services, with their prefixes."""
 
 from rote.errors import BadRequestError
 
@@ -7,16 +7,16 @@ _TOPIC, _REQUEST, _REPLY = "rt", "rq", "rr"
 
 def topic(name: str) -> str:
     """Return the DDS topic of a ROS 2 topic: `/joint_states` is `rt/joint_states`."""
-    return _TOPIC + _checked(name)
+    return _TOPIC + _check_name(name)
 
 
 def service(name: str) -> tuple[str, str]:
     """Return the DDS topics of a ROS 2 service: of its requests, and of its replies."""
-    return f"{_REQUEST}{_checked(name)}Request", f"{_REPLY}{_checked(name)}Reply"
+    return f"{_REQUEST}{_check_name(name)}Request", f"{_REPLY}{_check_name(name)}Reply"
 
 
-def _checked(name: str) -> str:
-    """Return a name as ROS 2 allows it: from the root, of letters, digits and underscores."""
+def _check_name(name: str) -> str:
+    """Return the name, or raise `BadRequestError` if it is not a valid absolute name of ROS 2."""
     parts = name.split("/")
     good = len(parts) > 1 and not parts[0] and all(_is_token(part) for part in parts[1:])
     if not good:

@@ -1,4 +1,4 @@
-"""What is told of a robot beside its joints: its status, and what a person should know of it."""
+"""Telemetry of a robot besides its joints: its status and its diagnostics."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,9 +20,9 @@ class StateClock:
         self._offset_ns: int | None = None
 
     def stamp_ns(self, state: RobotState, now_ns: int) -> int:
-        """Return when a state was measured, as nearly as it can be told.
+        """Return the best estimate of when a state was measured.
 
-        A robot that begins its clock anew, or has none, is told by this computer's time.
+        For a robot that restarts its clock, or has none, this computer's time is used.
         """
         own_ns = state.time_us * 1000
         if self._offset_ns is None or abs(own_ns + self._offset_ns - now_ns) > _SAME_NS:
@@ -31,7 +31,7 @@ class StateClock:
 
 
 def status_of(robot: Robot, state: RobotState) -> dict[str, Any]:
-    """Return how a robot is, as data."""
+    """Return the status of a robot as JSON data."""
     family = robot.family
     mode = None if family is None else family.modes.find(state.mode)
     return {
@@ -53,12 +53,12 @@ def status_of(robot: Robot, state: RobotState) -> dict[str, Any]:
 def diagnostics_of(
     robot: Robot, state: RobotState | None, findings: Sequence[Finding]
 ) -> list[ros.Diagnostic]:
-    """Return how a robot is as lines for ROS 2's and Foxglove's lists, each with a level."""
+    """Return the diagnostics of a robot for ROS 2 and Foxglove, each with a level."""
     hardware = robot.build.name
     if state is None:
         return [ros.Diagnostic(ros.STALE, "robot", "it has not reported yet", hardware)]
-    told = status_of(robot, state)
-    values = tuple((key, str(told[key])) for key in ("mode", "mode_name", "phase", "soft"))
+    status = status_of(robot, state)
+    values = tuple((key, str(status[key])) for key in ("mode", "mode_name", "phase", "soft"))
     lines = [ros.Diagnostic(ros.OK, "robot", robot.build.title, hardware, values)]
     if state.battery_percent is not None:
         low = state.battery_percent < 20.0

@@ -1,13 +1,13 @@
-"""Tickets: how a person lets an agent move a robot once.
+"""Tickets: a person's permission for an agent to move a robot once.
 
-A ticket is bound to the hash of one motion, its speed, the robot and its build. It lives for a
-minute, and it is worth one playback:
+A ticket is bound to the hash of one motion, its speed, the robot and its build. It is valid for a
+minute, and for one playback:
 
     waiting ──press──▶ held ──hold──▶ approved ──redeem──▶ used
        └──────────────── refused, expired, void ─────────────┘
 
-Pressing needs a secret that only a terminal has shown, and holding takes a while, by the clock of
-the server. No clock here: the caller says what time it is.
+Pressing needs a secret that is shown only in the terminal, and the button must be held for a
+minimum time, by the clock of the server. This module has no clock: the caller passes the time.
 """
 
 import hashlib
@@ -23,21 +23,23 @@ from rote.errors import NotApprovedError
 from rote.motion.track import Track
 
 TICKET_S = 60.0
-"""So long a ticket lives, from the proposal to the beginning of the motion."""
+"""Ticket lifetime in seconds, from the proposal to the beginning of the motion."""
 HOLD_S = 1.5
-"""So long a person holds the button."""
+"""Minimum time in seconds for which a person must hold the button."""
 MAX_HOLD_S = 10.0
 MAX_WRONG = 5
-"""After so many wrong secrets in a row nothing is approved until the server begins anew."""
-_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # without what looks alike
+"""Maximum number of wrong secrets in a row; after them nothing is approved until a restart of the
+server.
+"""
+_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # without characters that look alike
 _GROUP, _GROUPS = 4, 2
 
 
 class TicketState(StrEnum):
-    """What has become of a ticket."""
+    """The state of a ticket."""
 
     WAITING = "waiting"
-    """No person has said anything yet."""
+    """No person has pressed the button or refused yet."""
     HELD = "held"
     """A person holds the button."""
     APPROVED = "approved"
@@ -45,20 +47,20 @@ class TicketState(StrEnum):
     REFUSED = "refused"
     EXPIRED = "expired"
     VOID = "void"
-    """Somebody stopped the robot, or what was asked for was another motion."""
+    """The robot was stopped, or the agent requested another motion."""
 
 
 _OPEN = (TicketState.WAITING, TicketState.HELD, TicketState.APPROVED)
 
 
 def new_secret() -> str:
-    """Return a secret for a person to type: eight characters that do not look alike."""
+    """Return a secret for a person to type: eight characters, without ones that look alike."""
     groups = ["".join(secrets.choice(_ALPHABET) for _ in range(_GROUP)) for _ in range(_GROUPS)]
     return "-".join(groups)
 
 
 def motion_digest(track: Track) -> str:
-    """Return the SHA-256 of all that decides how a motion is played: times, joints and names."""
+    """Return the SHA-256 of everything that determines a motion: times, joints and names."""
     facts = json.dumps([track.variant, list(track.names), list(track.joints_rad.shape)])
     digest = hashlib.sha256(facts.encode())
     for values in (track.times_s, track.joints_rad):
@@ -94,27 +96,27 @@ class Ticket:
     until_s: float
     state: TicketState = TicketState.WAITING
     approver: str = ""
-    """The client whose person holds the button."""
+    """The client in which the button is held."""
     pressed_s: float = 0.0
 
 
 class TicketBooth:
-    """Gives tickets out, has them approved, and takes each of them once."""
+    """Issues tickets, approves them, and redeems each of them once."""
 
     def __init__(self, secret: str) -> None:
-        self._secret = _plain(secret)
+        self._secret = _normalize_secret(secret)
         self._wrong = 0
         self._ticket: Ticket | None = None
 
     def current(self, now_s: float) -> Ticket | None:
-        """Return the newest ticket, whatever has become of it; None before the first."""
+        """Return the newest ticket, in any state; None before the first."""
         ticket = self._ticket
         if ticket is not None and ticket.state in _OPEN and now_s >= ticket.until_s:
             ticket.state = TicketState.EXPIRED
         return ticket
 
     def propose(self, proposed: ProposedMotion, now_s: float) -> Ticket:
-        """Return a new ticket; there is one open at a time."""
+        """Return a new ticket; raises `NotApprovedError` while another one is open."""
         ticket = self.current(now_s)
         if ticket is not None and ticket.state in _OPEN:
             raise NotApprovedError(
@@ -125,14 +127,14 @@ class TicketBooth:
         return self._ticket
 
     def press(self, ticket_id: str, digest: str, secret: str, client: str, now_s: float) -> None:
-        """Begin to hold the button: a person has read what this digest stands for."""
+        """Note that a person, who has read the proposal of this digest, presses the button."""
         if self._wrong >= MAX_WRONG:
             raise NotApprovedError(
                 f"{MAX_WRONG} wrong secrets were tried, so nothing is approved any more",
                 "Start the pendant again: it shows a new secret.",
             )
-        ticket = self._open(ticket_id, now_s)
-        if not hmac.compare_digest(_plain(secret).encode(), self._secret.encode()):
+        ticket = self._get_open_ticket(ticket_id, now_s)
+        if not hmac.compare_digest(_normalize_secret(secret).encode(), self._secret.encode()):
             self._wrong += 1
             raise NotApprovedError(
                 "this is not the secret of this pendant",
@@ -149,12 +151,12 @@ class TicketBooth:
         ticket.state, ticket.approver, ticket.pressed_s = TicketState.HELD, client, now_s
 
     def hold(self, ticket_id: str, client: str, now_s: float) -> None:
-        """Approve: the person who pressed has held the button for long enough."""
-        ticket = self._open(ticket_id, now_s)
+        """Approve the ticket, if the client that pressed has held the button for long enough."""
+        ticket = self._get_open_ticket(ticket_id, now_s)
         held_s = now_s - ticket.pressed_s
         mine = hmac.compare_digest(ticket.approver.encode(), client.encode())
         if ticket.state is not TicketState.HELD or not mine or held_s > MAX_HOLD_S:
-            raise NotApprovedError("nobody holds the button", "Press it, and hold it.")
+            raise NotApprovedError("the button is not held", "Press it, and hold it.")
         if held_s < HOLD_S:
             ticket.state = TicketState.WAITING
             raise NotApprovedError(
@@ -162,27 +164,27 @@ class TicketBooth:
             )
         ticket.state = TicketState.APPROVED
 
-    def let_go(self, ticket_id: str, client: str, now_s: float) -> None:
-        """Take back a press that was not held for long enough."""
-        ticket = self._open(ticket_id, now_s)
+    def release(self, ticket_id: str, client: str, now_s: float) -> None:
+        """Cancel a press that was not held for long enough."""
+        ticket = self._get_open_ticket(ticket_id, now_s)
         if ticket.state is TicketState.HELD and ticket.approver == client:
             ticket.state = TicketState.WAITING
 
     def refuse(self, ticket_id: str, now_s: float) -> None:
-        """Say no to a proposal."""
-        self._open(ticket_id, now_s).state = TicketState.REFUSED
+        """Refuse a proposal."""
+        self._get_open_ticket(ticket_id, now_s).state = TicketState.REFUSED
 
     def void(self) -> None:
-        """Make the open ticket worthless: somebody has stopped the robot."""
+        """Invalidate the open ticket, because the robot was stopped."""
         if self._ticket is not None and self._ticket.state in _OPEN:
             self._ticket.state = TicketState.VOID
 
     def redeem(self, ticket_id: str, proposed: ProposedMotion, now_s: float) -> Ticket:
-        """Take an approved ticket for just this motion; whatever comes of it, it is used up.
+        """Use up an approved ticket for exactly this motion; it cannot be used again.
 
-        Raises `NotApprovedError` for any other, and for one that nobody has approved.
+        Raises `NotApprovedError` for any other motion, and for a ticket that is not approved.
         """
-        ticket = self._open(ticket_id, now_s)
+        ticket = self._get_open_ticket(ticket_id, now_s)
         if ticket.state is not TicketState.APPROVED:
             raise NotApprovedError(
                 "no person has approved this motion",
@@ -198,7 +200,7 @@ class TicketBooth:
         ticket.state = TicketState.USED
         return ticket
 
-    def _open(self, ticket_id: str, now_s: float) -> Ticket:
+    def _get_open_ticket(self, ticket_id: str, now_s: float) -> Ticket:
         ticket = self.current(now_s)
         if ticket is None or not hmac.compare_digest(ticket.id.encode(), ticket_id.encode()):
             raise NotApprovedError("there is no such ticket", "Propose the motion again.")
@@ -211,6 +213,6 @@ class TicketBooth:
         return ticket
 
 
-def _plain(secret: str) -> str:
-    """Return a secret as it is compared: without case, dashes and spaces."""
+def _normalize_secret(secret: str) -> str:
+    """Return a secret for comparison: without case, dashes and spaces."""
     return "".join(each for each in secret.upper() if each.isalnum())

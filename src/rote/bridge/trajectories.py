@@ -1,4 +1,4 @@
-"""From a `JointTrajectory` to a track that can be checked and played."""
+"""Converts a `JointTrajectory` to a track that can be checked and played."""
 
 import math
 
@@ -16,23 +16,24 @@ _BETWEEN_S = 0.02
 
 
 def track_of(trajectory: Trajectory, build: Build, state: RobotState | None) -> Track:
-    """Return a trajectory as a track of a build, from where the robot is now.
+    """Return a trajectory as a track of a build, from the robot's current pose.
 
-    A first point that is later than the start leads there from the present pose, as ROS 2 has it.
-    Between points the joints move evenly. Raises `BadRequestError` for what cannot be played.
+    If the first point is later than the start, the track begins at the current pose, as in ROS 2.
+    Between points the joints are interpolated linearly. Raises `BadRequestError` for a trajectory
+    that cannot be played.
     """
     names, points = trajectory.names, trajectory.points
-    _check(trajectory, build)
+    _check_trajectory(trajectory, build)
     times_s = [point.at_s for point in points]
     rows = [point.positions_rad for point in points]
     if times_s[0] > _AT_ONCE_S:
         if state is None or not state.joints_told or len(state.joints_rad) < len(build.names):
-            raise BadRequestError("the robot has not told where its joints are", "Try it again.")
+            raise BadRequestError("the robot has not reported its joint positions", "Try it again.")
         rows.insert(0, tuple(state.joints_rad[build.names.index(name)] for name in names))
         times_s.insert(0, 0.0)
     if len(rows) < 2:
         raise BadRequestError(
-            "a trajectory of one pose at its very start is no motion",
+            "a trajectory of one pose at time 0 is not a motion",
             "Give the point a time_from_start.",
         )
     known_s, poses = np.array(times_s), np.array(rows)
@@ -45,7 +46,7 @@ def track_of(trajectory: Trajectory, build: Build, state: RobotState | None) -> 
     )
 
 
-def _check(trajectory: Trajectory, build: Build) -> None:
+def _check_trajectory(trajectory: Trajectory, build: Build) -> None:
     names, points = trajectory.names, trajectory.points
     if not names or not points or len(points) > MAX_POINTS:
         raise BadRequestError(

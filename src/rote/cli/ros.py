@@ -80,7 +80,7 @@ async def _serve(target: RobotChoice, interface: str, domain: int, as_json: bool
             DdsTarget(interface, domain, multicast=True),
             library(),
             _mesh_uris,
-            told=_tell_json if as_json else _tell,
+            on_result=_tell_json if as_json else _tell,
         )
         try:
             bridge.open()

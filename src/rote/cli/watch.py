@@ -87,12 +87,12 @@ def _write_layout(path: Path, overwrite: bool, as_json: bool) -> int:
 
 
 async def _watch(target: RobotChoice, port: int, as_json: bool) -> None:
-    from rote.bridge.foxglove_server import feed_of, serving
+    from rote.bridge.foxglove_server import make_feed, serving
     from rote.bridge.live_view import LiveView
     from rote.web.work.drawing import model_of
 
     async with connect_to(target, "states", quiet=as_json, every_state=True) as robot:
-        feed = feed_of(f"rote: {robot.build.title}")
+        feed = make_feed(f"rote: {robot.build.title}")
         found: list[Finding] = []
         view = LiveView(feed, robot, lambda: found, model_of)
         looking = asyncio.create_task(_look(robot, found))

@@ -86,7 +86,7 @@ async def view(socket: WebSocket, views: LiveViews) -> None:
             message = await socket.receive()
             if message["type"] == "websocket.disconnect":
                 return
-            client.hear(message.get("text") or message.get("bytes") or "")
+            client.handle_message(message.get("text") or message.get("bytes") or "")
     finally:
         views.leave(client)
         sender.cancel()
@@ -97,7 +97,7 @@ async def _send(socket: WebSocket, client: FoxgloveClient, filled: asyncio.Event
         while True:
             await filled.wait()
             filled.clear()
-            for message in client.taken():
+            for message in client.take_messages():
                 if isinstance(message, str):
                     await socket.send_text(message)
                 else:

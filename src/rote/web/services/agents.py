@@ -110,7 +110,7 @@ class AgentService:
 
     def let_go(self, ticket: str, client: str) -> None:
         """The person let go too early."""
-        self._open_booth().let_go(ticket, client, self._now())
+        self._open_booth().release(ticket, client, self._now())
 
     def refuse(self, ticket: str) -> None:
         """A person says no."""
