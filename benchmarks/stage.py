@@ -97,7 +97,7 @@ def said(of: list[Worker], what: str, since_s: float = 0.0) -> list[dict[str, An
 
 
 async def gathered(conductor: Conductor, names: list[str]) -> None:
-    missing = await conductor.gathered(tuple(names), 180.0)
+    missing = await conductor.wait_for_agents(tuple(names), 180.0)
     assert not missing, f"these did not come: {missing}"
 
 

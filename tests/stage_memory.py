@@ -112,7 +112,7 @@ async def memory_stage(wire: str = "memory") -> AsyncIterator[MemoryStage]:
         running = asyncio.create_task(agent.run())
         stage = Stage(conductor, mute=True)
         try:
-            assert await conductor.gathered(("ann",), 30.0) == ()
+            assert await conductor.wait_for_agents(("ann",), 30.0) == ()
             yield MemoryStage(table, stage, conductor, agent, one, running)
         finally:
             running.cancel()

@@ -159,7 +159,7 @@ def test_a_trajectory_begins_nowhere_while_the_robot_does_not_tell_its_joints() 
     untold = replace(REST, joints_told=False)
     few = replace(REST, joints_rad=REST.joints_rad[:3])
     for state in (None, untold, few):
-        with pytest.raises(BadRequestError, match="has not told"):
+        with pytest.raises(BadRequestError, match="has not reported"):
             track_of(trajectory((0.3, 1.0)), G1_29, state)
 
 

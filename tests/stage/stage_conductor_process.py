@@ -49,7 +49,7 @@ async def main(folder: str, names: list[str]) -> None:
     loop = asyncio.get_running_loop()
     async with open_stage(folder) as opened:
         opened.conductor.on_event(look)
-        missing = await opened.conductor.gathered(tuple(names), 60.0)
+        missing = await opened.conductor.wait_for_agents(tuple(names), 60.0)
         say("gathered", missing=missing)
         tasks = set()
         while line := (await loop.run_in_executor(None, sys.stdin.readline)).strip():
@@ -61,7 +61,7 @@ async def main(folder: str, names: list[str]) -> None:
             elif line == "reset":
                 opened.reset()
             elif line == "gather":
-                missing = await opened.conductor.gathered(tuple(names), 60.0)
+                missing = await opened.conductor.wait_for_agents(tuple(names), 60.0)
                 say("gathered", missing=missing)
 
 

@@ -59,7 +59,7 @@ async def gathered(robots: dict[str, str]) -> AsyncIterator[Conductor]:
     async with open_stage(endpoint=endpoint) as opened:
         agents = [start(url, name, endpoint) for name, url in robots.items()]
         try:
-            assert await opened.conductor.gathered(tuple(robots), 60.0) == ()
+            assert await opened.conductor.wait_for_agents(tuple(robots), 60.0) == ()
             yield opened.conductor
         finally:
             for agent in agents:
@@ -105,7 +105,7 @@ def test_two_a1_begin_together_and_a_stop_keeps_them_where_they_are() -> None:
                     begun.append(event.start_s) if isinstance(event, SectionCommitted) else None
                 )
             )
-            assert await conductor.gathered(("dog", "cat"), 10.0) == ()
+            assert await conductor.wait_for_agents(("dog", "cat"), 10.0) == ()
             both = {"dog": swing(4.0), "cat": swing(4.0)}
             playing = asyncio.ensure_future(conductor.play(Section("one"), both))
             while not begun or loop.time() < begun[-1] + 2.0:
@@ -147,7 +147,7 @@ def test_an_agent_that_fails_in_an_unforeseen_way_says_so_and_keeps_nobody_waiti
             Conductor(bus, "try") as conductor,
         ):
             agent = loop.create_task(Agent(bus, dog, "dog", "try").run())
-            assert await conductor.gathered(("dog",), 10.0) == ()
+            assert await conductor.wait_for_agents(("dog",), 10.0) == ()
             began_s = loop.time()
             with pytest.raises(SectionError, match="SystemError"):
                 await conductor.play(Section("one"), {"dog": swing(1.0)})

@@ -704,13 +704,13 @@ def test_a_listener_that_fails_keeps_no_stop_from_being_confirmed() -> None:
 def test_a_robot_whose_clock_is_not_known_well_enough_is_not_gathered() -> None:
     async def story() -> None:
         async with memory_stage() as one:
-            assert await one.conductor.gathered(("ann", "bob"), 0.5) == ("bob",)
+            assert await one.conductor.wait_for_agents(("ann", "bob"), 0.5) == ("bob",)
             clock = one.conductor._keys.clock
             one.bus._answerers = [each for each in one.bus._answerers if each[0] != clock]
             await asyncio.sleep(0.001)  # an answer may be on its way to the session
             one.agent.session.clock.forget()
             await asyncio.sleep(0.5)
-            assert await one.conductor.gathered(("ann",), 0.5) == ("ann",)
+            assert await one.conductor.wait_for_agents(("ann",), 0.5) == ("ann",)
 
     virtual.run(story())
 

@@ -52,7 +52,7 @@ async def try_stage(wire: str = "dds") -> AsyncIterator[Try]:
                 agent = Agent(bus, robot, "ann", TRY_STAGE)
                 task = asyncio.ensure_future(agent.run())
                 try:
-                    assert await opened.conductor.gathered(("ann",), 30.0) == ()
+                    assert await opened.conductor.wait_for_agents(("ann",), 30.0) == ()
                     yield Try(opened, one, agent, endpoint)
                 finally:
                     task.cancel()
@@ -275,7 +275,7 @@ def test_bytes_that_are_no_score_or_too_many_are_refused_and_nobody_moves(size: 
 
             conductor = one.stage.conductor
             conductor.on_event(look)
-            blob = conductor._keep(bytes(size))
+            blob = conductor._store_blob(bytes(size))
             conductor.session.play("one", {"ann": blob}, conductor._clock())
             event = await asyncio.wait_for(refused, 60.0)
             assert event.agents == ("ann",)

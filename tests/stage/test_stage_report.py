@@ -99,7 +99,7 @@ def test_a_show_that_waits_for_a_robot_in_vain_has_a_report_of_its_own(tmp_path:
                 await showing
             found = read(file)
             assert (found["run"], found["over"]) == (run, True)
-            assert "not everybody is here" in found["ended"]
+            assert "not all robots are connected" in found["ended"]
 
     virtual.run(story())
 
@@ -281,8 +281,8 @@ def test_a_conductor_that_was_held_up_does_not_report_its_agents_as_lost(tmp_pat
             one.bus.end_session(conductor._keys.token("ann"))
             states = one.bus.collect(conductor._keys.state("*"))
             conductor._tasks = [
-                asyncio.create_task(conductor._hear(states)),
-                asyncio.create_task(conductor._publish()),
+                asyncio.create_task(conductor._receive_states(states)),
+                asyncio.create_task(conductor._publish_periodically()),
             ]
             with pytest.raises(SectionError, match=r"the conductor was held up for 3\.\d s"):
                 await showing

@@ -126,7 +126,7 @@ SECTION = {"name": "one", "clips": [clip()]}
         ),
         ({"sections": [{"name": "x", "cues": [{"at_s": 1}]}]}, "one of sound, say, light, osc"),
         ({"sections": [{"name": "x", "cues": [{"osc": "/a", "to": "here"}]}]}, "HOST:PORT"),
-        ({"sections": [{"name": "a\nb", "clips": [clip()]}]}, "nobody can see"),
+        ({"sections": [{"name": "a\nb", "clips": [clip()]}]}, "invisible characters"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(change: dict[str, Any], words: str) -> None:

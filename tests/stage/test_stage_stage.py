@@ -60,7 +60,7 @@ def test_a_killed_agent_is_missed_at_once_and_a_frozen_one_soon() -> None:
                 assert await asyncio.wait_for(lost.get(), 5.0) == "robot2"
                 show = demo_show(names)
                 checked = await asyncio.to_thread(check_demo, show)
-                with pytest.raises(SectionError, match="not everybody is here"):
+                with pytest.raises(SectionError, match="not all robots are connected"):
                     await stage.play(checked, Cast({n: n for n in names}), automatic=True)
                 found = asyncio.Event()
                 stage.conductor.on_event(

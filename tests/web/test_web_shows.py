@@ -348,7 +348,7 @@ def test_roles_apply_to_go_everybody_stops_and_the_servers_end_stops_the_show(
     with _staged(tmp_path, 1) as (server, teacher, watcher, endpoint):
         assert watcher.post("/stage/go", **WANTED, force=True).status_code == 403
         missing = teacher.post("/stage/go", show="greet", cast={"left": "ann"})
-        assert "nobody plays" in missing.json()["message"]
+        assert "no robot plays" in missing.json()["message"]
         stale = teacher.post("/stage/go", **WANTED, known="of another file")
         assert stale.json()["error"] == "changed-show"
         assert teacher.stage()["run"] is None

@@ -108,7 +108,7 @@ def _print_findings(checked: "CheckedShow") -> None:
     for each in checked.findings:
         severity = each.finding.severity.value
         style = (severity, output.SEVERITIES[severity])
-        message = one_line(f" {each.place}: {worded(each.finding.message)}")
+        message = one_line(f" {each.location}: {worded(each.finding.message)}")
         out.print(output.styled(style, message))
         if each.finding.remedy:
             out.print(f"      {worded(each.finding.remedy)}", style="dim")
@@ -246,7 +246,7 @@ class _ShowRun:
         motion: bool,
     ) -> None:
         self._tell(f"waiting for {', '.join(sorted(cast.robots.values()))}")
-        missing = await opened.conductor.gathered(tuple(cast.robots.values()), 30.0)
+        missing = await opened.conductor.wait_for_agents(tuple(cast.robots.values()), 30.0)
         if missing:
             raise opened.absence(missing)
         keys = _Keys(opened, self._tell)
@@ -272,7 +272,7 @@ class _ShowRun:
         if warnings and not self._force:
             first = warnings[0]
             raise BadRequestError(
-                f"{first.place}: {first.finding.message} ({len(warnings)} warnings in all)",
+                f"{first.location}: {first.finding.message} ({len(warnings)} warnings in all)",
                 "Look at them with `rote show check`, then run it with --force.",
             )
 
@@ -366,7 +366,7 @@ async def _stop(folder: Path, as_json: bool) -> int:
     try:
         async with watching(folder) as watcher:
             missing = await watcher.stop("rote show stop")
-            heard, unheard = sorted(watcher.agents), watcher.unheard
+            heard, unheard = sorted(watcher.agents), watcher.missing
     except RoteError as error:
         error.headline = "the stop did NOT reach the stage; use the remotes (L2+B)"
         raise

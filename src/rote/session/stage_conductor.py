@@ -178,7 +178,7 @@ class ConductorSession:
             return [_refused(run, f"the section {self._state.run.section!r} is under way")]
         absent = tuple(sorted(name for name in scores if not self.alive(name, now_s)))
         if absent:
-            return [_refused(run, "not everybody is here", absent)]
+            return [_refused(run, "not all robots are connected", absent)]
         self._stop_on_loss, self._ends = stop_on_loss, set()
         self._set(run=run)
         self.phase, self._deadline_s = ConductorPhase.LOADING, now_s + LOAD_S

@@ -44,59 +44,58 @@ log = logging.getLogger("rote")
 
 STATE_S = 0.1
 IDLE_STATE_S = 0.2
-"""How often an agent says how it is while nothing is prepared; a change it says at once."""
+"""Interval of an agent's states while nothing is prepared; a change is published at once."""
 TICK_S = 0.05
 CLOCK_S = 1.0
 READY_CLOCK_S = 0.1
-"""The clock is asked this often while a section is prepared, until it begins."""
+"""Interval of the clock requests while a section is prepared, until it begins."""
 FIRST_CLOCK_S = 0.02
-"""The clock is asked this often until there are many answers."""
+"""Interval of the clock requests until there are many answers."""
 FETCH_S = 15.0
 ACTION_LEAD_S = 0.5
-"""From the request to the motion of a robot's own action, before that was learned."""
+"""Default time from the request to the motion of a robot's own action, until it is learned."""
 
 
-MAX_HEARD, MAX_FACTS, MAX_HELD, MAX_CUES = 8, 8, 32, 200
-"""What is told with every state stays short: so many entries of a list at most."""
+MAX_SPEECH, MAX_FACTS, MAX_HELD, MAX_CUES = 8, 8, 32, 200
+"""Maximum numbers of list entries in a state, so that states stay short."""
 MAX_TEXT, MAX_CUE_NAME, MAX_REASON = 120, 60, 400
 END_S = 3.0
-"""So long an agent that ends tries to stop a robot that does not answer."""
-LOOK_S = 5.0
-"""How often a robot at rest is looked at: what is wrong with it, and what it holds."""
+"""Maximum time for which an agent that ends tries to stop a robot that does not answer."""
+INSPECT_S = 5.0
+"""Interval of the inspections of an idle robot: its findings and its stored actions."""
 SOUND_LEAD = "<sound>"
-"""Under this name it is learned how long the robot needs until a sound is heard; no action has
-it."""
+"""Name of the learned lead of sounds; no action has this name."""
 MAX_LEAD_S = 15.0
 
 
 class _LearnedLeads:
-    """How long the robot needs until its own actions move, learned when they were played.
+    """The delays until the robot's own actions move, measured whenever they are played.
 
-    They are kept on disk, so that what was learned at a rehearsal holds after a restart.
+    They are saved to disk, so that values from a rehearsal are available after a restart.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._changed = False
         self.fault = ""
-        """Why they could not be written to disk the last time; "" if they were."""
+        """Why the last save failed; "" if it did not."""
         self.leads_s: dict[str, float] = {}
         try:
-            said = json.loads(file.read_text("utf-8"))["leads_s"]
-            for name, lead_s in said.items():
+            message = json.loads(file.read_text("utf-8"))["leads_s"]
+            for name, lead_s in message.items():
                 self.learn(str(name), float(lead_s))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            self.leads_s = {}  # then they are learned again
+            self.leads_s = {}  # they are learned again
         self._changed = False
 
     def learn(self, name: str, lead_s: float) -> None:
-        """Note a lead that was measured; an impossible one is left out."""
+        """Note a measured lead; an impossible one is ignored."""
         if 0.0 <= lead_s <= MAX_LEAD_S:
             self.leads_s[name] = lead_s
             self._changed = True
 
-    def keep(self) -> None:
-        """Write them to disk, if there is something new; `fault` has the reason if that fails."""
+    def save(self) -> None:
+        """Write changed leads to disk; if that fails, `fault` has the reason."""
         if not self._changed:
             return
         try:
@@ -106,14 +105,14 @@ class _LearnedLeads:
         except (OSError, RoteError) as error:
             reason = getattr(error.__cause__ or error, "strerror", None) or error
             self.fault = f"the agent cannot write to its disk: {reason}"
-            log.warning("what was learned of the robot is not saved: %s", error)
+            log.warning("the learned delays of the robot are not saved: %s", error)
         else:
             self._changed, self.fault = False, ""
 
 
 @dataclass(eq=False, slots=True)
 class _AgentPart:
-    """What this robot does in the section that is loaded."""
+    """This robot's part in the loaded section."""
 
     score: Score
     sounds: Mapping[str, Sound] = field(default_factory=dict)
@@ -123,13 +122,13 @@ class _AgentPart:
     playing: Streaming | None = None
     task: "asyncio.Task[None] | None" = None
     end_reason: str = ""
-    """Why it was ended before its end."""
+    """Why it ended early."""
     must_stop: bool = False
     """Whether its motion was ended, and the robot has not confirmed a stop since."""
 
 
 class Agent:
-    """One robot's part in a stage. `run` works until it is cancelled, or the bus is gone."""
+    """The agent of one robot in a stage. `run` works until it is cancelled or the bus is lost."""
 
     def __init__(self, bus: StageBus, robot: Robot, name: str, stage: str) -> None:
         self._bus, self._robot, self._keys = bus, robot, StageKeys(stage)
@@ -138,16 +137,16 @@ class Agent:
         self._loop = asyncio.get_running_loop()
         self._clock = clock_of(self._loop)
         self._stall_clock = stall_clock(self._loop)
-        self._heard_s = self._stall_clock()
-        """When the conductor was heard last, or this agent began."""
+        self._conductor_message_s = self._stall_clock()
+        """When the last message of the conductor arrived, or this agent began."""
         self._suspensions = Suspensions()
         self._part: _AgentPart | None = None
         self._work: set[asyncio.Task[None]] = set()
         self._loading: asyncio.Task[None] | None = None
-        """What fetches and prepares a score; nothing of it may outlive its run."""
-        self._letting_go = asyncio.Lock()
-        self._heard: deque[str] = deque(maxlen=MAX_HEARD)
-        self._heard_count = 0
+        """The task that fetches and prepares a score; it must not outlive its run."""
+        self._releasing = asyncio.Lock()
+        self._speech: deque[str] = deque(maxlen=MAX_SPEECH)
+        self._speech_count = 0
         self._facts: tuple[str, ...] = ()
         self._holds: tuple[str, ...] = ()
         self._stop_fault = ""
@@ -156,27 +155,27 @@ class Agent:
         self._learned = _LearnedLeads(paths.agent_file(stage, name))
 
     async def run(self) -> None:
-        """Take part, until this is cancelled; then the robot is stopped if it moves for us.
+        """Take part until cancelled; then stop the robot if it moves for this agent.
 
-        Raises `LinkError` when the robot is lost: an agent without a robot takes no part.
+        Raises `LinkError` when the robot is lost: an agent without a robot cannot take part.
         """
-        self._bus.subscribe(self._keys.conductor, self._hear, newest=True)
-        self._bus.subscribe(self._keys.stop, self._hear_stop)
+        self._bus.subscribe(self._keys.conductor, self._on_conductor_message, newest=True)
+        self._bus.subscribe(self._keys.stop, self._on_stop)
         self._bus.declare(self._keys.token(self.name))
         hears = "hear" in self._robot.abilities
-        forget = self._robot.on_audio(self._listen) if hears else None
+        remove_listener = self._robot.on_audio(self._on_audio) if hears else None
         loops = [
-            self._loop.create_task(self._publish()),
+            self._loop.create_task(self._publish_periodically()),
             self._loop.create_task(self._tick()),
             self._loop.create_task(self._ask_clock()),
-            self._loop.create_task(self._look_at_robot()),
+            self._loop.create_task(self._inspect_robot()),
             self._loop.create_task(self._watch_robot()),
         ]
         try:
             await asyncio.gather(*loops)
         finally:
-            if forget is not None:
-                forget()
+            if remove_listener is not None:
+                remove_listener()
             if self._part is not None:
                 self._part.end_reason = self._part.end_reason or "its agent was ended"
             for task in (*loops, *self._work):
@@ -184,40 +183,40 @@ class Agent:
             await asyncio.gather(*loops, *self._work, return_exceptions=True)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(END_S):
-                    await self._let_go()
+                    await self._release_part()
                     if self.session.is_stopping:
                         await self._stop_robot()
 
-    # ---- what is heard --------------------------------------------------------------------------
+    # ---- messages -------------------------------------------------------------------------------
 
-    def _hear(self, _key: str, data: bytes) -> None:
+    def _on_conductor_message(self, _key: str, data: bytes) -> None:
         try:
-            said = decode_conductor(data)
+            message = decode_conductor(data)
         except DecodeError as error:
             log.warning("the conductor's message is not understood: %s", error)
             return
-        self._heard_s = self._stall_clock()
+        self._conductor_message_s = self._stall_clock()
         self._notice_suspension()
-        self._do(self.session.hear(said, self._clock()))
+        self._carry_out(self.session.hear(message, self._clock()))
 
-    def _hear_stop(self, _key: str, data: bytes) -> None:
+    def _on_stop(self, _key: str, data: bytes) -> None:
         try:
             stop = decode_stop(data)
         except DecodeError as error:
             log.warning("a stop is not understood: %s", error)
             return
-        self._do(self.session.hear_stop(stop))
+        self._carry_out(self.session.hear_stop(stop))
 
-    # ---- what goes on all the time --------------------------------------------------------------
+    # ---- periodic work --------------------------------------------------------------------------
 
-    async def _publish(self) -> None:
+    async def _publish_periodically(self) -> None:
         while True:
             self._publish_now()
             idle = self.session.run is None and self.session.phase is AgentPhase.IDLE
             await asyncio.sleep(IDLE_STATE_S if idle else STATE_S)
 
     def _publish_soon(self) -> None:
-        """Publish once the loop has begun what waits for it: a stop goes before its news."""
+        """Publish after the tasks that already wait for the loop: a stop precedes its report."""
         if not self._publishes:
             self._publishes = True
             self._loop.call_soon(self._publish_now)
@@ -231,7 +230,7 @@ class Agent:
             build=self._robot.build.name,
             battery_percent=None if state is None else getattr(state, "battery_percent", None),
             moving=state is not None and state.phase is not Phase.NONE,
-            heard=tuple(self._heard),
+            heard=tuple(self._speech),
             facts=self._all_facts(),
             holds=self._holds,
         )
@@ -241,10 +240,10 @@ class Agent:
         own = (self._stop_fault, self._learned.fault)
         return (*(each[:MAX_TEXT] for each in own if each), *self._facts)
 
-    def _listen(self, audio: HeardSpeech | SoundState) -> None:
+    def _on_audio(self, audio: HeardSpeech | SoundState) -> None:
         if isinstance(audio, HeardSpeech):
-            self._heard_count += 1
-            self._heard.append(f"{self._heard_count} {audio.text[:MAX_TEXT]}")
+            self._speech_count += 1
+            self._speech.append(f"{self._speech_count} {audio.text[:MAX_TEXT]}")
             self._publish_soon()
 
     async def _watch_robot(self) -> None:
@@ -252,8 +251,8 @@ class Agent:
         async for _ in self._robot.states():
             pass
 
-    async def _look_at_robot(self) -> None:
-        """Look again and again what is wrong with the robot and what it holds, while it rests."""
+    async def _inspect_robot(self) -> None:
+        """Periodically read the findings and stored actions of the robot while it is idle."""
         while True:
             if self.session.run is None:
                 with contextlib.suppress(RoteError):
@@ -265,35 +264,35 @@ class Agent:
                     if "list" in self._robot.abilities:
                         names = [each.name for each in (await self._robot.actions()).taught]
                         self._holds = tuple(name[:MAX_TEXT] for name in names[:MAX_HELD])
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(INSPECT_S)
 
     @property
     def silent_s(self) -> float:
-        """For how long nothing was received from the conductor."""
-        return self._stall_clock() - self._heard_s
+        """Time since the last message of the conductor."""
+        return self._stall_clock() - self._conductor_message_s
 
     def _notice_suspension(self) -> bool:
         """End the run if this computer was suspended since the last call; return whether it was."""
         if not (suspended_s := self._suspensions.take()):
             return False
         log.warning("%s: this computer was suspended for %.1f s", self.name, suspended_s)
-        self._do(self.session.resume(suspended_s))
+        self._carry_out(self.session.resume(suspended_s))
         return True
 
     async def _tick(self) -> None:
         while True:
             self._notice_suspension()
-            self._do(self.session.tick(self._clock()))
+            self._carry_out(self.session.tick(self._clock()))
             await asyncio.sleep(TICK_S)
 
     async def _ask_clock(self) -> None:
         while True:
             sent_s, stall_sent_s = self._clock(), self._stall_clock()
 
-            def answered(
+            def on_answer(
                 data: bytes, sent_s: float = sent_s, stall_sent_s: float = stall_sent_s
             ) -> None:
-                # In Zenoh's thread: our own loop may be late, which must not count as distance.
+                # In Zenoh's thread: a delay of our own loop must not count as network delay.
                 received_s, stall_received_s = self._clock(), self._stall_clock()
                 suspended_s = (stall_received_s - stall_sent_s) - (received_s - sent_s)
                 theirs_s = decode_clock(data)
@@ -302,35 +301,35 @@ class Agent:
                         self.session.clock.add, sent_s, received_s, theirs_s
                     )
 
-            self._bus.ask_for(self._keys.clock, 1.0, answered)
-            await asyncio.sleep(self._until_next_question_s())
+            self._bus.ask_for(self._keys.clock, 1.0, on_answer)
+            await asyncio.sleep(self._clock_interval_s())
 
-    def _until_next_question_s(self) -> float:
+    def _clock_interval_s(self) -> float:
         if self.session.clock.answers < KEPT:
             return FIRST_CLOCK_S
         is_preparing = self.session.run is not None and self.session.phase is not AgentPhase.RUNNING
         return READY_CLOCK_S if is_preparing else CLOCK_S
 
-    # ---- what is done ---------------------------------------------------------------------------
+    # ---- effects --------------------------------------------------------------------------------
 
-    def _do(self, effects: list[AgentEffect]) -> None:
+    def _carry_out(self, effects: list[AgentEffect]) -> None:
         for effect in effects:
             if isinstance(effect, LoadScore):
                 self._end_loading()
-                self._loading = self._begin_work(self._load(effect.score))
+                self._loading = self._begin_work(self._load_score(effect.score))
             elif isinstance(effect, PrepareRun):
-                self._begin_work(self._prepare(effect.run))
+                self._begin_work(self._prepare_run(effect.run))
             elif isinstance(effect, BeginRun):
-                self._begin(effect)
+                self._begin_run(effect)
             elif isinstance(effect, DropRun):
                 log.info("%s: %s", self.name, effect.reason)
                 self._end_loading()
                 if self._part is not None:
                     self._part.end_reason = effect.reason
-                self._begin_work(self._let_go())
+                self._begin_work(self._release_part())
             elif isinstance(effect, StopRobot):
                 self._end_loading()
-                self._begin_work(self._stop(effect.stop))
+                self._begin_work(self._stop_and_confirm(effect.stop))
         if effects:
             self._publish_soon()
 
@@ -345,33 +344,33 @@ class Agent:
             self._loading.cancel()
             self._loading = None
 
-    async def _load(self, score: str) -> None:
+    async def _load_score(self, score: str) -> None:
         try:
             data = await self._bus.ask(self._keys.blob(score), FETCH_S)
             if name_of(data) != score:
-                raise BadRequestError("the score that came is another one")
+                raise BadRequestError("the received score is a different one")
             read, names = await asyncio.to_thread(unpack, data)
-            sounds = {name: await self._sound(blob) for name, blob in names.items()}
-            await to_the_end(self._let_go())
-            part = _AgentPart(read, sounds, await self._checked(read, sounds))
+            sounds = {name: await self._fetch_sound(blob) for name, blob in names.items()}
+            await to_the_end(self._release_part())
+            part = _AgentPart(read, sounds, await self._check_score(read, sounds))
             self._part = part
-            part.lead_s = await self._lead_s(part)
+            part.lead_s = await self._prepare_part(part)
         except RoteError as error:
             self.session.loaded(score, fault=f"{error}. {error.remedy}")
-        except Exception as error:  # whatever it is, nobody shall wait for this agent
+        except Exception as error:  # on any error, the stage must not wait for this agent
             log.exception("%s could not load a score", self.name)
             self.session.loaded(score, fault=f"the score cannot be loaded: {error!r:.200}")
         else:
             self.session.loaded(score, part.lead_s)
         self._publish_now()
 
-    async def _sound(self, name: str) -> Sound:
+    async def _fetch_sound(self, name: str) -> Sound:
         data = await self._bus.ask(self._keys.blob(name), FETCH_S)
         if name_of(data) != name:
-            raise BadRequestError("the sound that came is another one")
+            raise BadRequestError("the received sound is a different one")
         return Sound(data, SOUND_RATE_HZ, 1)
 
-    async def _checked(self, score: Score, sounds: Mapping[str, Sound]) -> TrackCheck | None:
+    async def _check_score(self, score: Score, sounds: Mapping[str, Sound]) -> TrackCheck | None:
         """Check a score on this robot. Warnings were shown before the show was run."""
         abilities = self._robot.abilities
         sounding = [cue for cue in score.cues if cue.kind is CueKind.SOUND]
@@ -396,8 +395,8 @@ class Agent:
         report.permit(force=True)
         return TrackCheck(track, 1.0, report)
 
-    async def _prepare(self, run: Run) -> None:
-        """Look once more whether the robot may move; all that takes long was done at loading."""
+    async def _prepare_run(self, run: Run) -> None:
+        """Check once more whether the robot may move; loading did everything that takes long."""
         part = self._part
         try:
             if part is None:
@@ -406,15 +405,15 @@ class Agent:
                 await part.playing
         except RoteError as error:
             self.session.prepared(run.id, 0.0, str(error))
-            await self._let_go()
+            await self._release_part()
         else:
             self.session.prepared(run.id, part.lead_s)
         self._publish_now()
 
-    async def _lead_s(self, part: _AgentPart) -> float:
-        """Prepare everything, and return how long before the section's start the robot begins."""
+    async def _prepare_part(self, part: _AgentPart) -> float:
+        """Prepare the motion, and return how long before the section's start the robot begins."""
         score = part.score
-        leads_s = [0.0, *(self._lead_of(action) - action.at_s for action in score.actions)]
+        leads_s = [0.0, *(self._find_lead_s(action) - action.at_s for action in score.actions)]
         if score.motion is not None:
             part.start = TimedStart()
             part.playing = self._robot.play_track(
@@ -435,19 +434,19 @@ class Agent:
             leads_s.append(ready.result() - score.motion.at_s)
         return max(leads_s)
 
-    def _lead_of(self, action: PlacedAction) -> float:
+    def _find_lead_s(self, action: PlacedAction) -> float:
         return self._learned.leads_s.get(action.name, ACTION_LEAD_S)
 
-    def _begin(self, effect: BeginRun) -> None:
+    def _begin_run(self, effect: BeginRun) -> None:
         part = self._part
         if part is None:
             self.session.ended(effect.run.id, None, "no score was loaded")
             return
         if part.start is not None and part.score.motion is not None:
             part.start.at(effect.start_s + part.score.motion.at_s)
-        part.task = self._loop.create_task(self._perform(part, effect))
+        part.task = self._loop.create_task(self._perform_run(part, effect))
 
-    async def _perform(self, part: _AgentPart, effect: BeginRun) -> None:
+    async def _perform_run(self, part: _AgentPart, effect: BeginRun) -> None:
         run = effect.run.id
         self.session.began(run)
         report, fault = StartReport(run, completed=False), ""
@@ -468,7 +467,7 @@ class Agent:
                 report = replace(report, reason=report.reason or part.end_reason[:MAX_REASON])
             self.session.ended(run, report, fault)
             self._publish_soon()
-        await asyncio.to_thread(self._learned.keep)
+        await asyncio.to_thread(self._learned.save)
         self._publish_soon()
 
     async def _perform_all(self, part: _AgentPart, effect: BeginRun) -> StartReport:
@@ -476,9 +475,9 @@ class Agent:
         begun = StartReport(effect.run.id)
         async with asyncio.TaskGroup() as group:
             if part.playing is not None:
-                motion = group.create_task(self._stream(part.playing, begun))
-            actions = group.create_task(self._act(part.score, effect.start_s, begun))
-            cues = group.create_task(self._cues(part, effect.start_s))
+                motion = group.create_task(self._await_motion(part.playing, begun))
+            actions = group.create_task(self._play_actions(part.score, effect.start_s, begun))
+            cues = group.create_task(self._play_cues(part, effect.start_s))
             end = effect.start_s + part.score.duration_s - self._clock()
             group.create_task(asyncio.sleep(max(0.0, end)))
         acted = actions.result()
@@ -487,7 +486,7 @@ class Agent:
         reason = report.reason or acted.reason
         return replace(report, cues=cues.result(), completed=completed, reason=reason)
 
-    async def _stream(self, playing: Streaming, report: StartReport) -> StartReport:
+    async def _await_motion(self, playing: Streaming, report: StartReport) -> StartReport:
         ended = await playing.wait()
         late_ms = ended.start_late_ms
         return replace(
@@ -498,17 +497,17 @@ class Agent:
             reason=ended.reason[:MAX_REASON],
         )
 
-    async def _act(self, score: Score, start_s: float, report: StartReport) -> StartReport:
-        """Play the robot's own actions, each so early that its motion begins at its time."""
+    async def _play_actions(self, score: Score, start_s: float, report: StartReport) -> StartReport:
+        """Request the robot's own actions, each early enough that its motion begins on time."""
         for action in score.actions:
-            lead_s = self._lead_of(action)
+            lead_s = self._find_lead_s(action)
             await asyncio.sleep(max(0.0, start_s + action.at_s - lead_s - self._clock()))
             if self._notice_suspension():
                 raise BadRequestError("this computer was suspended", "Begin the section again.")
-            asked_s = self._clock()
-            moved_s, every_s, playing = await self._play(action)
+            requested_s = self._clock()
+            moved_s, every_s, playing = await self._play_action(action)
             if moved_s is not None:
-                self._learned.learn(action.name, moved_s - asked_s)
+                self._learned.learn(action.name, moved_s - requested_s)
                 if report.skew_s is None:
                     skew_s = moved_s - start_s - action.at_s
                     report = replace(report, skew_s=skew_s, resolution_s=every_s, lead_s=lead_s)
@@ -516,21 +515,27 @@ class Agent:
                 return replace(report, completed=False, reason=played.reason[:MAX_REASON])
         return report
 
-    async def _cues(self, part: _AgentPart, start_s: float) -> tuple[tuple[str, float | None], ...]:
-        """Speak, sound and shine at the right moments; return how late each was.
+    async def _play_cues(
+        self, part: _AgentPart, start_s: float
+    ) -> tuple[tuple[str, float | None], ...]:
+        """Carry out the cues at their times; return how late each was.
 
-        A cue that fails stops no motion: it is logged, and the report says so.
+        A cue that fails does not stop a motion: it is logged and reported.
         """
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._cue(cue, part, start_s)) for cue in part.score.cues]
+            tasks = [
+                group.create_task(self._play_cue(cue, part, start_s)) for cue in part.score.cues
+            ]
         return tuple(task.result() for task in tasks)[:MAX_CUES]
 
-    async def _cue(self, cue: Cue, part: _AgentPart, start_s: float) -> tuple[str, float | None]:
+    async def _play_cue(
+        self, cue: Cue, part: _AgentPart, start_s: float
+    ) -> tuple[str, float | None]:
         due_s = start_s + cue.at_s
         lead_s = self._learned.leads_s.get(SOUND_LEAD, 0.0) if cue.kind is CueKind.SOUND else 0.0
         await asyncio.sleep(max(0.0, due_s - lead_s - self._clock()))
-        asked_s = self._clock()
-        late_s: float | None = asked_s - due_s
+        requested_s = self._clock()
+        late_s: float | None = requested_s - due_s
         try:
             if cue.kind is CueKind.SAY:
                 await self._robot.say(cue.value, cue.language)
@@ -539,40 +544,42 @@ class Agent:
             elif cue.kind is CueKind.SOUND:
                 report = await self._robot.sound(part.sounds[cue.value])
                 if report.began_after_s is not None:
-                    late_s = asked_s + report.began_after_s - due_s
+                    late_s = requested_s + report.began_after_s - due_s
                     self._learned.learn(SOUND_LEAD, report.began_after_s)
         except RoteError as error:
             log.warning("%s: the cue at %.2f s failed: %s", self.name, cue.at_s, error)
             late_s = None
         return cue.label[:MAX_CUE_NAME], late_s
 
-    async def _play(self, action: PlacedAction) -> tuple[float | None, float, Playing]:
-        """Play an action; return when its own motion was seen to begin, how exactly, and it."""
-        seen: asyncio.Future[float] = self._loop.create_future()
+    async def _play_action(self, action: PlacedAction) -> tuple[float | None, float, Playing]:
+        """Play an action; return when its motion began (None if unknown), the resolution of that
+        time, and the playback.
+        """
+        began: asyncio.Future[float] = self._loop.create_future()
         times_s: list[float] = []
 
-        def look(state: object) -> None:
+        def on_robot_state(state: object) -> None:
             times_s.append(self._clock())
-            if getattr(state, "phase", None) is Phase.PLAYING and not seen.done():
-                seen.set_result(times_s[-1])
+            if getattr(state, "phase", None) is Phase.PLAYING and not began.done():
+                began.set_result(times_s[-1])
 
-        undo: Callable[[], None] = self._robot.on_state(look)
+        remove_listener: Callable[[], None] = self._robot.on_state(on_robot_state)
         try:
             speed = None if action.speed == 1.0 else action.speed
             playing = await self._robot.start(action.name, speed=speed)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(seen), 10.0)
+                await asyncio.wait_for(asyncio.shield(began), 10.0)
         finally:
-            undo()
+            remove_listener()
         every_s = (times_s[-1] - times_s[0]) / (len(times_s) - 1) if len(times_s) > 1 else 0.0
-        return (seen.result() if seen.done() else None), every_s, playing
+        return (began.result() if began.done() else None), every_s, playing
 
-    async def _let_go(self) -> None:
-        """Drop what was prepared; what moves stops softly. Returns when the robot is at rest.
+    async def _release_part(self) -> None:
+        """Discard the prepared part; a motion stops softly. Return when the robot is at rest.
 
-        Cancelled, it leaves the part to the next call, which stops the robot if it must.
+        If cancelled, it leaves the part to the next call, which stops the robot if necessary.
         """
-        async with self._letting_go:
+        async with self._releasing:
             part = self._part
             if part is None:
                 return
@@ -589,14 +596,14 @@ class Agent:
                 with contextlib.suppress(RoteError, asyncio.CancelledError):
                     await part.playing.wait()
 
-    async def _stop(self, stop: str) -> None:
+    async def _stop_and_confirm(self, stop: str) -> None:
         """Stop the robot, and confirm it."""
         await self._stop_robot()
         self.session.stopped(stop)
         self._publish_soon()
 
     async def _stop_robot(self) -> None:
-        """Stop the robot; repeat it until the robot has answered."""
+        """Stop the robot; repeat the stop until the robot has answered."""
         while True:
             try:
                 await self._robot.stop()

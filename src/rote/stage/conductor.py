@@ -1,4 +1,4 @@
-"""Runs a show: gives every agent its score, begins sections together, and stops everybody."""
+"""Runs a show: sends every agent its score, begins sections together, and stops all agents."""
 
 import asyncio
 import contextlib
@@ -29,10 +29,10 @@ from rote.transport.zenoh.bus import StageBus
 from rote.wire.stage import AgentReader, AgentState, Stop, decode_stop, encode_clock
 
 STATE_S = 0.1
-STOP_AGAIN_S = (0.015, 0.04)
-"""When a stop is said again that nobody may have heard."""
-HEAR_S = 0.02
-"""How often it is looked what the agents have said: many states come with one look."""
+STOP_REPEAT_DELAYS_S = (0.015, 0.04)
+"""Delays after which a stop is repeated, because messages may get lost."""
+RECEIVE_S = 0.02
+"""Interval at which the states of the agents are collected; each pass reads many states."""
 Listener = Callable[[ConductorEvent], None]
 
 
@@ -52,7 +52,7 @@ class SectionError(RoteError):
         super().__init__(section, reason, agents, lost)
         self.section, self.reason, self.agents = section, reason, agents
         self.lost = lost
-        """Who took part and was lost after it had begun."""
+        """The agents that took part and were lost after it had begun."""
         self._note_remedy()
 
     def __str__(self) -> str:
@@ -67,12 +67,12 @@ class SectionError(RoteError):
 
 @dataclass(frozen=True, slots=True)
 class StopAnswer:
-    """How a stop was answered."""
+    """The confirmations of a stop."""
 
     confirmed_s: float | None
-    """After how long everybody had confirmed; None if somebody has not."""
+    """Time until all agents had confirmed; None if an agent has not."""
     unconfirmed: tuple[str, ...] = ()
-    """Who has not: somebody must use their remotes."""
+    """The agents that have not confirmed: their robots must be stopped by their remotes."""
 
 
 def _section_error(event: SectionRefused) -> SectionError:
@@ -88,8 +88,8 @@ class Conductor:
         self._clock = clock_of(self._loop)
         self.session = ConductorSession(uuid.uuid4().hex, lambda: uuid.uuid4().hex)
         self._suspensions = Suspensions()
-        self._looked_s = self._clock()
-        """When one of our loops ran last."""
+        self._ran_s = self._clock()
+        """When one of our periodic tasks last ran."""
         self._blobs: dict[str, bytes] = {}
         self._lock = threading.Lock()
         self._readers: defaultdict[str, AgentReader] = defaultdict(AgentReader)
@@ -98,15 +98,15 @@ class Conductor:
 
     async def __aenter__(self) -> "Conductor":
         self._bus.answer(self._keys.clock, lambda _key, _data: encode_clock(self._clock()))
-        self._bus.answer(self._keys.blob("*"), self._blob)
+        self._bus.answer(self._keys.blob("*"), self._find_blob)
         states = self._bus.collect(self._keys.state("*"))
-        self._bus.subscribe(self._keys.stop, self._hear_stop)
-        self._bus.watch(self._keys.token("*"), self._see)
+        self._bus.subscribe(self._keys.stop, self._on_stop)
+        self._bus.watch(self._keys.token("*"), self._on_presence)
         self._bus.announce(self._keys.stop, urgent=True)
         self._bus.declare(self._keys.conductor_token)
         self._tasks = [
-            self._loop.create_task(self._publish()),
-            self._loop.create_task(self._hear(states)),
+            self._loop.create_task(self._publish_periodically()),
+            self._loop.create_task(self._receive_states(states)),
         ]
         return self
 
@@ -116,7 +116,7 @@ class Conductor:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def on_event(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` with everything that happens. Return a function that removes it."""
+        """Call `listener` with every event. Return a function that removes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -131,23 +131,24 @@ class Conductor:
         return self.session.wanted.stop
 
     async def stop_answer(self) -> StopAnswer | None:
-        """Wait until the stop that holds is confirmed by all, or it is known by whom not; None if
-        no stop holds."""
+        """Wait until all agents have confirmed the stop that holds, or the time for it is over;
+        return None if no stop holds.
+        """
         until_s = self._clock() + CONFIRM_S + 2 * STATE_S
         while self.stop_holds is not None:
             if self.session.confirmed_s is not None:
                 return StopAnswer(self.session.confirmed_s)
             if self._clock() > until_s:
                 return StopAnswer(None, self.session.unconfirmed)
-            await asyncio.sleep(HEAR_S)
+            await asyncio.sleep(RECEIVE_S)
         return None
 
     def alive(self, name: str) -> bool:
-        """Whether an agent is there and its loop works."""
+        """Whether an agent is connected and publishes states."""
         return self.session.alive(name, self._clock())
 
-    async def gathered(self, names: tuple[str, ...], timeout_s: float) -> tuple[str, ...]:
-        """Wait until these agents are there and know the clock; return who is missing."""
+    async def wait_for_agents(self, names: tuple[str, ...], timeout_s: float) -> tuple[str, ...]:
+        """Wait until these agents are alive and know the clock; return those that are missing."""
         until_s = self._clock() + timeout_s
         while missing := tuple(name for name in names if not self._is_ready(name)):
             if self._clock() > until_s:
@@ -166,8 +167,8 @@ class Conductor:
         scores: Mapping[str, Score],
         sounds: Mapping[str, bytes] | None = None,
     ) -> SectionEnded:
-        """Play one section with these agents, each with its score; return their reports, and who
-        was lost.
+        """Play one section with these agents, each with its score; return their reports, and the
+        lost agents.
 
         `sounds` has the samples of each sound that a robot plays.
 
@@ -175,12 +176,12 @@ class Conductor:
         """
         names = {}
         for name, score in scores.items():
-            wanted = {cue.value for cue in score.cues if cue.kind is CueKind.SOUND}
-            needs = {each: self._keep((sounds or {})[each]) for each in sorted(wanted)}
-            names[name] = self._keep(await asyncio.to_thread(pack, score, needs))
+            sound_names = {cue.value for cue in score.cues if cue.kind is CueKind.SOUND}
+            needs = {each: self._store_blob((sounds or {})[each]) for each in sorted(sound_names)}
+            names[name] = self._store_blob(await asyncio.to_thread(pack, score, needs))
         stop_on_loss = section.on_loss is LossRule.STOP_ALL
         refused = self.session.play(section.name, names, self._clock(), stop_on_loss=stop_on_loss)
-        self._note(refused)
+        self._notify_listeners(refused)
         for event in refused:
             if isinstance(event, SectionRefused):
                 raise _section_error(event)
@@ -188,7 +189,7 @@ class Conductor:
         assert begun is not None
         ended: asyncio.Future[SectionEnded] = self._loop.create_future()
 
-        def look(event: ConductorEvent) -> None:
+        def handle_event(event: ConductorEvent) -> None:
             if ended.done():
                 return
             if isinstance(event, SectionEnded) and event.run == begun.id:
@@ -196,22 +197,22 @@ class Conductor:
             elif isinstance(event, SectionRefused) and event.run == begun.id:
                 ended.set_exception(_section_error(event))
 
-        forget = self.on_event(look)
+        remove_listener = self.on_event(handle_event)
         try:
             self._publish_now()
             return await ended
         except asyncio.CancelledError:
-            self._note(self.session.cancel("the conductor ends"))
+            self._notify_listeners(self.session.cancel("the conductor ends"))
             self._publish_now()
             raise
         finally:
-            forget()
+            remove_listener()
 
     async def stop(self, by: str) -> StopAnswer:
-        """Stop everybody, and wait for the confirmations. It holds until `reset`."""
+        """Stop all agents, and wait for the confirmations. It holds until `reset`."""
         answer: asyncio.Future[StopAnswer] = self._loop.create_future()
 
-        def look(event: ConductorEvent) -> None:
+        def handle_event(event: ConductorEvent) -> None:
             if answer.done():
                 return
             if isinstance(event, StopConfirmed):
@@ -219,103 +220,107 @@ class Conductor:
             elif isinstance(event, StopUnconfirmed):
                 answer.set_result(StopAnswer(None, event.agents))
 
-        forget = self.on_event(look)
+        remove_listener = self.on_event(handle_event)
         stop, events = self.session.stop(by, self._clock())
-        # On a crowded computer Zenoh drops messages, of a stop too. So it is said again soon, and
-        # from the next state on by every state; agents carry it out once.
-        said = stop.encode()
-        self._bus.publish(self._keys.stop, said)
+        # On a busy computer Zenoh drops messages, also those of a stop. So the stop is repeated
+        # soon, and from the next state on it is in every state; agents carry it out once.
+        message = stop.encode()
+        self._bus.publish(self._keys.stop, message)
         again = [
-            self._loop.call_later(wait_s, self._bus.publish, self._keys.stop, said)
-            for wait_s in STOP_AGAIN_S
+            self._loop.call_later(wait_s, self._bus.publish, self._keys.stop, message)
+            for wait_s in STOP_REPEAT_DELAYS_S
         ]
-        self._note(events)
+        self._notify_listeners(events)
         try:
             return await asyncio.wait_for(answer, CONFIRM_S + 2.0)
         except TimeoutError:
             return StopAnswer(None, tuple(sorted(self.agents)))
         finally:
-            forget()
+            remove_listener()
             for each in again:
                 each.cancel()
 
     def reset(self) -> None:
-        """Let everybody go on after a stop. Raises `BadRequestError` if none holds."""
+        """Release all agents from a stop. Raises `BadRequestError` if none holds."""
         if not self.session.reset():
             raise BadRequestError("no stop holds, so there is nothing to reset")
         self._publish_now()
 
     # ---- the bus --------------------------------------------------------------------------------
 
-    def _keep(self, data: bytes) -> str:
+    def _store_blob(self, data: bytes) -> str:
         name = name_of(data)
         with self._lock:
             self._blobs[name] = data
         return name
 
-    def _blob(self, key: str, _data: bytes) -> bytes | None:
+    def _find_blob(self, key: str, _data: bytes) -> bytes | None:
         with self._lock:
             return self._blobs.get(key.rpartition("/")[2])
 
     def _notice_stall(self) -> None:
-        """End the section if this process was held up for so long that the agents have stopped.
+        """End the section if this process stalled for so long that the agents have stopped.
 
-        What they sent meanwhile was not received, so none of them counts as lost.
+        Their messages were not received meanwhile, so none of them counts as lost.
         """
-        stalled_s, self._looked_s = self._clock() - self._looked_s, self._clock()
+        stalled_s, self._ran_s = self._clock() - self._ran_s, self._clock()
         if stalled_s > CONDUCTOR_LOST_S:
-            self._note(self.session.stall(stalled_s, self._looked_s))
+            self._notify_listeners(self.session.stall(stalled_s, self._ran_s))
             self._publish_now()
 
-    async def _hear(self, states: Callable[[], dict[str, bytes]]) -> None:
+    async def _receive_states(self, states: Callable[[], dict[str, bytes]]) -> None:
         while True:
             self._notice_stall()
             if suspended_s := self._suspensions.take():
-                self._note(self.session.resume(suspended_s))
+                self._notify_listeners(self.session.resume(suspended_s))
                 self._publish_now()
-            if said := states():
+            if messages := states():
                 with self._publishing_changes():
-                    read = [each for key, data in said.items() if (each := self._read(key, data))]
-                    self._note(self.session.hear(*read, now_s=self._clock()))
-            await asyncio.sleep(HEAR_S)
+                    read = [
+                        each
+                        for key, data in messages.items()
+                        if (each := self._read_state(key, data))
+                    ]
+                    self._notify_listeners(self.session.hear(*read, now_s=self._clock()))
+            await asyncio.sleep(RECEIVE_S)
 
-    def _read(self, key: str, data: bytes) -> AgentState | None:
+    def _read_state(self, key: str, data: bytes) -> AgentState | None:
         name = self._keys.agent_in(key)
         try:
-            said = self._readers[name].read(data)
+            message = self._readers[name].read(data)
         except DecodeError:
             return None
-        return said if said.name == name else None  # somebody may speak for another
+        return message if message.name == name else None  # an agent must not publish for another
 
-    def _hear_stop(self, _key: str, data: bytes) -> None:
+    def _on_stop(self, _key: str, data: bytes) -> None:
         with contextlib.suppress(DecodeError), self._publishing_changes():
-            self._note(self.session.adopt(decode_stop(data), self._clock()))
+            self._notify_listeners(self.session.adopt(decode_stop(data), self._clock()))
 
     @contextlib.contextmanager
     def _publishing_changes(self) -> Iterator[None]:
-        """Publish at once if anything is wanted of the agents that was not wanted before."""
+        """Publish at once if the requests to the agents have changed."""
         before = self.session.wanted
         yield
         if self.session.wanted is not before:
             self._publish_now()
 
-    def _see(self, key: str, is_there: bool) -> None:
+    def _on_presence(self, key: str, is_there: bool) -> None:
         self._notice_stall()
         if not is_there and (name := self._keys.agent_in(key)):
-            self._note(self.session.gone(name, self._clock()))
+            self._notify_listeners(self.session.gone(name, self._clock()))
             self._publish_now()
 
-    async def _publish(self) -> None:
+    async def _publish_periodically(self) -> None:
         while True:
             self._notice_stall()
-            self._note(self.session.tick(self._clock()))
+            self._notify_listeners(self.session.tick(self._clock()))
             self._publish_now()
             await asyncio.sleep(STATE_S)
 
     def _publish_now(self) -> None:
         self._bus.publish(self._keys.conductor, self.session.state().encode())
 
-    def _note(self, events: list[ConductorEvent]) -> None:
+    def _notify_listeners(self, events: list[ConductorEvent]) -> None:
         for event in events:
             for listener in tuple(self._listeners):
                 try:

@@ -1,4 +1,4 @@
-"""A stage of simulated robots on this computer, for a try: processes, a show, and a report."""
+"""A demo stage of simulated robots on this computer: processes, a show, and a report."""
 
 import asyncio
 import subprocess
@@ -26,11 +26,11 @@ RATE_HZ = 100.0
 _MOTIONS = ("wave", "bow", "drum")
 _TAKE_S = 4.0
 _IN_MOTION_S = 1.0
-"""So long after the start of the last section everybody is stopped."""
+"""Time from the start of the last section until all robots are stopped, in seconds."""
 
 
 def demo_take(name: str) -> Track:
-    """Return a motion of the demo's show: a scripted hand's, without its way to the first pose."""
+    """Return a motion of the demo's show: that of a scripted hand, from its first pose on."""
     hand = ScriptedHand(name, _TAKE_S + 1.8)
     times_s = np.arange(0.0, _TAKE_S, 1 / RATE_HZ)
     poses = np.array([hand.pose(0.9 + time_s) for time_s in times_s])
@@ -73,30 +73,30 @@ def check_demo(show: Show) -> CheckedShow:
 
 @asynccontextmanager
 async def simulated_stage(robots: int) -> AsyncIterator[tuple[Stage, tuple[str, ...]]]:
-    """Open a stage with so many simulated robots, each in a process of its own."""
+    """Open a stage with `robots` simulated robots, each in a process of its own."""
     endpoint = f"127.0.0.1:{free_port()}"
     names = tuple(f"robot{number}" for number in range(1, robots + 1))
     async with open_stage(endpoint=endpoint) as opened:
-        agents = [_start(name, endpoint) for name in names]
+        agents = [_start_agent(name, endpoint) for name in names]
         try:
-            if missing := await opened.conductor.gathered(names, GATHER_S):
+            if missing := await opened.conductor.wait_for_agents(names, GATHER_S):
                 raise LinkError(
-                    f"these simulated robots did not come: {', '.join(missing)}",
+                    f"these simulated robots did not connect: {', '.join(missing)}",
                     "Try fewer robots.",
                 )
             yield opened, names
         finally:
-            await asyncio.to_thread(_end, agents)
+            await asyncio.to_thread(_end_agents, agents)
 
 
-def _start(name: str, endpoint: str) -> "subprocess.Popen[bytes]":
+def _start_agent(name: str, endpoint: str) -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-m", "rote", "agent", "sim://g1", "--name", name, "--at", endpoint]
     return subprocess.Popen(  # noqa: S603 - ourselves
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
     )
 
 
-def _end(agents: "list[subprocess.Popen[bytes]]") -> None:
+def _end_agents(agents: "list[subprocess.Popen[bytes]]") -> None:
     for agent in agents:
         agent.terminate()
     for agent in agents:
@@ -137,7 +137,7 @@ async def play_demo(opened: Stage, names: Sequence[str], tell: Callable[[str], N
                 tell(f"section {show.sections[2].name!r}: STOP in the middle of it")
                 stopping = asyncio.create_task(_stop_in_motion(opened, stopped))
     except SectionError as error:
-        if not stopped.is_set():  # it ended by itself, and nothing is there to be stopped
+        if not stopped.is_set():  # it ended by itself, and there is nothing to stop
             raise
         report.ended, report.lost = str(error), error.lost
     finally:
@@ -151,19 +151,19 @@ async def play_demo(opened: Stage, names: Sequence[str], tell: Callable[[str], N
 
 
 async def _stop_in_motion(opened: Stage, stopped: asyncio.Event) -> StopAnswer:
-    """Stop everybody a moment after the next section has begun; `stopped` is set just before."""
+    """Stop all robots shortly after the next section has begun; `stopped` is set just before."""
     loop = asyncio.get_running_loop()
     committed: asyncio.Future[float] = loop.create_future()
 
-    def look(event: ConductorEvent) -> None:
+    def handle_event(event: ConductorEvent) -> None:
         if isinstance(event, SectionCommitted) and not committed.done():
             committed.set_result(event.start_s)
 
-    forget = opened.conductor.on_event(look)
+    remove_listener = opened.conductor.on_event(handle_event)
     try:
         start_s = await committed
     finally:
-        forget()
+        remove_listener()
     await asyncio.sleep(start_s + _IN_MOTION_S - loop.time())
     stopped.set()
     return await opened.stop("the demo")

@@ -16,18 +16,18 @@ from rote.transport.udp.link import host_and_port
 from rote.transport.zenoh.bus import PORT, Credentials
 
 _FILE = "stage.json"
-_DAYS = 365  # how long certificates are good
+_DAYS = 365  # validity of certificates
 
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """All that an agent needs to join a stage, in one file. It is a secret."""
+    """Everything that an agent needs to join a stage, in one file. It is a secret."""
 
     stage: str
     endpoint: str
     name: str
     authority: str = ""
-    """Certificates and key as PEM; "" on a stage of this computer alone."""
+    """Certificates and key as PEM; "" on a stage for this computer only."""
     certificate: str = ""
     key: str = ""
 
@@ -41,7 +41,7 @@ class Invitation:
             )
 
     def fault(self) -> str:
-        """Return why the conductor refuses this agent's certificate; "" if nothing is wrong."""
+        """Return why the conductor refuses this agent's certificate; "" if it is valid."""
         if not self.certificate or not certificates.can_read():
             return ""
         pem, by, key = (each.encode() for each in (self.certificate, self.authority, self.key))
@@ -72,9 +72,9 @@ class StageFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
-            said = json.loads((folder / _FILE).read_text("utf-8"))
-            self.name, self.endpoint = str(said["stage"]), str(said["endpoint"])
-            self.agents = tuple(str(name) for name in said["agents"])
+            document = json.loads((folder / _FILE).read_text("utf-8"))
+            self.name, self.endpoint = str(document["stage"]), str(document["endpoint"])
+            self.agents = tuple(str(name) for name in document["agents"])
         except FileNotFoundError:
             raise BadRequestError(f"{folder} is no stage", "Make one first.") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -90,17 +90,17 @@ class StageFolder:
         certificates.require("a stage with certificates", "stage")
         folder.mkdir(parents=True, exist_ok=True)
         authority = certificates.authority(f"stage {name} of rote", _DAYS)
-        _write(folder / "authority.pem", authority.pem)
-        _write(folder / "authority.key", authority.key)
-        certificate, key = _signed(CONDUCTOR, authority, host)
-        _write(folder / "conductor.pem", certificate)
-        _write(folder / "conductor.key", key)
+        _write_private(folder / "authority.pem", authority.pem)
+        _write_private(folder / "authority.key", authority.key)
+        certificate, key = _sign_certificate(CONDUCTOR, authority, host)
+        _write_private(folder / "conductor.pem", certificate)
+        _write_private(folder / "conductor.key", key)
         _write_facts(folder, name, endpoint, ())
         return cls(folder)
 
     @property
     def keys(self) -> StageKeys:
-        """Where on the bus everything of it is."""
+        """The keys of the stage on the bus."""
         return StageKeys(self.name)
 
     @property
@@ -156,7 +156,7 @@ class StageFolder:
             (self.folder / "authority.pem").read_bytes(),
             (self.folder / "authority.key").read_bytes(),
         )
-        certificate, key = _signed(name, authority)
+        certificate, key = _sign_certificate(name, authority)
         invitation = Invitation(
             self.name,
             self.endpoint,
@@ -166,7 +166,7 @@ class StageFolder:
             key.decode(),
         )
         path = self._invitation_file(name)
-        _write(path, json.dumps(asdict(invitation), indent=1).encode())
+        _write_private(path, json.dumps(asdict(invitation), indent=1).encode())
         if name not in self.agents:
             self.agents = (*self.agents, name)
             _write_facts(self.folder, self.name, self.endpoint, self.agents)
@@ -174,10 +174,10 @@ class StageFolder:
 
 
 def read_invitation(path: Path) -> Invitation:
-    """Read an invitation. Raises `BadRequestError` if it is none."""
+    """Read an invitation. Raises `BadRequestError` if the file is not one."""
     try:
-        said = json.loads(path.read_text("utf-8"))
-        fields = {name: str(said[name]) for name in Invitation.__dataclass_fields__}
+        document = json.loads(path.read_text("utf-8"))
+        fields = {name: str(document[name]) for name in Invitation.__dataclass_fields__}
     except OSError as error:
         raise BadRequestError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):
@@ -189,16 +189,16 @@ def read_invitation(path: Path) -> Invitation:
     return Invitation(**fields)
 
 
-def _signed(name: str, by: KeyedCertificate, *hosts: str) -> KeyedCertificate:
-    """Return a certificate for somebody who takes part, signed by the stage's authority."""
+def _sign_certificate(name: str, by: KeyedCertificate, *hosts: str) -> KeyedCertificate:
+    """Return a certificate for a member of the stage, signed by the stage's authority."""
     return certificates.issue(name, (name, *hosts), _DAYS, by=by, clients=True)
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write_private(path: Path, data: bytes) -> None:
     with appearing(path, private=True) as file:
         file.write(data)
 
 
 def _write_facts(folder: Path, name: str, endpoint: str, agents: tuple[str, ...]) -> None:
     facts = {"stage": name, "endpoint": endpoint, "agents": list(agents)}
-    _write(folder / _FILE, json.dumps(facts, indent=1).encode())
+    _write_private(folder / _FILE, json.dumps(facts, indent=1).encode())

@@ -1,4 +1,4 @@
-"""Where on the bus everything of a stage is, and who may do what there."""
+"""The keys of a stage on the bus, and the access rights to them."""
 
 import re
 from dataclasses import dataclass
@@ -28,39 +28,39 @@ class StageKeys:
 
     @property
     def root(self) -> str:
-        """What all keys begin with."""
+        """The prefix of all keys."""
         return f"rote/{self.stage}"
 
     @property
     def conductor(self) -> str:
-        """What the conductor wants."""
+        """The conductor's state: its requests to the agents."""
         return f"{self.root}/conductor/state"
 
     @property
     def conductor_token(self) -> str:
-        """Whether the conductor is there."""
+        """Whether the conductor is alive."""
         return f"{self.root}/conductor/here"
 
     @property
     def clock(self) -> str:
-        """The conductor's clock, asked for."""
+        """Queries for the conductor's clock."""
         return f"{self.root}/clock"
 
     @property
     def stop(self) -> str:
-        """A stop for everybody."""
+        """A stop for all agents."""
         return f"{self.root}/stop"
 
     def blob(self, name: str) -> str:
-        """Scores and sounds, asked for by their hash."""
+        """Queries for scores and sounds by their hash."""
         return f"{self.root}/blob/{name}"
 
     def state(self, agent: str) -> str:
-        """What an agent is doing."""
+        """The state of an agent."""
         return f"{self.root}/agent/{agent}/state"
 
     def token(self, agent: str) -> str:
-        """Whether an agent is there."""
+        """Whether an agent is alive."""
         return f"{self.root}/agent/{agent}/here"
 
     def agent_in(self, key: str) -> str:
@@ -69,8 +69,9 @@ class StageKeys:
         return parts[0] if len(parts) == 2 and key.startswith(f"{self.root}/agent/") else ""
 
     def grants(self, agents: tuple[str, ...]) -> tuple[Grant, ...]:
-        """Return what each agent may do on the conductor's router: its own state and nothing of
-        another's. Who holds the conductor's certificate may watch and stop."""
+        """Return the rights of each agent on the conductor's router: it may publish only its own
+        state. The owner of the conductor's certificate may watch and stop.
+        """
         watcher = Grant(
             CONDUCTOR,
             publish=(self.stop,),

@@ -1,4 +1,4 @@
-"""How a show went: how far apart robots began, which cues were late, who was lost."""
+"""The report of a show: start offsets of the robots, late cues and lost robots."""
 
 import asyncio
 import datetime
@@ -21,11 +21,11 @@ from rote.stage.conductor import Conductor, SectionError
 from rote.wire.stage import StartReport
 
 LATE_S = 0.05
-"""A robot or a cue that is later than this is named."""
+"""A robot or a cue that is later than this is listed as late."""
 
 
 class CueReport(NamedTuple):
-    """How one cue went."""
+    """The result of one cue."""
 
     by: str
     """The robot, or "" for the conductor's computer."""
@@ -40,7 +40,7 @@ class CueReport(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """Return the cue as JSON data."""
-        late_ms = _ms(self.late_s)
+        late_ms = _to_ms(self.late_s)
         return {"cue": self.cue, "by": self.by or None, "late_ms": late_ms, "late": self.late}
 
 
@@ -53,7 +53,7 @@ class SectionReport:
     cues: tuple[tuple[str, float | None], ...] = ()
     """The conductor's own cues, each with how late it was; None if it failed."""
     lost: tuple[str, ...] = ()
-    """The robots whose agents were lost in it: nobody knows how it went there."""
+    """The robots whose agents were lost in it: their results are unknown."""
     faults: Mapping[str, str] = field(default_factory=dict)
     """Why robots did not complete it, by name, as far as their agents reported a reason."""
 
@@ -72,14 +72,14 @@ class SectionReport:
 
     @property
     def skews_s(self) -> list[float]:
-        """How far each robot's start was from the middle one's."""
+        """The distance of each robot's start from the median start."""
         starts_s = self.starts_s
         middle_s = statistics.median(starts_s) if starts_s else 0.0
         return [abs(each - middle_s) for each in starts_s]
 
     @property
     def late(self) -> tuple[str, ...]:
-        """What began too late."""
+        """The robots and cues that began too late."""
         robots = [
             name
             for name, each in self.robots.items()
@@ -90,7 +90,7 @@ class SectionReport:
 
     @property
     def all_cues(self) -> tuple[CueReport, ...]:
-        """The cues of everybody."""
+        """The cues of the conductor and of all robots."""
         parts = [("", self.cues)]
         parts += [(name, each.cues) for name, each in self.robots.items() if each is not None]
         return tuple(CueReport(by, *cue) for by, cues in parts for cue in cues)
@@ -104,7 +104,7 @@ class SectionReport:
                 "p50": round(1000 * statistics.median(skews_s), 3) if skews_s else None,
                 "max": round(1000 * max(skews_s), 3) if skews_s else None,
             },
-            "robots": {name: _robot(each) for name, each in self.robots.items()},
+            "robots": {name: _robot_document(each) for name, each in self.robots.items()},
             "cues": [each.as_json() for each in self.all_cues],
             "late": list(self.late),
             "lost": list(self.lost),
@@ -115,7 +115,7 @@ class SectionReport:
 
 @dataclass(slots=True)
 class ShowReport:
-    """A whole show, or as much of it as was played."""
+    """The report of a show, or of the part of it that was played."""
 
     sections: list[SectionReport] = field(default_factory=list)
     stopped_within_s: float | None = None
@@ -128,7 +128,7 @@ class ShowReport:
     """The origin of the last stop; "" if there was none."""
     show: str = ""
     run: str = ""
-    """Another one for every run of a show."""
+    """A unique id of the run."""
     began: str = ""
     """When the run began, as UTC in ISO 8601."""
     playing: str = ""
@@ -185,7 +185,7 @@ class ShowRecorder:
         save: Callable[[dict[str, Any]], Awaitable[None]],
         warn: Callable[[str], None],
     ) -> None:
-        """`save` writes a report; if it fails later than at first, `warn` is told why."""
+        """`save` writes a report; if a save after the first fails, `warn` gets the reason."""
         self._conductor, self._save, self._warn = conductor, save, warn
         began = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self.report = ShowReport(show=show, run=uuid.uuid4().hex, began=began, over=False)
@@ -195,15 +195,15 @@ class ShowRecorder:
 
     async def __aenter__(self) -> Self:
         await self._save(self.report.as_json())
-        self._forget = self._conductor.on_event(self._note)
-        self._writing = asyncio.create_task(self._write())
+        self._remove_listener = self._conductor.on_event(self._on_event)
+        self._writing = asyncio.create_task(self._save_changes())
         return self
 
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
         if error is not None:
             self.report.end_early(error)
             self._changed.set()
-        await to_the_end(self._finish())
+        await to_the_end(self._finish_report())
 
     def add(self, section: SectionReport) -> None:
         """Add a section that is over."""
@@ -211,7 +211,7 @@ class ShowRecorder:
         self.report.playing = ""
         self._changed.set()
 
-    def _note(self, event: ConductorEvent) -> None:
+    def _on_event(self, event: ConductorEvent) -> None:
         report = self.report
         if isinstance(event, SectionCommitted):
             report.playing = event.section
@@ -229,16 +229,16 @@ class ShowRecorder:
     def _note_stop(self, within_s: float | None, unconfirmed: tuple[str, ...]) -> None:
         self.report.stopped_within_s, self.report.unconfirmed = within_s, unconfirmed
 
-    async def _finish(self) -> None:
+    async def _finish_report(self) -> None:
         answer = await self._conductor.stop_answer()
-        self._forget()
+        self._remove_listener()
         if answer is not None:
             self._note_stop(answer.confirmed_s, answer.unconfirmed)
         self.report.over = True
         self._changed.set()
         await self._writing
 
-    async def _write(self) -> None:
+    async def _save_changes(self) -> None:
         """Save the report after each change, one save after the other, the last when it is over."""
         over = False
         while not over:
@@ -247,7 +247,7 @@ class ShowRecorder:
             over, before = self.report.over, self.fault
             try:
                 await self._save(self.report.as_json())
-            except Exception as error:  # the show goes on, and so does its stop
+            except Exception as error:  # neither the show nor its stop may fail because of this
                 self.fault = f"the report of this show cannot be saved: {error}"
                 if self.fault != before:
                     self._warn(self.fault)
@@ -255,16 +255,16 @@ class ShowRecorder:
                 self.fault = ""
 
 
-def _ms(value_s: float | None) -> float | None:
+def _to_ms(value_s: float | None) -> float | None:
     return None if value_s is None else round(1000 * value_s, 3)
 
 
-def _robot(report: StartReport | None) -> dict[str, Any] | None:
+def _robot_document(report: StartReport | None) -> dict[str, Any] | None:
     if report is None:
         return None
     return {
-        "late_ms": _ms(report.skew_s),
-        "resolution_ms": _ms(report.resolution_s),
+        "late_ms": _to_ms(report.skew_s),
+        "resolution_ms": _to_ms(report.resolution_s),
         "lead_s": round(report.lead_s, 3),
         "completed": report.completed,
     }

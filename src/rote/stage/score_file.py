@@ -1,4 +1,4 @@
-"""A score as bytes, named by their hash: what a conductor gives to an agent."""
+"""Encodes a score as bytes, named by their hash, which a conductor sends to an agent."""
 
 import hashlib
 import json
@@ -48,7 +48,7 @@ def pack(score: Score, sounds: Mapping[str, str] | None = None) -> bytes:
 def unpack(data: bytes) -> tuple[Score, dict[str, str]]:
     """Return a score, and the names of the sounds it needs.
 
-    Raises `BadRequestError` for bytes that are no score.
+    Raises `BadRequestError` if the bytes are not a score.
     """
     if len(data) > MAX_BYTES:
         raise BadRequestError(f"a score of {len(data)} bytes is too large")
@@ -56,18 +56,18 @@ def unpack(data: bytes) -> tuple[Score, dict[str, str]]:
     try:
         if len(head) > _HEAD_BYTES:
             raise ValueError("too long")
-        said = json.loads(head)
-        if said["rote_score"] != 1:
+        document = json.loads(head)
+        if document["rote_score"] != 1:
             raise ValueError("another version")
-        motion = PlacedTrack(float(said["at_s"]), track_from_npz(rest)) if rest else None
+        motion = PlacedTrack(float(document["at_s"]), track_from_npz(rest)) if rest else None
         score = Score(
-            str(said["section"]),
-            str(said["role"]),
+            str(document["section"]),
+            str(document["role"]),
             motion,
-            tuple(_action(each) for each in said["actions"]),
-            tuple(_cue(each) for each in said["cues"]),
+            tuple(_read_action(each) for each in document["actions"]),
+            tuple(_read_cue(each) for each in document["cues"]),
         )
-        sounds = {str(name): _hash(value) for name, value in said["sounds"].items()}
+        sounds = {str(name): _check_hash(value) for name, value in document["sounds"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, BadRequestError):
             raise
@@ -75,25 +75,25 @@ def unpack(data: bytes) -> tuple[Score, dict[str, str]]:
     return score, sounds
 
 
-def _hash(value: object) -> str:
+def _check_hash(value: object) -> str:
     if not isinstance(value, str) or not _HASH.fullmatch(value):
         raise ValueError("a sound without its hash")
     return value
 
 
-def _action(said: Mapping[str, Any]) -> PlacedAction:
-    return PlacedAction(float(said["at_s"]), str(said["name"]), float(said["speed"]))
+def _read_action(document: Mapping[str, Any]) -> PlacedAction:
+    return PlacedAction(float(document["at_s"]), str(document["name"]), float(document["speed"]))
 
 
-def _cue(said: Mapping[str, Any]) -> Cue:
-    red, green, blue = (int(part) for part in said["colour"])
+def _read_cue(document: Mapping[str, Any]) -> Cue:
+    red, green, blue = (int(part) for part in document["colour"])
     return Cue(
-        CueKind(said["kind"]),
-        float(said["at_s"]),
-        str(said["role"]),
-        str(said["value"]),
-        str(said["language"]),
+        CueKind(document["kind"]),
+        float(document["at_s"]),
+        str(document["role"]),
+        str(document["value"]),
+        str(document["language"]),
         (red, green, blue),
-        str(said["to"]),
-        tuple(said["args"]),
+        str(document["to"]),
+        tuple(document["args"]),
     )

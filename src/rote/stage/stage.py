@@ -50,43 +50,43 @@ from rote.wire.stage import AgentState
 
 TRY_STAGE = "try"
 _READY_S = 0.1
-"""So long after its trigger a section begins in which no robot takes part."""
+"""Delay from its trigger to the start of a section without robots, in seconds."""
 STOP_ADDRESS, GO_ADDRESS = "/rote/stop", "/rote/go"
-Told = Callable[[str], None]
+TextCallback = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ShowFiles:
-    """Where a show's takes and sounds are: beside its file, and in the library."""
+    """The takes and sounds of a show: beside its file, and in the library."""
 
     folder: Path
     library: Library
 
     def take(self, name: str) -> Track:
         """Return a take. Raises `BadRequestError` if there is none of that name."""
-        beside = self._beside(name)
+        beside = self._find_beside(name)
         if beside is not None:
             return files.load(beside)
         return self.library.load(name)
 
     def sound_s(self, name: str) -> float:
-        """Return how long a sound is. Raises `BadRequestError` if it cannot be played."""
-        return sound_seconds(self._sound(name))
+        """Return the duration of a sound. Raises `BadRequestError` if it cannot be played."""
+        return sound_seconds(self._find_sound(name))
 
     def sound(self, name: str, rate_hz: int, channels: int) -> Sound:
         """Return a sound, decoded. Raises `BadRequestError` if it cannot be read."""
-        return read_sound(self._sound(name), rate_hz, channels)
+        return read_sound(self._find_sound(name), rate_hz, channels)
 
-    def _sound(self, name: str) -> Path:
-        path = self._beside(name)
+    def _find_sound(self, name: str) -> Path:
+        path = self._find_beside(name)
         if path is None:
             raise BadRequestError(
                 f"there is no sound {name!r} beside the show", "Copy the file there."
             )
         return path
 
-    def _beside(self, name: str) -> Path | None:
-        """Return a file of the show's own folder; a path that leads out of it is no such file."""
+    def _find_beside(self, name: str) -> Path | None:
+        """Return a file in the show's folder; None if there is none or the path leads out of it."""
         path = self.folder / name
         if path.is_file() and path.resolve().is_relative_to(self.folder.resolve()):
             return path
@@ -103,13 +103,13 @@ class _ShowSounds:
     """Those of robots, as samples."""
 
 
-def _decoded(show: Show, files: ShowFiles | None) -> _ShowSounds:
+def _decode_sounds(show: Show, files: ShowFiles | None) -> _ShowSounds:
     cues = [cue for section in show.sections for cue in section.cues]
     sounding = [cue for cue in cues if cue.kind is CueKind.SOUND]
     if not sounding:
         return _ShowSounds({}, {})
     if files is None:
-        raise BadRequestError("where this show's sounds are is not said", "Give its files.")
+        raise BadRequestError("the files of this show's sounds are missing", "Pass its `files`.")
     own = {cue.value for cue in sounding if not cue.role}
     robots = {cue.value for cue in sounding if cue.role}
     return _ShowSounds(
@@ -119,7 +119,7 @@ def _decoded(show: Show, files: ShowFiles | None) -> _ShowSounds:
 
 
 def read_show(path: str | Path) -> tuple[Show, ShowFiles]:
-    """Read a show's file, and say where its takes and sounds are."""
+    """Read a show's file; return the show, and access to its takes and sounds."""
     file = Path(path)
     try:
         with file.open("rb") as opened:
@@ -134,7 +134,7 @@ def read_show(path: str | Path) -> tuple[Show, ShowFiles]:
 
 
 def read_cast(cast: "Mapping[str, str] | str | Path | Cast") -> Cast:
-    """Return a cast: from role to robot, or the file of it."""
+    """Return a cast from a mapping of roles to robots, or from its file."""
     if isinstance(cast, Cast):
         return cast
     if isinstance(cast, Mapping):
@@ -153,43 +153,43 @@ class Stage:
     """A stage that is open: its conductor runs in this process."""
 
     def __init__(
-        self, conductor: Conductor, tell: Told = lambda _text: None, *, mute: bool = False
+        self, conductor: Conductor, tell: TextCallback = lambda _text: None, *, mute: bool = False
     ) -> None:
         self.conductor = conductor
         self.refused: Mapping[str, str] = {}
-        """Why invited agents cannot join, by name, as far as it is known here."""
+        """Why invited agents cannot join, by name, as far as known."""
         self._tell, self._mute = tell, mute
         self._speaker: Loudspeaker | None = None
         self._sender: OscPort | None = None
         conductor.on_event(self._silence_on_stop)
         self._loop = asyncio.get_running_loop()
-        self._gone: asyncio.Event = asyncio.Event()
+        self._go_given: asyncio.Event = asyncio.Event()
         self._osc: OscPort | None = None
-        self._osc_wanted = ""
+        self._awaited_osc = ""
         """The address that the next section waits for."""
-        self._osc_came = asyncio.Event()
+        self._osc_arrived = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
     def robots(self) -> Mapping[str, AgentState]:
-        """What every agent has published last."""
+        """The newest state of every agent."""
         return self.conductor.agents
 
     def go(self) -> None:
         """Begin the section that waits for GO."""
-        self._gone.set()
+        self._go_given.set()
 
     async def stop(self, by: str = "a person") -> StopAnswer:
-        """Stop everybody, and wait for the confirmations. It holds until `reset`."""
+        """Stop all robots, and wait for the confirmations. It holds until `reset`."""
         return await self.conductor.stop(by)
 
     def reset(self) -> None:
-        """Let everybody go on after a stop."""
+        """Release all robots from a stop."""
         self.conductor.reset()
 
     async def listen(self, host: str = "127.0.0.1", port: int = 0) -> tuple[str, int]:
         """Listen for OSC: triggers of sections, `/rote/go` and `/rote/stop`."""
-        self._osc = await OscPort.open(self._hear_osc, host, port)
+        self._osc = await OscPort.open(self._on_osc, host, port)
         return self._osc.address
 
     async def play(
@@ -205,8 +205,8 @@ class Stage:
         """Play a show, section by section; it is checked first, and errors refuse it.
 
         `pace` 0.5 plays it at half speed. Without `motion` only its lights and sounds happen. An
-        `automatic` show begins its sections one after the other and waits for nobody. A show that
-        was checked before and has sounds comes with its `files`.
+        `automatic` show begins its sections one after the other, without waiting for triggers. A
+        show that was checked before and has sounds needs its `files`.
         """
         report = ShowReport()
         async for section in self.sections(
@@ -226,30 +226,30 @@ class Stage:
         begun: bool = False,
         files: ShowFiles | None = None,
     ) -> AsyncIterator[SectionReport]:
-        """Like `play`, and yield each section's report when it is over.
+        """Like `play`, but yield each section's report when the section is over.
 
-        With `begun` the first section waits for nothing: somebody has said GO already.
+        With `begun` the first section begins at once: GO was already given.
         """
         if not 0.0 < pace < math.inf:
             raise BadRequestError(f"a pace of {pace} is not possible", "Choose 1 for full speed.")
         cast = read_cast(cast)
-        checked, files = await self._checked(show, cast, files)
+        checked, files = await self._check_show(show, cast, files)
         checked.require()
-        self._need_present(cast)
-        sounds = await asyncio.to_thread(_decoded, checked.show, files)
-        await self._make_ready(checked.show)
+        self._check_present(cast)
+        sounds = await asyncio.to_thread(_decode_sounds, checked.show, files)
+        await self._open_outputs(checked.show)
         ended_s = self._loop.time()
-        for place, section in enumerate(checked.show.sections):
-            if not automatic and not (begun and place == 0):
-                await self._trigger(section.start, section, ended_s)
-            scores = _scores(checked, section, pace, motion=motion)
+        for index, section in enumerate(checked.show.sections):
+            if not automatic and not (begun and index == 0):
+                await self._wait_for_trigger(section.start, section, ended_s)
+            scores = _select_scores(checked, section, pace, motion=motion)
             for _ in range(section.loop):
-                yield await self._section(section, scores, cast, sounds)
+                yield await self._play_section(section, scores, cast, sounds)
                 ended_s = self._loop.time()
         if self._speaker is not None:
             await self._speaker.wait_until_silent()
 
-    async def _checked(
+    async def _check_show(
         self, show: "str | Path | CheckedShow", cast: Cast, files: ShowFiles | None
     ) -> tuple[CheckedShow, ShowFiles | None]:
         if isinstance(show, CheckedShow):
@@ -258,8 +258,8 @@ class Stage:
         checked = await asyncio.to_thread(check_show, read, own.take, own.sound_s, cast=cast)
         return checked, own
 
-    async def _make_ready(self, show: Show) -> None:
-        """Open what this computer's own cues need, before anything begins."""
+    async def _open_outputs(self, show: Show) -> None:
+        """Open the loudspeaker and OSC port for the conductor's own cues."""
         kinds = {cue.kind for section in show.sections for cue in section.cues if not cue.role}
         if CueKind.SOUND in kinds and self._speaker is None:
             self._speaker = Loudspeaker(mute=self._mute)
@@ -273,24 +273,24 @@ class Stage:
         if isinstance(event, StopBegan) and self._speaker is not None:
             self._speaker.silence()
 
-    def _need_present(self, cast: Cast) -> None:
+    def _check_present(self, cast: Cast) -> None:
         if absent := [name for name in cast.robots.values() if not self.conductor.alive(name)]:
             raise self.absence(tuple(sorted(absent)))
 
     def absence(self, names: tuple[str, ...]) -> SectionError:
-        """Return the error for a show whose robots are not all there."""
+        """Return the error for a show whose robots are not all connected."""
         known = [f"{name}: {self.refused[name]}" for name in names if name in self.refused]
-        reason = "; ".join(["not everybody is here", *known])
+        reason = "; ".join(["not all robots are connected", *known])
         return SectionError("the first one", reason, names)
 
-    async def _section(
+    async def _play_section(
         self, section: Section, scores: Mapping[str, Score], cast: Cast, sounds: _ShowSounds
     ) -> SectionReport:
         own = scores.get("")
         parts = {cast.robots[role]: score for role, score in scores.items() if role}
         begun: asyncio.Future[float] = self._loop.create_future()
 
-        def look(event: ConductorEvent) -> None:
+        def handle_event(event: ConductorEvent) -> None:
             if isinstance(event, SectionCommitted) and not begun.done():
                 begun.set_result(event.start_s)
             elif isinstance(event, StopBegan):
@@ -298,8 +298,8 @@ class Stage:
                 cues.cancel()
 
         stops = [] if self.conductor.stop_holds is None else [self.conductor.stop_holds]
-        forget = self.conductor.on_event(look)
-        cues = self._loop.create_task(self._cues(own, begun, sounds))
+        remove_listener = self.conductor.on_event(handle_event)
+        cues = self._loop.create_task(self._play_cues(own, begun, sounds))
         try:
             played = SectionEnded("", section.name, {})
             if parts:
@@ -317,23 +317,27 @@ class Stage:
                 self._speaker.silence()
             raise
         finally:
-            forget()
+            remove_listener()
             cues.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await cues
         return SectionReport(section.name, played.reports, late, played.lost, played.faults)
 
-    async def _cues(
+    async def _play_cues(
         self, score: Score | None, begun: "asyncio.Future[float]", sounds: _ShowSounds
     ) -> tuple[tuple[str, float | None], ...]:
         """Carry out this computer's own cues; return how late each was."""
         start_s = await begun
         cues = () if score is None else score.cues
         return tuple(
-            await asyncio.gather(*(self._cue(each, start_s + each.at_s, sounds) for each in cues))
+            await asyncio.gather(
+                *(self._play_cue(each, start_s + each.at_s, sounds) for each in cues)
+            )
         )
 
-    async def _cue(self, cue: Cue, due_s: float, sounds: _ShowSounds) -> tuple[str, float | None]:
+    async def _play_cue(
+        self, cue: Cue, due_s: float, sounds: _ShowSounds
+    ) -> tuple[str, float | None]:
         late_s: float | None
         try:
             if cue.kind is CueKind.SOUND:
@@ -354,25 +358,25 @@ class Stage:
 
     # ---- triggers -------------------------------------------------------------------------------
 
-    async def _trigger(self, trigger: Trigger, section: Section, ended_s: float) -> None:
-        """Wait for what begins a section. GO begins it too, whatever it waits for.
+    async def _wait_for_trigger(self, trigger: Trigger, section: Section, ended_s: float) -> None:
+        """Wait for the trigger of a section. GO begins it too, whatever its trigger is.
 
         A stop meanwhile ends the show: nothing begins by itself after a stop. If this computer is
-        suspended meanwhile, nothing but GO begins it: it would come late, and unexpected.
+        suspended meanwhile, only GO begins it: it would begin late and unexpectedly.
         """
-        self._gone.clear()
+        self._go_given.clear()
         wanted: dict[TriggerKind, Callable[[], Any]] = {
-            TriggerKind.GO: self._gone.wait,
-            TriggerKind.AFTER: lambda: _until(self._loop, ended_s + trigger.seconds),
+            TriggerKind.GO: self._go_given.wait,
+            TriggerKind.AFTER: lambda: _sleep_until(self._loop, ended_s + trigger.seconds),
             TriggerKind.AT: lambda: asyncio.sleep(_seconds_until(trigger)),
-            TriggerKind.OSC: lambda: self._osc_message(trigger.address),
-            TriggerKind.HEARD: lambda: self._word(trigger.word),
+            TriggerKind.OSC: lambda: self._wait_for_osc(trigger.address),
+            TriggerKind.HEARD: lambda: self._wait_for_word(trigger.word),
         }
         if trigger.on is not TriggerKind.AFTER:
-            self._tell(_waits_for(trigger, section))
+            self._tell(_describe_trigger(trigger, section))
         stopped: asyncio.Future[None] = self._loop.create_future()
 
-        def look(event: ConductorEvent) -> None:
+        def handle_event(event: ConductorEvent) -> None:
             if stopped.done():
                 return
             if isinstance(event, StopBegan):
@@ -382,52 +386,52 @@ class Stage:
                 reason = f"the conductor's computer was suspended for {event.seconds:.1f} s"
                 stopped.set_exception(SectionError(section.name, reason))
 
-        forget = self.conductor.on_event(look)
+        remove_listener = self.conductor.on_event(handle_event)
         waits: list[asyncio.Future[Any]] = [
             stopped,
             asyncio.ensure_future(wanted[trigger.on]()),
-            asyncio.ensure_future(self._gone.wait()),
+            asyncio.ensure_future(self._go_given.wait()),
         ]
         try:
             done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             for each in done:
                 each.result()
         finally:
-            forget()
+            remove_listener()
             for each in waits:
                 each.cancel()
 
-    def _hear_osc(self, message: OscMessage) -> None:
+    def _on_osc(self, message: OscMessage) -> None:
         if message.address == STOP_ADDRESS:
             task = self._loop.create_task(self.stop("OSC"))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         elif message.address == GO_ADDRESS:
             self.go()
-        if message.address == self._osc_wanted:
-            self._osc_came.set()
+        if message.address == self._awaited_osc:
+            self._osc_arrived.set()
 
-    async def _osc_message(self, address: str) -> None:
+    async def _wait_for_osc(self, address: str) -> None:
         if self._osc is None:
             raise BadRequestError(
-                f"a section waits for the OSC message {address}, and nobody listens",
+                f"a section waits for the OSC message {address}, but no OSC port is open",
                 "Open a port for OSC.",
             )
-        self._osc_wanted = address
-        self._osc_came.clear()
-        await self._osc_came.wait()
+        self._awaited_osc = address
+        self._osc_arrived.clear()
+        await self._osc_arrived.wait()
 
-    async def _word(self, word: str) -> None:
+    async def _wait_for_word(self, word: str) -> None:
         before = {name: state.heard for name, state in self.robots.items()}
         while True:
             for name, state in self.robots.items():
                 new = set(state.heard) - set(before.get(name, ()))
-                if any(word.lower() in said.partition(" ")[2].lower() for said in new):
+                if any(word.lower() in speech.partition(" ")[2].lower() for speech in new):
                     return
             await asyncio.sleep(0.05)
 
     async def close(self) -> None:
-        """End what this object has begun."""
+        """Close all ports and the loudspeaker."""
         for port in (self._osc, self._sender):
             if port is not None:
                 port.close()
@@ -437,19 +441,19 @@ class Stage:
             task.cancel()
 
 
-async def _until(loop: asyncio.AbstractEventLoop, when_s: float) -> None:
+async def _sleep_until(loop: asyncio.AbstractEventLoop, when_s: float) -> None:
     await asyncio.sleep(max(0.0, when_s - loop.time()))
 
 
 def _seconds_until(trigger: Trigger) -> float:
-    """Return how long it is until a time of day, of today or else of tomorrow."""
+    """Return the time until the next occurrence of a time of day, in seconds."""
     now = datetime.datetime.now().astimezone()
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     left = (midnight - now).total_seconds() + trigger.time_of_day_s
     return left if left >= 0.0 else left + 86400.0
 
 
-def _waits_for(trigger: Trigger, section: Section) -> str:
+def _describe_trigger(trigger: Trigger, section: Section) -> str:
     what = {
         TriggerKind.GO: "GO",
         TriggerKind.AT: trigger.time,
@@ -459,7 +463,7 @@ def _waits_for(trigger: Trigger, section: Section) -> str:
     return f"section {section.name!r} waits for {what}"
 
 
-def _scores(
+def _select_scores(
     checked: CheckedShow, section: Section, pace: float, *, motion: bool
 ) -> dict[str, Score]:
     """Return each role's score in a section; the conductor's own has the role ""."""
@@ -478,12 +482,12 @@ async def open_stage(
     folder: str | Path | None = None,
     *,
     endpoint: str = "127.0.0.1:7447",
-    tell: Told = lambda _text: None,
+    tell: TextCallback = lambda _text: None,
     mute: bool = False,
 ) -> AsyncIterator[Stage]:
-    """Open a stage: its folder, or without one a stage of this computer alone, for a try.
+    """Open the stage of a folder; without a folder, open a test stage for this computer only.
 
-    With `mute` this computer's sounds are not heard; they are timed all the same.
+    With `mute` this computer's sounds are inaudible, but still timed.
     """
     if folder is None:
         keys, bus, refused = StageKeys(TRY_STAGE), await StageBus.conduct(endpoint), {}

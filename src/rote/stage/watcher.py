@@ -1,4 +1,4 @@
-"""Watches a stage without conducting it: who is there, and how well they are heard."""
+"""Watches a stage without conducting it: which agents are connected, and their message loss."""
 
 import asyncio
 import uuid
@@ -13,49 +13,49 @@ from rote.stage.keys import StageKeys
 from rote.transport.zenoh.bus import StageBus
 from rote.wire.stage import AgentState, Stop, decode_agent
 
-_CALLED_S = 3.0
-"""Without a conductor agents look for one again and again: so long they may take to come."""
+_GATHER_S = 3.0
+"""Without a conductor, agents search for one repeatedly: the time that they may need to connect."""
 
 
 class StageWatcher:
-    """What is seen of a stage."""
+    """The states of a stage's agents."""
 
     def __init__(
         self, bus: StageBus, keys: StageKeys, *, conducted: bool, invited: tuple[str, ...] = ()
     ) -> None:
-        """`invited` are those that may be there: a stop waits until they could be heard."""
+        """`invited` are the agents that may be connected: a stop waits for them."""
         self._bus, self._keys, self._invited = bus, keys, frozenset(invited)
         self.conducted = conducted
-        """Whether a conductor was there; otherwise the agents were called together to be seen."""
+        """Whether there was a conductor; otherwise the agents connect to this program."""
         self.agents: dict[str, AgentState] = {}
         self._first: dict[str, int] = {}
         self._count: dict[str, int] = {}
-        self._heard_s: dict[str, float] = {}
+        self._received_s: dict[str, float] = {}
         self._loop = asyncio.get_running_loop()
-        bus.subscribe(keys.state("*"), self._hear)
+        bus.subscribe(keys.state("*"), self._on_state)
 
-    def _hear(self, key: str, data: bytes) -> None:
+    def _on_state(self, key: str, data: bytes) -> None:
         try:
-            said = decode_agent(data)
+            state = decode_agent(data)
         except DecodeError:
             return
-        name = said.name
+        name = state.name
         if name != self._keys.agent_in(key):
             return
         before = self.agents.get(name)
-        if before is None or before.epoch != said.epoch:
-            self._first[name], self._count[name] = said.beat, 0
+        if before is None or before.epoch != state.epoch:
+            self._first[name], self._count[name] = state.beat, 0
         self._count[name] += 1
-        self.agents[name] = said
-        self._heard_s[name] = self._loop.time()
+        self.agents[name] = state
+        self._received_s[name] = self._loop.time()
 
     def reachable(self, name: str) -> bool:
-        """Whether an agent was heard lately."""
-        return self._loop.time() - self._heard_s.get(name, -1e9) <= AGENT_LOST_S
+        """Whether a state of an agent arrived recently."""
+        return self._loop.time() - self._received_s.get(name, -1e9) <= AGENT_LOST_S
 
     @property
-    def unheard(self) -> tuple[str, ...]:
-        """The invited agents of which nothing was received."""
+    def missing(self) -> tuple[str, ...]:
+        """The invited agents from which no state has arrived."""
         return tuple(sorted(self._invited - self.agents.keys()))
 
     def loss(self, name: str) -> float:
@@ -64,12 +64,12 @@ class StageWatcher:
         return max(0.0, 1.0 - self._count[name] / sent)
 
     async def stop(self, by: str) -> tuple[str, ...]:
-        """Stop everybody; return who has not confirmed it in time.
+        """Stop all agents; return those that have not confirmed it in time.
 
-        It is repeated for as long as somebody who was invited may not have heard it yet.
+        The stop is repeated for as long as an invited agent may not have received it yet.
         """
         stop = Stop(uuid.uuid4().hex, by)
-        until_s = self._loop.time() + (CONFIRM_S if self.conducted else _CALLED_S)
+        until_s = self._loop.time() + (CONFIRM_S if self.conducted else _GATHER_S)
         while True:
             self._bus.publish(self._keys.stop, stop.encode())
             await asyncio.sleep(0.05)
@@ -81,7 +81,7 @@ class StageWatcher:
 
 @asynccontextmanager
 async def watching(folder: Path) -> AsyncIterator[StageWatcher]:
-    """Watch a stage: beside its conductor, or in its place if there is none."""
+    """Watch a stage: as a client of its conductor, or in its place if there is none."""
     made = StageFolder(folder)
     try:
         bus = await StageBus.join(made.endpoint, made.credentials)

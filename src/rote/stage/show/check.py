@@ -1,4 +1,4 @@
-"""Is this show fit to be run? Every role's score is compiled and checked before anybody moves."""
+"""Checks a show: compiles and checks every role's score before any robot moves."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from rote.stage.show.file import Cast, Cue, CueKind, Section, Show
 from rote.stage.show.score import ClipError, Score, TrackSource, compile_role
 
 LIGHT_APART_S = 0.2
-"""A G1 takes a new colour of its light no more often."""
+"""Minimum time between two colours of a G1's light, in seconds."""
 
 SoundSource = Callable[[str], float]
-"""Returns how long a sound of that name is in seconds, or raises `BadRequestError`."""
+"""Returns the duration of a sound in seconds, or raises `BadRequestError`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShowFinding:
-    """One thing to know before a show runs, and where it is."""
+    """A finding about a show, and its location."""
 
     finding: Finding
     section: str = ""
@@ -31,8 +31,8 @@ class ShowFinding:
     """From the section's start."""
 
     @property
-    def place(self) -> str:
-        """Where it is, as text."""
+    def location(self) -> str:
+        """The location as text."""
         parts = [f"section {self.section!r}"] if self.section else []
         parts += [f"role {self.role!r}"] if self.role else []
         parts += [] if self.time_s is None else [f"at {self.time_s:.2f} s"]
@@ -46,7 +46,7 @@ class ShowFinding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckedShow:
-    """A show, every role's score, and what was found."""
+    """A show, every role's score, and the findings."""
 
     show: Show
     scores: dict[tuple[str, str], Score]
@@ -55,7 +55,7 @@ class CheckedShow:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing forbids to run it; there may be warnings."""
+        """Whether it has no errors; there may be warnings."""
         return all(each.finding.severity is not Severity.ERROR for each in self.findings)
 
     def as_json(self) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class CheckedShow:
         for each in self.findings:
             if each.finding.severity is Severity.ERROR:
                 raise BadRequestError(
-                    f"{each.place}: {each.finding.message}", str(each.finding.remedy)
+                    f"{each.location}: {each.finding.message}", str(each.finding.remedy)
                 )
 
 
@@ -80,14 +80,16 @@ def check_show(
     contact: bool = True,
     progress: Callable[[str, str], None] = lambda _section, _role: None,
 ) -> CheckedShow:
-    """Compile and check every role of every section; `progress` is told which is looked at."""
+    """Compile and check every role of every section; `progress` is called with each of them."""
     found: list[ShowFinding] = []
     scores: dict[tuple[str, str], Score] = {}
     for section in show.sections:
         for role in ("", *(role.name for role in show.roles)):
             progress(section.name, role)
             try:
-                score = compile_role(show, section, role, takes) if role else _own(section)
+                score = (
+                    compile_role(show, section, role, takes) if role else _conductor_score(section)
+                )
             except ClipError as error:
                 kind = FindingKind.OVERLAP if error.overlap else FindingKind.FILE
                 finding = Finding(Severity.ERROR, str(error), str(error.remedy), kind=kind)
@@ -96,26 +98,28 @@ def check_show(
             if score.empty:
                 continue
             scores[section.name, role] = score
-            found += _of_score(score, sounds, contact=contact)
-    found += _of_cast(show, cast)
-    found += _not_looked_at(show)
+            found += _check_score(score, sounds, contact=contact)
+    found += _check_cast(show, cast)
+    found += _list_unchecked(show)
     order = list(Severity)
     found.sort(key=lambda each: order.index(each.finding.severity))
     return CheckedShow(show, scores, tuple(found))
 
 
-def _own(section: Section) -> Score:
-    """Return the cues of the conductor's own computer."""
+def _conductor_score(section: Section) -> Score:
+    """Return the score of the conductor's own computer: its cues."""
     cues = sorted((cue for cue in section.cues if not cue.role), key=lambda cue: cue.at_s)
     return Score(section.name, "", cues=tuple(cues))
 
 
-def _of_score(score: Score, sounds: SoundSource, *, contact: bool) -> Iterator[ShowFinding]:
+def _check_score(score: Score, sounds: SoundSource, *, contact: bool) -> Iterator[ShowFinding]:
     if score.motion is not None:
-        yield from _of_motion(score, score.motion.track, score.motion.at_s, contact=contact)
+        yield from _check_motion(score, score.motion.track, score.motion.at_s, contact=contact)
     for action in score.actions:
-        note = f"what the robot's own action {action.name!r} does was not checked"
-        yield _found(score, Severity.NOTE, FindingKind.STORE, note, "Rehearse it.", action.at_s)
+        note = f"the robot's own action {action.name!r} was not checked"
+        yield _make_finding(
+            score, Severity.NOTE, FindingKind.STORE, note, "Rehearse it.", action.at_s
+        )
     lights = [cue.at_s for cue in score.cues if cue.kind is CueKind.LIGHT]
     for before_s, after_s in pairwise(lights):
         if after_s - before_s < LIGHT_APART_S - 1e-9:
@@ -124,55 +128,59 @@ def _of_score(score: Score, sounds: SoundSource, *, contact: bool) -> Iterator[S
                 f"a robot's light needs {1000 * LIGHT_APART_S:.0f} ms"
             )
             remedy = f"Move it to {before_s + LIGHT_APART_S:.2f} s."
-            yield _found(score, Severity.ERROR, FindingKind.CUE, message, remedy, after_s)
+            yield _make_finding(score, Severity.ERROR, FindingKind.CUE, message, remedy, after_s)
     for cue in score.cues:
-        yield from _of_cue(score, cue, sounds)
-    yield from _of_interrupted(score, sounds)
+        yield from _check_cue(score, cue, sounds)
+    yield from _check_overlapping_sounds(score, sounds)
 
 
-def _of_motion(score: Score, track: Track, at_s: float, *, contact: bool) -> Iterator[ShowFinding]:
+def _check_motion(
+    score: Score, track: Track, at_s: float, *, contact: bool
+) -> Iterator[ShowFinding]:
     for finding in check_motion(track, contact=contact).findings:
         time_s = None if finding.time_s is None else at_s + finding.time_s
         yield ShowFinding(finding, score.section, score.role, time_s)
 
 
-def _of_cue(score: Score, cue: Cue, sounds: SoundSource) -> Iterator[ShowFinding]:
+def _check_cue(score: Score, cue: Cue, sounds: SoundSource) -> Iterator[ShowFinding]:
     if cue.kind is CueKind.SOUND:
         try:
             sounds(cue.value)
         except BadRequestError as error:
-            yield _found(
+            yield _make_finding(
                 score, Severity.ERROR, FindingKind.FILE, str(error), str(error.remedy), cue.at_s
             )
     if cue.kind is CueKind.SAY and (other := _other_language(cue)):
         message = f"{cue.value!r:.60} does not look like {cue.language!r}"
         remedy = f"Give it the language {other!r}."
-        yield _found(score, Severity.WARNING, FindingKind.CUE, message, remedy, cue.at_s)
+        yield _make_finding(score, Severity.WARNING, FindingKind.CUE, message, remedy, cue.at_s)
 
 
-def _of_interrupted(score: Score, sounds: SoundSource) -> Iterator[ShowFinding]:
-    """Find sounds of one robot at the same time: its loudspeaker ends one for the next."""
+def _check_overlapping_sounds(score: Score, sounds: SoundSource) -> Iterator[ShowFinding]:
+    """Find overlapping sounds of one robot: a new sound ends the one before."""
     if not score.role:
         return
     for before, after in pairwise(cue for cue in score.cues if cue.kind is CueKind.SOUND):
         try:
             end_s = before.at_s + sounds(before.value)
         except BadRequestError:
-            continue  # that is said elsewhere
+            continue  # reported by `_check_cue`
         if end_s > after.at_s + 1e-3:
             message = f"{after.value!r} ends {before.value!r} {end_s - after.at_s:.1f} s early"
             remedy = f"Move it to {end_s:.2f} s: a robot plays one sound at a time."
-            yield _found(score, Severity.WARNING, FindingKind.CUE, message, remedy, after.at_s)
+            yield _make_finding(
+                score, Severity.WARNING, FindingKind.CUE, message, remedy, after.at_s
+            )
 
 
 def _other_language(cue: Cue) -> str:
-    """Return the language that the words look like, if it is not the one that is said."""
+    """Return the language that the text looks like, if it differs from the cue's language."""
     is_chinese = any("\u4e00" <= letter <= "\u9fff" for letter in cue.value)
     looks = "zh" if is_chinese else "en"
     return looks if looks != cue.language else ""
 
 
-def _of_cast(show: Show, cast: Cast | None) -> Iterator[ShowFinding]:
+def _check_cast(show: Show, cast: Cast | None) -> Iterator[ShowFinding]:
     if cast is None:
         return
     for role in show.roles:
@@ -180,7 +188,7 @@ def _of_cast(show: Show, cast: Cast | None) -> Iterator[ShowFinding]:
             yield ShowFinding(
                 Finding(
                     Severity.ERROR,
-                    "nobody plays this role",
+                    "no robot plays this role",
                     "Add it to the cast.",
                     kind=FindingKind.CAST,
                 ),
@@ -193,15 +201,15 @@ def _of_cast(show: Show, cast: Cast | None) -> Iterator[ShowFinding]:
             yield ShowFinding(finding)
 
 
-def _not_looked_at(show: Show) -> Iterable[ShowFinding]:
+def _list_unchecked(show: Show) -> Iterable[ShowFinding]:
     if len(show.roles) < 2:
         return ()
-    message = "nobody looked whether robots touch each other"
+    message = "it was not checked whether robots touch each other"
     remedy = "Place them so far apart that their arms cannot meet."
     return (ShowFinding(Finding(Severity.NOTE, message, remedy, kind=FindingKind.COLLISION)),)
 
 
-def _found(
+def _make_finding(
     score: Score, severity: Severity, kind: FindingKind, message: str, remedy: str, at_s: float
 ) -> ShowFinding:
     finding = Finding(severity, message, remedy, kind=kind, time_s=at_s)

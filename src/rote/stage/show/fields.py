@@ -1,4 +1,4 @@
-"""The fields of a file's objects as data: read and checked, and described as a JSON Schema."""
+"""The fields of a file's objects: reads and checks them, and describes them as a JSON Schema."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -40,35 +40,35 @@ class Field:
     choices: tuple[str, ...] = ()
 
     def read(self, value: object, where: str) -> Any:
-        """Return the value, or raise `BadRequestError` that says where and what is wrong."""
+        """Return the value, or raise `BadRequestError` with the location and the problem."""
         where = f"{where}, {self.name!r}"
         if self.kind is FieldKind.TEXT:
-            return self._text(value, where)
+            return self._read_text(value, where)
         if self.kind is FieldKind.FLAG:
             if not isinstance(value, bool):
                 raise BadRequestError(f"{where}: true or false is wanted, not {value!r:.60}")
             return value
         if self.kind is FieldKind.COLOUR:
-            return _colour(value, where)
+            return _read_colour(value, where)
         if self.kind is FieldKind.VALUES:
-            return _values(value, where)
-        return self._number(value, where)
+            return _read_values(value, where)
+        return self._read_number(value, where)
 
-    def _text(self, value: object, where: str) -> str:
+    def _read_text(self, value: object, where: str) -> str:
         if not isinstance(value, str) or not value.strip() or len(value) > MAX_TEXT:
             raise BadRequestError(f"{where}: a text of 1 to {MAX_TEXT} characters is wanted")
         if not _UNPRINTABLE.isdisjoint(value):
-            raise BadRequestError(f"{where}: {value!r:.60} has characters that nobody can see")
+            raise BadRequestError(f"{where}: {value!r:.60} has invisible characters")
         if self.choices and value not in self.choices:
             raise BadRequestError(
                 f"{where}: {value!r:.60} is not known", did_you_mean(value, self.choices)
             )
         return value
 
-    def _number(self, value: object, where: str) -> float | int:
+    def _read_number(self, value: object, where: str) -> float | int:
         whole = self.kind is FieldKind.COUNT
         fits = isinstance(value, int) if whole else isinstance(value, int | float)
-        if isinstance(value, bool) or not fits or not _finite(value):
+        if isinstance(value, bool) or not fits or not _is_finite(value):
             what = "a whole number" if whole else "a number"
             raise BadRequestError(f"{where}: {what} is wanted, not {value!r:.60}")
         assert isinstance(value, int | float)
@@ -112,14 +112,14 @@ _SCHEMAS: Mapping[FieldKind, Mapping[str, Any]] = {
 }
 
 
-def _finite(value: object) -> bool:
+def _is_finite(value: object) -> bool:
     try:
         return isinstance(value, int | float) and math.isfinite(value)
     except OverflowError:
         return False
 
 
-def _colour(value: object, where: str) -> tuple[int, int, int]:
+def _read_colour(value: object, where: str) -> tuple[int, int, int]:
     if isinstance(value, list) and len(value) == 3:
         parts = [part for part in value if type(part) is int and 0 <= part <= 255]
         if len(parts) == 3:
@@ -127,12 +127,12 @@ def _colour(value: object, where: str) -> tuple[int, int, int]:
     raise BadRequestError(f"{where}: [red, green, blue] of 0 to 255 is wanted, not {value!r:.60}")
 
 
-def _values(value: object, where: str) -> tuple[float | int | str, ...]:
+def _read_values(value: object, where: str) -> tuple[float | int | str, ...]:
     if not isinstance(value, list) or len(value) > 16:
         raise BadRequestError(f"{where}: a list of at most 16 numbers and texts is wanted")
     for each in value:
         is_text = isinstance(each, str) and len(each) <= MAX_TEXT
-        if isinstance(each, bool) or not (is_text or _finite(each)):
+        if isinstance(each, bool) or not (is_text or _is_finite(each)):
             raise BadRequestError(f"{where}: {each!r:.60} is neither a number nor a text")
     return tuple(value)
 

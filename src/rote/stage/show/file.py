@@ -20,7 +20,7 @@ class TriggerKind(StrEnum):
     """What begins a section."""
 
     GO = "go"
-    """A person says GO."""
+    """A person gives GO."""
     AFTER = "after"
     """The section before has ended, `seconds` ago."""
     AT = "at"
@@ -182,14 +182,14 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """Something beside motion that happens at a moment."""
+    """A sound, speech, light or OSC message at a given time."""
 
     kind: CueKind
     at_s: float
     role: str
     """"" for the conductor's computer."""
     value: str = ""
-    """The file of a sound, the words that are said, or the address of an OSC message."""
+    """The file of a sound, the text to speak, or the address of an OSC message."""
     language: str = "en"
     colour: tuple[int, int, int] = (0, 0, 0)
     to: str = ""
@@ -197,14 +197,14 @@ class Cue:
 
     @property
     def label(self) -> str:
-        """What it does, in short: for reports."""
+        """A short description for reports."""
         what = "#{:02x}{:02x}{:02x}".format(*self.colour)
         return f"{self.kind.value} {self.value or what}"
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What happens from one start together to the next."""
+    """A part of a show, which all its robots begin together."""
 
     name: str
     start: Trigger = Trigger()
@@ -252,7 +252,7 @@ class Cast:
 
 
 def parse(text: str | bytes) -> Show:
-    """Read a show. Raises `BadRequestError` that names the place of what is wrong."""
+    """Read a show. Raises `BadRequestError` with the location of the first problem."""
     if len(text) > MAX_BYTES:
         raise BadRequestError(f"a show has at most {MAX_BYTES // 2**20} MB; this has {len(text)} B")
     try:
@@ -263,7 +263,9 @@ def parse(text: str | bytes) -> Show:
 
 
 def from_data(data: object) -> Show:
-    """Make a show of JSON data. Raises `BadRequestError` that names the place of what is wrong."""
+    """Make a show from JSON data. Raises `BadRequestError` with the location of the first
+    problem.
+    """
     if not isinstance(data, dict) or data.get("rote_show") != VERSION:
         raise BadRequestError(
             "this is no show", f'A show is an object that begins with "rote_show": {VERSION}.'
@@ -274,10 +276,12 @@ def from_data(data: object) -> Show:
     title = data.get("title", "")
     if not isinstance(title, str):
         raise BadRequestError("the show, 'title': a text is wanted")
-    roles = _roles(data.get("roles"))
+    roles = _read_roles(data.get("roles"))
     sections = tuple(
-        _section(each, number, {role.name for role in roles})
-        for number, each in enumerate(_list(data, "sections", "the show", MAX_SECTIONS), start=1)
+        _read_section(each, number, {role.name for role in roles})
+        for number, each in enumerate(
+            _read_list(data, "sections", "the show", MAX_SECTIONS), start=1
+        )
     )
     names = [section.name for section in sections]
     for name in names:
@@ -286,14 +290,14 @@ def from_data(data: object) -> Show:
     return Show(title, roles, sections)
 
 
-def _list(data: Mapping[str, Any], name: str, where: str, most: int) -> list[Any]:
+def _read_list(data: Mapping[str, Any], name: str, where: str, most: int) -> list[Any]:
     found = data.get(name, [])
     if not isinstance(found, list) or len(found) > most:
         raise BadRequestError(f"{where}, {name!r}: a list of at most {most} is wanted")
     return found
 
 
-def _roles(data: object) -> tuple[ShowRole, ...]:
+def _read_roles(data: object) -> tuple[ShowRole, ...]:
     if not isinstance(data, dict) or not data or len(data) > MAX_ROLES:
         raise BadRequestError(
             f"the show, 'roles': 1 to {MAX_ROLES} roles are wanted", 'Write {"NAME": {}}.'
@@ -308,25 +312,25 @@ def _roles(data: object) -> tuple[ShowRole, ...]:
     return tuple(found)
 
 
-def _section(data: object, number: int, roles: set[str]) -> Section:
+def _read_section(data: object, number: int, roles: set[str]) -> Section:
     if not isinstance(data, dict):
         raise BadRequestError(f"section {number}: an object {{...}} is wanted")
     own = {name: value for name, value in data.items() if name not in ("start", "clips", "cues")}
     values = read_object(own, SECTION_FIELDS, f"section {number}")
     where = f"section {values['name']!r}"
     clips = [
-        _clip(each, f"{where}, clip {place}", roles)
-        for place, each in enumerate(_list(data, "clips", where, MAX_ITEMS), start=1)
+        _read_clip(each, f"{where}, clip {index}", roles)
+        for index, each in enumerate(_read_list(data, "clips", where, MAX_ITEMS), start=1)
     ]
     cues = [
-        _cue(each, f"{where}, cue {place}", roles)
-        for place, each in enumerate(_list(data, "cues", where, MAX_ITEMS), start=1)
+        _read_cue(each, f"{where}, cue {index}", roles)
+        for index, each in enumerate(_read_list(data, "cues", where, MAX_ITEMS), start=1)
     ]
     if not clips and not cues:
         raise BadRequestError(f"{where} is empty", "Give it clips or cues.")
     return Section(
         values["name"],
-        _trigger(data.get("start", {"on": "go"}), f"{where}, start"),
+        _read_trigger(data.get("start", {"on": "go"}), f"{where}, start"),
         tuple(clips),
         tuple(cues),
         values["loop"],
@@ -334,7 +338,7 @@ def _section(data: object, number: int, roles: set[str]) -> Section:
     )
 
 
-def _trigger(data: object, where: str) -> Trigger:
+def _read_trigger(data: object, where: str) -> Trigger:
     values = read_object(data, TRIGGER_FIELDS, where)
     kind = TriggerKind(values["on"])
     need = _TRIGGER_NEEDS.get(kind)
@@ -352,9 +356,9 @@ def _trigger(data: object, where: str) -> Trigger:
     return made
 
 
-def _clip(data: object, where: str, roles: set[str]) -> Clip:
+def _read_clip(data: object, where: str, roles: set[str]) -> Clip:
     values = read_object(data, CLIP_FIELDS, where)
-    _need_role(values["role"], roles, where)
+    _check_role(values["role"], roles, where)
     if bool(values["take"]) == bool(values["action"]):
         raise BadRequestError(f"{where}: either a 'take' or an 'action' is wanted")
     if values["action"]:
@@ -369,7 +373,7 @@ def _clip(data: object, where: str, roles: set[str]) -> Clip:
     return Clip(**values)
 
 
-def _cue(data: object, where: str, roles: set[str]) -> Cue:
+def _read_cue(data: object, where: str, roles: set[str]) -> Cue:
     values = read_object(data, CUE_FIELDS, where)
     kinds = [kind for kind in CueKind if values[kind.value] is not None]
     if len(kinds) != 1:
@@ -377,7 +381,7 @@ def _cue(data: object, where: str, roles: set[str]) -> Cue:
     (kind,) = kinds
     role = values["role"] or ""
     if role:
-        _need_role(role, roles, where)
+        _check_role(role, roles, where)
     if kind in (CueKind.SAY, CueKind.LIGHT) and not role:
         raise BadRequestError(f"{where}: 'role' is missing", "Say whose voice or light it is.")
     if kind is CueKind.OSC and (role or not _is_address(values["to"])):
@@ -402,12 +406,12 @@ def _is_address(text: str | None) -> bool:
     return bool(host) and port.isdecimal() and 0 < int(port) < 65536
 
 
-def _need_role(name: str, roles: set[str], where: str) -> None:
+def _check_role(name: str, roles: set[str], where: str) -> None:
     if name not in roles:
-        raise BadRequestError(f"{where}: there is no role {name!r}", _known(sorted(roles)))
+        raise BadRequestError(f"{where}: there is no role {name!r}", _name_roles(sorted(roles)))
 
 
-def _known(names: Sequence[str]) -> str:
+def _name_roles(names: Sequence[str]) -> str:
     return f"The roles are {', '.join(names)}."
 
 
@@ -434,13 +438,13 @@ def schema() -> dict[str, Any]:
                 "items": object_schema(
                     SECTION_FIELDS,
                     start=object_schema(TRIGGER_FIELDS),
-                    clips=_many(object_schema(CLIP_FIELDS)),
-                    cues=_many(object_schema(CUE_FIELDS)),
+                    clips=_array_schema(object_schema(CLIP_FIELDS)),
+                    cues=_array_schema(object_schema(CUE_FIELDS)),
                 ),
             },
         },
     }
 
 
-def _many(items: dict[str, Any]) -> dict[str, Any]:
+def _array_schema(items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "maxItems": MAX_ITEMS, "items": items}

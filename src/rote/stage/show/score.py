@@ -1,4 +1,4 @@
-"""Compiles a show: what one role does in one section, as one motion, actions and cues."""
+"""Compiles one role of one section of a show to one motion, actions and cues."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ _LEAST_S = 1e-3
 
 
 class ClipError(BadRequestError):
-    """A clip cannot be compiled; `time_s` is where it lies in the section."""
+    """A clip cannot be compiled; `time_s` is its time in the section."""
 
     def __init__(self, message: str, remedy: str, time_s: float, *, overlap: bool = False) -> None:
         super().__init__(message, remedy)
@@ -44,7 +44,7 @@ class PlacedTrack:
 
 @dataclass(frozen=True, slots=True)
 class PlacedAction:
-    """An action stored on the robot, and when its motion is to begin."""
+    """An action stored on the robot, and the time at which its motion begins."""
 
     at_s: float
     name: str
@@ -63,7 +63,7 @@ class Score:
 
     @property
     def duration_s(self) -> float:
-        """When the last thing that is known begins or ends, from the section's start."""
+        """Time from the section's start to the last known start or end, in seconds."""
         moments = [cue.at_s for cue in self.cues] + [action.at_s for action in self.actions]
         return max([0.0, *moments, *([self.motion.end_s] if self.motion else [])])
 
@@ -116,17 +116,19 @@ def compile_role(show: Show, section: Section, role: str, takes: TrackSource) ->
                 "Loop the section, or use a take.",
                 clip.at_s,
             )
-    motion = None if actions or not clips else _motion(clips, takes, show.role(role).build)
+    motion = None if actions or not clips else _compile_motion(clips, takes, show.role(role).build)
     return Score(section.name, role, motion, placed, cues)
 
 
-def _motion(clips: Sequence[Clip], takes: TrackSource, build: str) -> PlacedTrack:
-    """Return one motion of all clips: each follows the one before by a soft way, or fades in."""
+def _compile_motion(clips: Sequence[Clip], takes: TrackSource, build: str) -> PlacedTrack:
+    """Return one motion of all clips: each follows the one before by a soft move, or fades in."""
     first = clips[0]
-    whole = _piece(first, takes, build)
+    whole = _compile_clip(first, takes, build)
     for clip in clips[1:]:
         try:
-            whole = _joined(whole, _piece(clip, takes, build), clip, clip.at_s - first.at_s)
+            whole = _append_piece(
+                whole, _compile_clip(clip, takes, build), clip, clip.at_s - first.at_s
+            )
         except ClipError:
             raise
         except BadRequestError as error:
@@ -134,7 +136,7 @@ def _motion(clips: Sequence[Clip], takes: TrackSource, build: str) -> PlacedTrac
     return PlacedTrack(first.at_s, whole)
 
 
-def _piece(clip: Clip, takes: TrackSource, build: str) -> Track:
+def _compile_clip(clip: Clip, takes: TrackSource, build: str) -> Track:
     """Return one clip's motion: trimmed, mirrored, paced and looped, beginning at 0 s."""
     try:
         track = takes(clip.take)
@@ -148,7 +150,7 @@ def _piece(clip: Clip, takes: TrackSource, build: str) -> Track:
             track = edit.speed(track, clip.speed)
         track = edit.from_zero(track)
         if clip.loop > 1:
-            # Without a way back the last pose must be the first one, and closes the loop by itself.
+            # Without a move back the last pose must equal the first one, which closes the loop.
             closed = edit.close_loop(track, clip.blend_s) if clip.blend_s else track
             once = track
             for _ in range(clip.loop - 1):
@@ -159,7 +161,7 @@ def _piece(clip: Clip, takes: TrackSource, build: str) -> Track:
     return track
 
 
-def _joined(whole: Track, piece: Track, clip: Clip, at_s: float) -> Track:
+def _append_piece(whole: Track, piece: Track, clip: Clip, at_s: float) -> Track:
     """Return `whole` followed by `piece`, which begins `at_s` seconds after the whole began."""
     gap_s = at_s - whole.duration_s
     if gap_s < -_LEAST_S:
@@ -175,13 +177,13 @@ def _joined(whole: Track, piece: Track, clip: Clip, at_s: float) -> Track:
     gap_s = max(gap_s, 0.0)
     way_s = min(gap_s, clip.blend_s)
     try:
-        return edit.concatenate(_held(whole, gap_s - way_s), piece, way_s)
+        return edit.concatenate(_hold_last_pose(whole, gap_s - way_s), piece, way_s)
     except BadRequestError:
-        return edit.concatenate(whole, piece, gap_s)  # the way needs all the time there is
+        return edit.concatenate(whole, piece, gap_s)  # the move needs the whole gap
 
 
-def _held(track: Track, seconds: float) -> Track:
-    """Return a track that keeps its last pose for some time."""
+def _hold_last_pose(track: Track, seconds: float) -> Track:
+    """Return the track, with its last pose held for `seconds`."""
     if seconds < _LEAST_S:
         return track
     return replace(

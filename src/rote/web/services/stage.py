@@ -141,7 +141,7 @@ class StageService:
             await _check_osc_targets(checked)
             cast = Cast.parse({"cast": dict(wanted.cast)})
             robots = tuple(sorted(set(cast.robots.values())))
-            if missing := await pendant.stage.conductor.gathered(robots, GATHER_S):
+            if missing := await pendant.stage.conductor.wait_for_agents(robots, GATHER_S):
                 raise pendant.stage.absence(missing)
             if self._stops != stops:
                 raise ProblemError(409, "stopped", "it was stopped before it began", "")
@@ -176,7 +176,7 @@ class StageService:
             raise ProblemError(
                 409,
                 "warned-show",
-                f"{first.place}: {first.finding.message} ({len(warnings)} warnings in all)",
+                f"{first.location}: {first.finding.message} ({len(warnings)} warnings in all)",
                 "Look at them, and decide.",
             )
 
