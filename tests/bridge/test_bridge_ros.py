@@ -174,7 +174,7 @@ def test_a_stop_while_a_motion_is_read_keeps_the_robot_still(tmp_path: Path) -> 
             try:
                 playing = asyncio.create_task(bridge._play_named("a node", name))
                 await asyncio.sleep(0)  # it is read now, by another thread
-                assert await bridge._stop() == "stopped"
+                assert await bridge._stop_robot() == "stopped"
                 with pytest.raises(RefusedError):
                     await playing
                 assert await bridge._play_named("a node", name), "the next one is played"

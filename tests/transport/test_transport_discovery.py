@@ -293,7 +293,7 @@ def test_what_is_no_reply_is_ignored_and_counted(serial: str) -> None:
 def test_somebody_who_invents_robots_does_not_fill_the_memory() -> None:
     async def story() -> None:
         with Search(seconds=30.0, addresses=HERE) as search, _speaker() as speaker:
-            (asker,) = search._askers.values()
+            (asker,) = search._query_sockets.values()
             for number in range(MAX_ROBOTS + 40):
                 invented = wire.Reply(serial=f"TEST-INVENTED-{number}", address="10.0.0.1")
                 speaker.sendto(wire.encode_reply(invented), asker.getsockname())

@@ -168,7 +168,7 @@ async def _listen_on_dds(context: TrialContext) -> dict[str, Any]:
         for sizes in counts.values():
             sizes.clear()
         await asyncio.sleep(LISTEN_S - 1.0)
-        written, read = bus.seen()
+        written, read = bus.discovered_topics()
     finally:
         bus.close()
     topics = {

@@ -206,7 +206,7 @@ class Stack:
     ) -> None:
         """Connect to a peer, stage by stage; the channel opens later.
 
-        `begins` is called with the name of each stage.
+        `on_stage` is called with the name of each stage.
         """
         on_stage("ICE")
         usable = [one for one in peer.candidates if _is_usable(one)]
