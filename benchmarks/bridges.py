@@ -172,9 +172,9 @@ async def cyclonedds(source: Source) -> float:
     from cyclonedds.topic import Topic
 
     from rote.transport.dds import ros_types as kinds
-    from rote.transport.dds.participant import _configured
+    from rote.transport.dds.participant import _interface_settings
 
-    with _configured("lo"):
+    with _interface_settings("lo"):
         participant = DomainParticipant(DOMAIN)
     writer = DataWriter(participant, Topic(participant, "rt/joint_states", kinds.JOINT_STATE))
     state_type, header_type, time_type = (

@@ -39,7 +39,7 @@ from rote.sim.store import Store
 from rote.sim.world import World
 from rote.transport.dds import types as dds_types
 from rote.transport.dds.client import DdsClient
-from rote.transport.dds.participant import Bus, DdsTarget, _configured
+from rote.transport.dds.participant import Bus, DdsTarget, _interface_settings
 from rote.wire.dds import lowlevel as dds_lowlevel
 from rote.wire.services import rpc
 
@@ -79,7 +79,7 @@ class Bare:
         from cyclonedds.util import duration
 
         kinds: dict[str, Any] = {"request": dds_types.REQUEST, "response": dds_types.RESPONSE}
-        with _configured("lo"):
+        with _interface_settings("lo"):
             participant = DomainParticipant(ECHO)
         reliable = Qos(Policy.Reliability.Reliable(duration(seconds=1)), Policy.History.KeepLast(8))
         self.writer: Any = DataWriter(participant, Topic(participant, written, kinds[written]))
