@@ -28,9 +28,9 @@ def types() -> str:
 
 
 def _description() -> dict[str, Any]:
-    from rote.web.server.app import described  # noqa: PLC0415 - only this script needs the server
+    from rote.web.server.app import openapi_document  # noqa: PLC0415 - only this script needs the server
 
-    return described()
+    return openapi_document()
 
 
 def _declaration(name: str, schema: dict[str, Any]) -> str:

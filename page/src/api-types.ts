@@ -94,7 +94,7 @@ export interface CloseLoopStep {
   seconds?: number;
 }
 
-/** Who commands; nobody where `number` is null. */
+/** The client in command; none if `number` is null. */
 export interface Commander {
   you: boolean;
   number: number | null;
@@ -358,7 +358,7 @@ export interface FreePlaces {
   teacher: number;
 }
 
-/** To whom: the number of somebody who is here. */
+/** The number of a connected browser. */
 export interface GiveCommand {
   number: number;
 }
@@ -454,7 +454,7 @@ export interface LinkPlace {
   at: [number, number, number];
 }
 
-/** The ends of links to this page for others; null where no token is asked for. Nobody is told a link that may do more than their own. */
+/** The ends of links to this page for others; null where no token is asked for. No client gets a link of a higher role than its own. */
 export interface Links {
   command: string | null;
   watch: string | null;
@@ -511,7 +511,7 @@ export interface NamedShow {
   name: string;
 }
 
-/** Who commands when a countdown has ended. */
+/** The client that commands when the countdown has ended. */
 export interface NextCommander {
   number: number;
   name: string | null;

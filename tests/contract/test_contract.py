@@ -19,7 +19,7 @@ from rote.sim.world import World
 from rote.trial.output import build_output
 from rote.trial.report import schema
 from rote.trial.steps import TrialLevel
-from rote.web.server.app import described
+from rote.web.server.app import openapi_document
 from trial_robots import SLOW, firmware, tried
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -66,7 +66,7 @@ def test_every_command_with_json_is_in_the_contract_or_has_a_reason_not_to_be() 
 
 
 def test_the_web_api_is_as_before(same: Callable[[str, str], None]) -> None:
-    document = described()
+    document = openapi_document()
     del document["info"]
     schemas = document["components"]["schemas"]
     for name in [each for each in schemas if "ValidationError" in each]:

@@ -138,7 +138,7 @@ def test_a_robot_that_cannot_get_up_is_told(monkeypatch: pytest.MonkeyPatch) -> 
 
     async def main() -> None:
         async with pair(start="lie") as (world, _, robot):
-            world.walker.follow = lambda wish: None  # type: ignore[method-assign]
+            world.walker.follow = lambda goal: None  # type: ignore[method-assign]
             with pytest.raises(TimeLimitError, match="did not get up"):
                 await robot.get_up()
 

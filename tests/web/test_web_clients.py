@@ -45,19 +45,19 @@ def test_the_first_commands_and_another_takes_over_only_on_purpose() -> None:
     clock = Clock()
     clients = Clients(clock)
     first, second = clients.join(), clients.join()
-    clients.need(first.id)
+    clients.require_command(first.id)
     with pytest.raises(ProblemError, match="another browser"):
-        clients.need(second.id)
+        clients.require_command(second.id)
     with pytest.raises(ProblemError, match="another browser"):
-        clients.release(second.id)
-    clients.take(second.id)
+        clients.release_command(second.id)
+    clients.take_command(second.id)
     clock.now += HANDOVER_S
-    clients.pass_over()
-    clients.need(second.id)
+    clients.finish_handover()
+    clients.require_command(second.id)
     with pytest.raises(ProblemError):
-        clients.need(first.id)
-    clients.release(second.id)
-    clients.need(first.id)  # nobody commanded, so who asks does
+        clients.require_command(first.id)
+    clients.release_command(second.id)
+    clients.require_command(first.id)  # nobody commanded, so who asks does
     assert clients.commander == first.id
 
 
@@ -76,7 +76,7 @@ def test_silence_ends_a_command_sooner_while_the_robot_moves(busy: bool, patienc
     clients = Clients(clock)
     client = clients.join()
     clock.now += 5
-    clients.alive(client.id)
+    clients.note_alive(client.id)
     clock.now += patience_s
     assert not clients.commander_lost(busy=busy)
     clock.now += 0.01
@@ -95,7 +95,7 @@ def test_at_rest_one_that_has_left_commands_no_more_and_a_reload_commands_again(
     assert clients.commander == first.id
     clients.leave(first)
     assert clients.commander_lost(busy=False)
-    clients.need(second.id)
+    clients.require_command(second.id)
     assert clients.join(first.id) is first
     assert clients.commander == second.id
 
@@ -108,10 +108,10 @@ def test_who_reloads_is_who_it_was_and_who_stays_away_is_forgotten() -> None:
     clients.leave(first)
     clock.now += 2
     assert clients.join(first.id) is first
-    clients.need(first.id)
+    clients.require_command(first.id)
     clients.leave(second)
     clock.now += IDLE_SILENCE_S + 0.1
-    clients.alive(first.id)
+    clients.note_alive(first.id)
     assert clients.join(second.id).id != second.id
 
 
@@ -143,7 +143,7 @@ def test_whatever_happens_at_most_one_commands_and_it_has_been_heard(
         elif move == "wait":
             clock.now += which
         elif move == "look":
-            clients.pass_over()
+            clients.finish_handover()
             clients.commander_lost(busy=bool(which % 2))
         elif client is not None:
             _do(clients, move, client)
@@ -161,7 +161,7 @@ def _do(clients: Clients, move: str, client: Client) -> None:
             case "back":
                 clients.join(client.id)
             case "alive":
-                clients.alive(client.id)
+                clients.note_alive(client.id)
             case _:
                 getattr(clients, move)(client.id)
                 asked = clients.handover is not None and clients.handover.to is client
@@ -176,14 +176,14 @@ def test_a_slow_browser_misses_states_and_no_words() -> None:
     async def story() -> None:
         outbox = Outbox()
         for number in range(5):
-            outbox.show(f"state {number}")
-            outbox.say(f"word {number}")
+            outbox.set_state(f"state {number}")
+            outbox.add_message(f"word {number}")
         heard = [await outbox.next() for _ in range(6)]
         assert heard == [*(f"word {number}" for number in range(5)), "state 4"]
         waiting = asyncio.create_task(outbox.next())
         await asyncio.sleep(1)
         assert not waiting.done()
-        outbox.show("state 5")
+        outbox.set_state("state 5")
         assert await waiting == "state 5"
 
     run(story())
@@ -196,8 +196,8 @@ def test_a_browser_that_does_not_read_is_owed_the_newest_64_messages() -> None:
     async def story() -> list[str]:
         outbox = Outbox()
         for number in range(100):
-            outbox.say(str(number))
-        outbox.show("state")
+            outbox.add_message(str(number))
+        outbox.set_state("state")
         return [await outbox.next() for _ in range(65)]
 
     assert run(story()) == [*map(str, range(36, 100)), "state"]
@@ -392,7 +392,7 @@ def test_signs_of_life_come_without_a_robot_and_while_nothing_changes(tmp_path: 
 def test_a_sign_of_life_never_displaces_a_message() -> None:
     async def story() -> None:
         outbox = Outbox()
-        outbox.say("first")
+        outbox.add_message("first")
         for _ in range(200):
             outbox.beat(1.0)
         assert await outbox.next() == "first"
@@ -408,7 +408,7 @@ def test_a_request_is_a_sign_of_life_too() -> None:
     page = clients.join()
     for _ in range(5):
         clock.now += 0.8 * SILENCE_S
-        clients.need(page.id)
+        clients.require_command(page.id)
         assert not clients.commander_lost(busy=True)
     clock.now += 1.1 * SILENCE_S
     assert clients.commander_lost(busy=True)

@@ -13,7 +13,7 @@ from rote.errors import BadRequestError
 from rote.motion.edit.steps import apply
 from rote.motion.track import Mark, Track
 from rote.web.schemas import robot as schemas
-from rote.web.services.edits import plain
+from rote.web.services.edits import plain_steps
 from virtual import run
 from web.pendant import one_browser
 
@@ -32,7 +32,7 @@ def ramp(seconds: float = 6.0, begin_s: float = 0.0, name: str = "left_elbow_joi
 
 
 def edited(track: Track, *steps: dict[str, Any]) -> Track:
-    wanted = plain(STEPS.validate_python(list(steps)))
+    wanted = plain_steps(STEPS.validate_python(list(steps)))
     return apply(track, wanted, {"other": ramp(1.0, begin_s=7.0)})
 
 

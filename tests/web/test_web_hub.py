@@ -153,7 +153,7 @@ def test_what_was_approved_for_one_robot_is_not_played_by_another(tmp_path: Path
             await asyncio.sleep(0)  # it is read once more, while the person goes to another robot
             await hub.connect(OTHER, None)
             await until_connected(hub)
-            hub.clients.alive(client.id)
+            hub.clients.note_alive(client.id)
             with pytest.raises((NotApprovedError, LinkError)):
                 await beginning
             assert not hub.activities.busy
@@ -167,7 +167,7 @@ def test_who_commands_is_watched_even_if_nothing_can_be_shown(tmp_path: Path) ->
             hub.takes.library.save(sway(50.0, 0.4), "long")
             client = hub.join(None, "0")
             await hub.play_take(s.PlayTake(take="long", force=True))
-            hub.clients.alive(client.id)
+            hub.clients.note_alive(client.id)
             assert hub.connection.embedded is not None
             hub.connection.embedded.world.health.battery_percent = float("nan")
             await asyncio.sleep(1.0)
@@ -217,8 +217,10 @@ def test_a_show_that_goes_on_by_itself_needs_somebody_who_commands(tmp_path: Pat
                 client = hub.join(None, "0")
                 await hub.stage.go(StageGo(show="greet", cast={"left": "ann"}, force=True))
                 seen = set()
-                while (run_now := hub.stage.now()["run"]) is None or run_now["state"] != "waiting":
-                    hub.clients.alive(client.id)
+                while (run_now := hub.stage.document()["run"]) is None or run_now[
+                    "state"
+                ] != "waiting":
+                    hub.clients.note_alive(client.id)
                     assert hub.moves, "nobody may give up the command now"
                     seen.add(run_now and run_now["state"])
                     await asyncio.sleep(0.1)
@@ -245,12 +247,12 @@ def test_the_page_names_who_was_lost_in_a_section(tmp_path: Path) -> None:
             async with hub_with(tmp_path, "sway", stage=pendant) as hub:
                 client = hub.join(None, "0")
                 await hub.stage.go(StageGo(show="greet", cast={"left": "ann"}, force=True))
-                while hub.stage.now()["last"] is None:
-                    hub.clients.alive(client.id)
+                while hub.stage.document()["last"] is None:
+                    hub.clients.note_alive(client.id)
                     if one.rig.world.state().phase is Phase.PLAYING:
                         one.bus.drops = lambda key: key == StageKeys(TRY_STAGE).state("ann")
                     await asyncio.sleep(0.1)
-                last = hub.stage.now()["last"]
+                last = hub.stage.document()["last"]
                 assert [each["lost"] for each in last["sections"]] == [["ann"]]
                 assert (last["ended"], last["lost"]) == ("", [])
 
@@ -268,17 +270,17 @@ def test_a_show_sends_osc_to_private_addresses_alone(tmp_path: Path) -> None:
 
     async def story() -> None:
         async with memory_stage() as one:
-            pendant = PendantStage(one.stage, "try", ("ann",), hears_osc=True)
+            pendant = PendantStage(one.stage, "try", ("ann",), osc_open=True)
             async with hub_with(tmp_path, "sway", stage=pendant) as hub:
                 file = tmp_path / "shows" / "greet.json"
                 wanted = StageGo(show="greet", cast={"left": "ann"}, force=True)
                 file.write_text(written("203.0.113.7:53000"))
                 with pytest.raises(BadRequestError, match="private network"):
                     await hub.stage.go(wanted)
-                assert hub.stage.now()["run"] is None
+                assert hub.stage.document()["run"] is None
                 file.write_text(written("127.0.0.1:9"))
                 await hub.stage.go(wanted)
-                assert hub.stage.now()["run"] is not None
+                assert hub.stage.document()["run"] is not None
 
     run(story())
 
@@ -289,23 +291,23 @@ def test_the_worst_of_all_robots_is_told(tmp_path: Path) -> None:
             pendant = PendantStage(one.stage, "try", ("ann", "bob"))
             async with hub_with(tmp_path, stage=pendant) as hub:
                 await one.until(lambda: one.conductor.alive("ann"), 10.0)
-                assert hub.stage.now()["worst"] == {"state": "lost", "robots": ["bob"]}
+                assert hub.stage.document()["worst"] == {"state": "lost", "robots": ["bob"]}
             pendant = PendantStage(one.stage, "try", ("ann",))
             async with hub_with(tmp_path, stage=pendant) as hub:
                 client = hub.join(None, "0")
-                assert hub.stage.now()["worst"] == {"state": "rest", "robots": ["ann"]}
+                assert hub.stage.document()["worst"] == {"state": "rest", "robots": ["ann"]}
                 one.bus.drops = lambda key: key == StageKeys(TRY_STAGE).state("ann")
                 await hub.stop()
-                hub.clients.alive(client.id)
-                worst = hub.stage.now()["worst"]
+                hub.clients.note_alive(client.id)
+                worst = hub.stage.document()["worst"]
                 assert worst == {"state": "stop-unconfirmed", "robots": ["ann"]}
-                assert hub.stage.now()["robots"][0]["stopped"] is False
+                assert hub.stage.document()["robots"][0]["stopped"] is False
                 await asyncio.sleep(3.0)
                 kinds = [event.kind for event in hub.events if event.safety]
                 assert "stop-unconfirmed" in kinds
                 assert any("confirmed by ann" in event.message for event in hub.events)
                 one.bus.drops = lambda key: False
-                await one.until(lambda: hub.stage.now()["worst"]["state"] == "stopped", 10.0)
+                await one.until(lambda: hub.stage.document()["worst"]["state"] == "stopped", 10.0)
 
     run(story())
 
@@ -313,9 +315,9 @@ def test_the_worst_of_all_robots_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "words", "failed"),
     [
-        (StopAnswer(0.1), "Everybody on the stage has confirmed", False),
+        (StopAnswer(0.1), "All robots on the stage have confirmed", False),
         (StopAnswer(None, ("ann", "bob")), "not confirmed by ann, bob: use the remote", True),
-        (LinkError("no network"), "could not be told to stop: use the remotes", True),
+        (LinkError("no network"), "could not be sent to the stage: use the remotes", True),
         (None, "not everybody has confirmed it yet", False),
     ],
 )
@@ -353,9 +355,9 @@ def test_a_stage_that_cannot_be_told_to_stop_is_an_unconfirmed_stop(tmp_path: Pa
                 did = await hub.stop()
                 one.bus.publish = before  # type: ignore[method-assign]
                 assert not did.confirmed
-                assert "could not be told to stop" in did.message
+                assert "could not be sent to the stage" in did.message
                 events = [event for event in hub.events if event.safety]
-                assert "could not be told to stop" in events[-1].message
+                assert "could not be sent to the stage" in events[-1].message
 
     run(story())
 

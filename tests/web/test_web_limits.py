@@ -22,7 +22,7 @@ from rote.web.server.http_connection import HEADER_S, MAX_HALF_OPEN
 from rote.web.server.serve import link, serving
 from rote.web.services.activity import PendantStopResult
 from rote.web.services.hub import Start
-from rote.web.services.stops import PAUSE_S, TOLD_S, Stops
+from rote.web.services.stops import PAUSE_S, REPEAT_S, Stops
 from virtual import run
 from web.pendant import MEMORY, Pendant, one_browser, pendant
 
@@ -251,24 +251,24 @@ def test_stops_that_come_together_are_one_and_a_later_one_goes_out() -> None:
             return await asyncio.shield(answer)
 
         stops = Stops(stop, lambda: doing[0])
-        asked = [asyncio.create_task(stops.ask()) for _ in range(50)]
+        asked = [asyncio.create_task(stops.request_stop()) for _ in range(50)]
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert len(sent) == 1
         asked[0].cancel()  # whoever asked first may leave
         doing[0] = object()
-        asked.append(asyncio.create_task(stops.ask()))
+        asked.append(asyncio.create_task(stops.request_stop()))
         await asyncio.sleep(0.01)
         assert len(sent) == 2  # it is about something else
         await asyncio.sleep(0.26)  # as soon as a person presses again
-        asked.append(asyncio.create_task(stops.ask()))
+        asked.append(asyncio.create_task(stops.request_stop()))
         await asyncio.sleep(0.01)
         assert len(sent) == 3  # the robot has not answered for long
         answer.set_result(PendantStopResult("playing", "Stopped."))
         answers = await asyncio.gather(*asked, return_exceptions=True)
         assert answers[1:] == [answer.result()] * (len(asked) - 1)
         await asyncio.sleep(2 * PAUSE_S)
-        await stops.ask()
+        await stops.request_stop()
         assert len(sent) == 4
 
     run(story())
@@ -286,8 +286,8 @@ def test_a_stop_that_failed_is_shared_with_nobody_who_asks_again() -> None:
 
         stops = Stops(stop, lambda: None)
         with pytest.raises(TimeoutError):
-            await stops.ask()
-        assert (await stops.ask()).stopped == "playing"
+            await stops.request_stop()
+        assert (await stops.request_stop()).stopped == "playing"
 
     run(story())
 
@@ -301,8 +301,8 @@ def test_a_stop_that_was_not_confirmed_is_shared_with_nobody_who_asks_again() ->
             return PendantStopResult("playing", "Not confirmed.", confirmed=len(sent) > 1)
 
         stops = Stops(stop, lambda: None)
-        assert not (await stops.ask()).confirmed
-        assert (await stops.ask()).confirmed
+        assert not (await stops.request_stop()).confirmed
+        assert (await stops.request_stop()).confirmed
 
     run(story())
 
@@ -315,7 +315,7 @@ def test_a_flood_of_stops_is_told_once(tmp_path: Path) -> None:
                 await flood.socket.send('{"type":"stop"}')
             await flood.until(lambda: "stopped" in flood.latest)
             await page.notice("told to stop")
-            await asyncio.sleep(TOLD_S / 2)
+            await asyncio.sleep(REPEAT_S / 2)
             assert len(page.notices()) == 1
             await page.socket.send('{"type":"stop"}')
             await page.until(lambda: "stopped" in page.latest)

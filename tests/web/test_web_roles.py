@@ -36,41 +36,41 @@ def test_command_passes_after_a_countdown_and_only_to_somebody_who_is_here() -> 
     clock = Clock()
     clients = Clients(clock)
     first, second = clients.join(access=COMMAND), clients.join(access=COMMAND)
-    clients.take(second.id)
+    clients.take_command(second.id)
     assert clients.commander == first.id
     clock.now += HANDOVER_S - 0.5
-    clients.pass_over()
+    clients.finish_handover()
     assert clients.commander == first.id
     assert clients.command(you=True)["next"] == {"number": 2, "name": None, "in_s": 0.5}
     clock.now += 0.5
-    clients.pass_over()
+    clients.finish_handover()
     assert clients.commander == second.id
     assert clients.command(you=True)["next"] is None
-    clients.take(first.id)
+    clients.take_command(first.id)
     clients.leave(first)
     clock.now += HANDOVER_S
-    clients.pass_over()
+    clients.finish_handover()
     assert clients.commander == second.id
 
 
 def test_a_countdown_is_called_off_by_whom_it_concerns_and_by_nobody_else() -> None:
     clients = Clients(Clock())
     first, second, third = (clients.join(access=COMMAND) for _ in range(3))
-    clients.keep(third.id)  # there is none: nothing happens
-    clients.take(second.id)
+    clients.cancel_handover(third.id)  # there is none: nothing happens
+    clients.take_command(second.id)
     with pytest.raises(ProblemError, match="passing to another"):
-        clients.take(third.id)
+        clients.take_command(third.id)
     with pytest.raises(ProblemError, match="another browser commands"):
-        clients.keep(third.id)
+        clients.cancel_handover(third.id)
     for concerned in (first, second):
-        clients.take(second.id)
-        clients.keep(concerned.id)
+        clients.take_command(second.id)
+        clients.cancel_handover(concerned.id)
         assert clients.handover is None
     teacher = clients.join(access=TEACHER)
-    clients.take(teacher.id)
+    clients.take_command(teacher.id)
     with pytest.raises(ProblemError, match="only a teacher"):
-        clients.keep(first.id)
-    clients.keep(teacher.id)
+        clients.cancel_handover(first.id)
+    clients.cancel_handover(teacher.id)
     assert clients.handover is None
 
 
@@ -85,7 +85,7 @@ def test_who_only_watches_never_commands() -> None:
         clients.lock(watcher.id, locked=True)
     commander = clients.join(access=COMMAND)
     with pytest.raises(ProblemError, match="only watches"):
-        clients.give(commander.id, watcher.number)
+        clients.give_command(commander.id, watcher.number)
     assert clients.commander == commander.id
 
 
@@ -96,30 +96,30 @@ def test_a_lock_takes_command_at_once_and_a_teacher_gives_it() -> None:
     teacher = clients.join(access=TEACHER)
     with pytest.raises(ProblemError, match="only a teacher"):
         clients.lock(pupil.id, locked=True)
-    clients.take(other.id)
+    clients.take_command(other.id)
     clients.lock(teacher.id, locked=True)
     assert (clients.commander, clients.handover) == (teacher.id, None)
     for ask in (clients.take, clients.need):
         with pytest.raises(ProblemError, match=r"locked|another browser"):
             ask(pupil.id)
-    clients.give(teacher.id, pupil.number)
+    clients.give_command(teacher.id, pupil.number)
     clock.now += HANDOVER_S
-    clients.pass_over()
-    clients.need(pupil.id)
+    clients.finish_handover()
+    clients.require_command(pupil.id)
     with pytest.raises(ProblemError, match="locked"):
-        clients.take(other.id)
+        clients.take_command(other.id)
     clients.leave(pupil)
     assert clients.commander_lost(busy=False)
     with pytest.raises(ProblemError, match="locked"):
-        clients.need(other.id)
+        clients.require_command(other.id)
     assert clients.join(pupil.id, COMMAND) is pupil  # a reload does not lose it
-    clients.need(pupil.id)
-    clients.release(pupil.id)
+    clients.require_command(pupil.id)
+    clients.release_command(pupil.id)
     with pytest.raises(ProblemError, match="locked"):
-        clients.need(pupil.id)
+        clients.require_command(pupil.id)
     assert clients.join(access=COMMAND).id != clients.commander
     clients.lock(teacher.id, locked=False)
-    clients.need(other.id)
+    clients.require_command(other.id)
 
 
 def test_another_browser_with_the_id_is_not_its_owner() -> None:
@@ -127,7 +127,7 @@ def test_another_browser_with_the_id_is_not_its_owner() -> None:
     clients = Clients(clock)
     owner = Access(PendantRole.COMMAND, "the owner's cookie")
     commander = clients.join(access=owner)
-    clients.need(commander.id, owner)
+    clients.require_command(commander.id, owner)
     thieves = (
         Access(PendantRole.COMMAND, "another cookie"),
         Access(PendantRole.COMMAND),
@@ -139,7 +139,7 @@ def test_another_browser_with_the_id_is_not_its_owner() -> None:
             with pytest.raises(ProblemError, match="does not know"):
                 ask(commander.id, thief)
         assert clock.now - commander.seen_s > SILENCE_S  # nor is the owner taken for alive
-        clients.alive(commander.id)
+        clients.note_alive(commander.id)
     clients.leave(commander)
     assert all(clients.join(commander.id, thief) is not commander for thief in thieves)
     assert clients.join(commander.id, owner) is commander
@@ -162,7 +162,7 @@ def test_a_number_is_never_given_twice() -> None:
     clock.now += IDLE_SILENCE_S + 1
     assert clients.join().number == 2
     with pytest.raises(ProblemError, match="no browser 1"):
-        clients.give(next(iter(clients)).id, 1)
+        clients.give_command(next(iter(clients)).id, 1)
 
 
 @pytest.mark.parametrize("name", ["x" * (MAX_NAME + 1), "a\x00b", "a\u202eb", "\ud800"])
@@ -170,10 +170,10 @@ def test_what_is_no_name_is_refused(name: str) -> None:
     clients = Clients(Clock())
     client = clients.join()
     with pytest.raises(BadRequestError, match="no name"):
-        clients.call(client.id, name)
+        clients.set_name(client.id, name)
     assert client.name is None
-    assert clients.call(client.id, "  Ada \n Lovelace ").name == "Ada Lovelace"
-    assert clients.call(client.id, "").name is None
+    assert clients.set_name(client.id, "  Ada \n Lovelace ").name == "Ada Lovelace"
+    assert clients.set_name(client.id, "").name is None
 
 
 def test_without_a_guard_a_request_may_do_the_least() -> None:

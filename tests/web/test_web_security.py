@@ -26,9 +26,9 @@ from rote.web.access.security import (
     is_private,
     new_token,
 )
-from rote.web.server.app import create_app, described
+from rote.web.server.app import create_app, openapi_document
 from rote.web.server.problems import ProblemError
-from rote.web.server.serve import link, listen, picture
+from rote.web.server.serve import link, listen, qr_code
 from rote.web.services.hub import Start
 from rote.web.services.takes import TakeService
 from virtual import run
@@ -221,7 +221,7 @@ def test_a_request_with_the_token_in_its_address_is_carried_out_not_welcomed(
 
 
 def test_no_post_route_shows_the_welcome_page(tmp_path: Path) -> None:
-    paths = [path for path, how in described()["paths"].items() if "post" in how]
+    paths = [path for path, how in openapi_document()["paths"].items() if "post" in how]
     assert len(paths) > 40
     asked = [Ask("POST", path, {"params": {"token": TOKEN}, "json": {}}) for path in paths]
     for ask, response in zip(asked, answers(tmp_path, asked, TOKEN), strict=True):
@@ -471,9 +471,9 @@ def test_the_link_and_its_picture_hold_the_token() -> None:
     everywhere = link(Gate("0.0.0.0", TOKEN), 80)
     assert everywhere.endswith(f":80/?token={TOKEN}")
     assert "0.0.0.0" not in everywhere
-    drawn = picture(everywhere)
+    drawn = qr_code(everywhere)
     assert len(drawn.splitlines()) > 15
-    assert picture(everywhere + "x") != drawn
+    assert qr_code(everywhere + "x") != drawn
 
 
 # ---- which networks a page can reach ------------------------------------------------------------

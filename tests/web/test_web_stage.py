@@ -36,7 +36,7 @@ async def go(hub: Hub) -> "asyncio.Task[None]":
 
     async def live() -> None:
         while True:
-            hub.clients.alive(client.id)
+            hub.clients.note_alive(client.id)
             await asyncio.sleep(0.1)
 
     return asyncio.create_task(live())
@@ -45,9 +45,9 @@ async def go(hub: Hub) -> "asyncio.Task[None]":
 async def ended(hub: Hub, report: Path) -> dict[str, Any]:
     """Wait until a show is over and its report is saved; return what the page shows of it."""
     async with asyncio.timeout(60.0):
-        while hub.stage.now()["last"] is None or not read(report).get("over"):
+        while hub.stage.document()["last"] is None or not read(report).get("over"):
             await asyncio.sleep(0.1)
-    last: dict[str, Any] = hub.stage.now()["last"]
+    last: dict[str, Any] = hub.stage.document()["last"]
     return last
 
 
@@ -133,10 +133,10 @@ def test_a_report_that_cannot_be_saved_is_said(tmp_path: Path, at: str) -> None:
                     await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
                     report.unlink()
                     report.mkdir()
-                await one.until(lambda: hub.stage.now()["last"] is not None)
+                await one.until(lambda: hub.stage.document()["last"] is not None)
                 await one.until(lambda: notes)
                 assert str(report.name) in notes[0]
-                sections = hub.stage.now()["last"]["sections"]
+                sections = hub.stage.document()["last"]["sections"]
                 assert len(sections) == (0 if at == "at once" else 1)
                 living.cancel()
 

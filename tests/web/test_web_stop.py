@@ -14,7 +14,7 @@ import pytest
 from benchmarks.web import loaded_stop_ms, long_take, requests_by_kind
 
 from rote.errors import BadRequestError
-from rote.web.server.app import described
+from rote.web.server.app import openapi_document
 from rote.web.server.problems import ProblemError
 from rote.web.work.pool import WorkPool
 from virtual import run
@@ -149,7 +149,7 @@ def test_every_way_to_read_and_write_takes_is_among_the_kinds() -> None:
         for requests in requests_by_kind(long_take(1.0)).values()
         for _, path, _ in requests
     }
-    heavy = {path.removeprefix("/api/") for path in described()["paths"] if "take" in path}
+    heavy = {path.removeprefix("/api/") for path in openapi_document()["paths"] if "take" in path}
     # A take that could not be written is exported and saved as any other.
     unsaved = {f"takes/unsaved/{each}" for each in ("{take_id}/file", "save", "discard")}
     assert heavy - asked <= {"takes/delete", "command/take"} | unsaved

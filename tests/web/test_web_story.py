@@ -240,8 +240,8 @@ BROKEN = [
     ("broken.mcap", b"not an mcap file", "broken.mcap"),
     ("broken.npz", b"PK\x03\x04 and no more", "broken.npz"),
     ("broken.json", b"{", "broken.json"),
-    ("photo.png", b"\x89PNG", "no ending that is known"),
-    ("../../etc/passwd", b"root", "no ending that is known"),
+    ("photo.png", b"\x89PNG", "unknown file extension"),
+    ("../../etc/passwd", b"root", "unknown file extension"),
     (".csv", b"", ""),
     ("..csv", b"", "cannot be used"),
 ]

@@ -244,7 +244,7 @@ def _tls(
 
 async def _serve(start: "Start", gate: "Gate", port: int, how: _How, which: _WhichStage) -> None:
     from rote.web.access.roles import PendantRole
-    from rote.web.server.serve import ended, link, serving
+    from rote.web.server.serve import link, server_ended_error, serving
 
     if which.robots is not None and not how.as_json:
         print(f"Starting {which.robots} simulated robots, each with its agent ...", flush=True)
@@ -270,7 +270,7 @@ async def _serve(start: "Start", gate: "Gate", port: int, how: _How, which: _Whi
         if how.browser and not how.as_json:
             await asyncio.to_thread(_open, address)
         await asyncio.wait({server.task})
-        raise ended(server.task)  # it serves until this task is cancelled
+        raise server_ended_error(server.task)  # it serves until this task is cancelled
 
 
 def _introduce(
@@ -279,13 +279,13 @@ def _introduce(
     from rote.web.access.certificate import fingerprint
     from rote.web.access.roles import PendantRole
     from rote.web.server.app import how_to_get_the_page, page_is_there
-    from rote.web.server.serve import picture
+    from rote.web.server.serve import qr_code
 
     address = links[PendantRole.TEACHER]
     print(f"The pendant is at {address}")
     if gate.token is not None:
         if sys.stdout.isatty() and shows("█▀▄"):
-            print(picture(address))
+            print(qr_code(address))
         print("Who has this link can move the robot, and lock the command against all others.")
         print(f"A link that may command:  {links[PendantRole.COMMAND]}")
         print(f"A link that only watches: {links[PendantRole.WATCH]}")

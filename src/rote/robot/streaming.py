@@ -649,7 +649,7 @@ class Ticker:
         # An event loop with its own time is a test's: it needs no thread.
         is_real = abs(self._loop.time() - time.monotonic()) < 1.0
         if isinstance(tell, ThreadSafeSender) and is_real:
-            self._tell = tell.tell
+            self._tell = tell.send_pose
             threading.Thread(target=self._beat, name="rote stream", daemon=True).start()
         elif began_s is None:
             self._tick()

@@ -1,1 +1,1 @@
-"""The pendant: a web page that teaches a robot, and the API behind it."""
+"""The web UI: a page that teaches a robot, and the API behind it."""

@@ -261,14 +261,14 @@ def _render_lanes(report: Report) -> str:
 
 def _render_lane_bar(entry: TimelineEntry, first: int, span: int, y: int, colour: str) -> str:
     """Draw one line of the time line; the more certain, the darker."""
-    height_px = _WIDTH - _LEFT
-    start = _LEFT + (entry.start_ns - first) / span * height_px
+    lane_px = _WIDTH - _LEFT
+    x = _LEFT + (entry.start_ns - first) / span * lane_px
     end_ns = entry.start_ns if entry.end_ns is None else entry.end_ns
-    width = max(3.0, (end_ns - entry.start_ns) / span * height_px)
-    start = _time_text(entry.start_ns)[11:]
-    title = f"{start} {entry.kind}, {entry.confidence:.0%}: {entry.evidence}"
+    width = max(3.0, (end_ns - entry.start_ns) / span * lane_px)
+    time_text = _time_text(entry.start_ns)[11:]
+    title = f"{time_text} {entry.kind}, {entry.confidence:.0%}: {entry.evidence}"
     return (
-        f'<rect x="{start:.1f}" y="{y + 3}" width="{width:.1f}" height="{_LANE - 6}" '
+        f'<rect x="{x:.1f}" y="{y + 3}" width="{width:.1f}" height="{_LANE - 6}" '
         f'fill="{colour}" fill-opacity="{0.25 + 0.75 * entry.confidence:.2f}">'
         f"<title>{escape(title)}</title></rect>"
     )

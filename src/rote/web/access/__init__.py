@@ -1,1 +1,1 @@
-"""Who may use the page: tokens, roles, clients and certificates."""
+"""Access control: tokens, roles, clients and certificates."""

@@ -1,4 +1,4 @@
-"""The certificate of the pendant: one's own, or one made on the spot for this computer's names."""
+"""The web UI's TLS certificate: the user's own, or one issued here for this computer's names."""
 
 import datetime
 import hashlib
@@ -13,9 +13,9 @@ from rote.platform.atomic_file import appearing
 from rote.transport import certificates
 
 DAYS = 397
-"""How long a certificate made here is good; browsers refuse longer ones."""
+"""Lifetime of a certificate issued here; browsers refuse longer ones."""
 _LEFT = datetime.timedelta(days=7)
-"""One that is good for less than this is made again."""
+"""A certificate that expires sooner than this is issued again."""
 
 
 class TlsFiles(NamedTuple):
@@ -26,7 +26,7 @@ class TlsFiles(NamedTuple):
 
 
 def check_files(files: TlsFiles) -> TlsFiles:
-    """Return the files; raise `BadRequestError` where a server cannot use them."""
+    """Return the files; raise `BadRequestError` if a server cannot use them."""
     try:
         for path in files:
             path.read_bytes()
@@ -47,20 +47,19 @@ def check_files(files: TlsFiles) -> TlsFiles:
 
 def fingerprint(certificate: Path) -> str:
     """Return the SHA-256 of a certificate, as browsers show it."""
-    der = ssl.PEM_cert_to_DER_cert(_first(certificate.read_text("ascii", "replace")))
+    der = ssl.PEM_cert_to_DER_cert(_first_certificate(certificate.read_text("ascii", "replace")))
     return ":".join(f"{byte:02X}" for byte in hashlib.sha256(der).digest())
 
 
 def own_certificate(folder: Path, names: Iterable[str]) -> TlsFiles:
-    """Return a certificate for these names and addresses, kept in `folder`; made where needed.
+    """Return a certificate for these names and addresses, stored in `folder`; issued if needed.
 
-    The same one is used again as long as it fits, so that a browser has to be told only once that
-    it is to be trusted.
+    It is reused while it is valid, so that the user has to trust it only once.
     """
     files = TlsFiles(folder / "pendant.crt", folder / "pendant.key")
     wanted = sorted({*names, "localhost", "127.0.0.1", "::1", socket.gethostname()})
     certificates.require("a certificate made on the spot", "webrtc")
-    if not _fits(files, wanted):
+    if not _is_usable(files, wanted):
         folder.mkdir(parents=True, exist_ok=True)
         made = certificates.issue("rote pendant", wanted, DAYS)
         for path, data in zip(files, made, strict=True):
@@ -74,13 +73,13 @@ def _no_password() -> str:
     return ""
 
 
-def _first(pem: str) -> str:
+def _first_certificate(pem: str) -> str:
     end = "-----END CERTIFICATE-----"
     return pem[pem.find("-----BEGIN CERTIFICATE-----") :].partition(end)[0] + end
 
 
-def _fits(files: TlsFiles, names: list[str]) -> bool:
-    """Whether a certificate is there, for at least these names, and good for a while."""
+def _is_usable(files: TlsFiles, names: list[str]) -> bool:
+    """Whether a certificate for at least these names exists and does not expire soon."""
     try:
         check_files(files)
     except BadRequestError:

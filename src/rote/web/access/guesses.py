@@ -1,4 +1,4 @@
-"""Guessed tokens: an address that has shown many wrong ones has to wait."""
+"""Rate limit for guessed tokens: an address that sends many wrong ones has to wait."""
 
 import asyncio
 from collections import OrderedDict
@@ -8,10 +8,10 @@ from ipaddress import IPv6Address, ip_address
 from rote.web.server.problems import ProblemError
 
 MAX_WRONG = 10
-"""So many wrong tokens are looked at in `WINDOW_S`."""
+"""Maximum number of wrong tokens of one address in `WINDOW_S`."""
 WINDOW_S = 60.0
 RETRY_S = 30
-"""So long no token of that address is looked at, right or wrong."""
+"""How long all tokens of that address are refused, right or wrong."""
 _MAX_ADDRESSES = 4096
 
 
@@ -28,14 +28,14 @@ class Guesses:
     def __init__(self) -> None:
         self._records: OrderedDict[str, _Record] = OrderedDict()
 
-    def held_off(self, address: str) -> bool:
-        """Whether no token of this address is looked at now."""
-        record = self._records.get(_network(address))
+    def is_held_off(self, address: str) -> bool:
+        """Whether tokens of this address are refused now."""
+        record = self._records.get(_network_of(address))
         return record is not None and asyncio.get_running_loop().time() < record.free_s
 
     def check(self, address: str) -> None:
-        """Raise `ProblemError` where this address has to wait."""
-        if self.held_off(address):
+        """Raise `ProblemError` if this address has to wait."""
+        if self.is_held_off(address):
             raise ProblemError(
                 429,
                 "too-many-guesses",
@@ -46,7 +46,7 @@ class Guesses:
 
     def note_wrong(self, address: str) -> None:
         """Count one wrong token."""
-        now, network = asyncio.get_running_loop().time(), _network(address)
+        now, network = asyncio.get_running_loop().time(), _network_of(address)
         record = self._records.pop(network, None)
         if record is None or now - record.since_s > WINDOW_S:
             record = _Record(0, now)
@@ -58,8 +58,8 @@ class Guesses:
             self._records.popitem(last=False)
 
 
-def _network(address: str) -> str:
-    """Return what one person has: an IPv4 address, or a network of IPv6."""
+def _network_of(address: str) -> str:
+    """Return what one person typically has: an IPv4 address, or an IPv6 /64 network."""
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:

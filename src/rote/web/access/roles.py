@@ -1,4 +1,4 @@
-"""What a browser may do: watch, command, or teach a class; and how a request shows who it is."""
+"""The roles of browsers (watch, command, teacher), and the access of a request."""
 
 from enum import Enum
 from typing import Any, NamedTuple
@@ -6,18 +6,18 @@ from typing import Any, NamedTuple
 from rote.web.server.problems import ProblemError
 
 SCOPE_KEY = "rote.access"
-"""Where the guard leaves an `Access` for whatever answers the request."""
+"""The ASGI scope key under which the guard stores the `Access` of a request."""
 
 
 class PendantRole(Enum):
-    """Whose link a browser was opened with. Everybody may stop the robot."""
+    """The role of the link that a browser was opened with. Every role may stop the robot."""
 
     WATCH = "watch"
     """Sees everything, moves and changes nothing."""
     COMMAND = "command"
     """May take command."""
     TEACHER = "teacher"
-    """May take command, and lock it against everybody else."""
+    """May take command, and lock it against all other roles."""
 
     @property
     def may_command(self) -> bool:
@@ -26,29 +26,29 @@ class PendantRole(Enum):
 
     @property
     def rank(self) -> int:
-        """How much it may do, compared with the others."""
+        """Position in the order of permissions, the lowest first."""
         return list(PendantRole).index(self)
 
 
 class Access(NamedTuple):
-    """What a request has shown of itself: the role of its token, and its browser's own cookie."""
+    """The identity of a request: the role of its token, and its browser's own cookie."""
 
     role: PendantRole = PendantRole.TEACHER
     seat: str | None = None
     """A random cookie of the browser; None for scripts, which keep no cookies."""
 
-    def need(self, role: PendantRole) -> None:
-        """Raise `ProblemError` where this role may do less."""
+    def require_role(self, role: PendantRole) -> None:
+        """Raise `ProblemError` if this access has a lower role."""
         if self.role.rank < role.rank:
             raise _too_low(role)
 
 
 LOCAL = Access()
-"""Somebody at this computer, where no token is asked for."""
+"""A user at this computer when no token is required."""
 
 
 def access_of(scope: Any) -> Access:
-    """Return what the guard has found out about a request; without a guard, the least."""
+    """Return the access that the guard has stored; without a guard, the lowest role."""
     access = scope.get(SCOPE_KEY)
     return access if isinstance(access, Access) else Access(PendantRole.WATCH)
 

@@ -1,10 +1,10 @@
 """The checks that every request passes before anything else sees it.
 
-- Host: a page of somebody else's whose name is made to point here (DNS rebinding) names itself.
-- Origin and Sec-Fetch-Site: a page of somebody else's in the same browser is told apart.
-- Token: whoever comes over the network must know it; once by link, from then on by a cookie.
-  Each role has one. Who guesses has to wait, and a body without a token is not read.
-- Size and time: bodies are counted and timed while they are read, and cut off.
+- Host: rejects a foreign name that was made to resolve to this server (DNS rebinding).
+- Origin and Sec-Fetch-Site: reject requests of other sites' pages in the same browser.
+- Token: required over the network; once by link, from then on by a cookie. Each role has one.
+  Guessing is rate-limited, and the body of a request without a token is not read.
+- Size and time: bodies are limited in size and time while they are read.
 """
 
 import asyncio
@@ -32,10 +32,10 @@ MAX_BODY_BYTES = 256 * 2**10
 MIN_TOKEN = 12
 UPLOAD_PATHS = frozenset({"/api/takes/upload", "/api/shows/sounds/upload"})
 VIEW_PATH = "/api/foxglove"
-"""The live view. Foxglove shows no cookies: where a token is asked for, it is in the address."""
+"""The live view. Foxglove sends no cookies: if a token is required, it is in the URL."""
 SEAT_COOKIE = "rote_seat"
 BODY_S = 10.0
-"""So long a body may take, and more for what has come of it already."""
+"""Time limit for receiving a body; extended by what has already arrived."""
 BODY_BYTES_PER_S = 32 * 2**10
 _FORM_BYTES = 64 * 2**10  # what a form puts around its file
 
@@ -68,7 +68,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 RoleInside = Callable[[str], PendantRole | None]
-"""Returns the role of a client that is here, by its id."""
+"""Returns the role of a connected client by its id."""
 
 
 def is_loopback(host: str) -> bool:
@@ -94,8 +94,8 @@ def is_private(address: str) -> bool:
 async def check_private(host: str, configured: Collection[str] = ()) -> None:
     """Raise `BadRequestError` if a host has an address that is neither private nor configured.
 
-    What a browser asks for must not make this server probe other networks. A name that is not
-    known has no address.
+    A browser must not be able to make this server probe other networks. A name that does not
+    resolve is accepted: it has no address.
     """
     if host in configured or is_private(host):
         return
@@ -115,12 +115,12 @@ async def check_private(host: str, configured: Collection[str] = ()) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy that stands before this server, and under which name it serves the page."""
+    """A reverse proxy in front of this server, and the origin under which it serves the page."""
 
     origin: str
-    """Like https://robot.example.org: what a browser shows in its address line."""
+    """Like https://robot.example.org, as browsers show it."""
     address: str | None = None
-    """From where the proxy speaks to this server; None for this computer."""
+    """The address from which the proxy connects to this server; None for this computer."""
 
     def __post_init__(self) -> None:
         try:
@@ -138,7 +138,7 @@ class Proxy:
 
     @property
     def host(self) -> str:
-        """Its name, and its port where it has a special one."""
+        """Its host name, and its port if it is not the default."""
         return urlsplit(self.origin).netloc
 
     def speaks_from(self, peer: str) -> bool:
@@ -148,28 +148,28 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What a request must show to be let in.
+    """The conditions under which a request is accepted.
 
-    `token` is the teacher's. Those of the other roles are made of it and of `key`, so that nobody
-    who knows one of them finds out a higher one.
+    `token` is the teacher's. The tokens of the other roles are derived from it and from `key`, so
+    that a token does not reveal the token of a higher role.
     """
 
     host: str = "127.0.0.1"
     """The address at which the server listens."""
     token: str | None = None
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
-    """A secret of this computer. With the same one, cookies and links outlive a restart."""
+    """A secret of this computer. With the same key, cookies and links survive a restart."""
     tls: bool = False
     """Whether this server itself speaks HTTPS."""
     proxy: Proxy | None = None
     tokens: dict[PendantRole, str] = field(init=False, repr=False)
-    """The token of each role; empty where none is asked for."""
+    """The token of each role; empty if none is required."""
 
     def __post_init__(self) -> None:
         if self.token is None and (self.proxy is not None or not is_loopback(self.host)):
-            whom = "everybody who reaches its proxy" if self.proxy else "everybody on the network"
+            reachable = "its proxy" if self.proxy else "the network"
             raise BadRequestError(
-                f"a pendant at {self.host} would obey {whom}",
+                f"the web UI at {self.host} would accept commands from any client of {reachable}",
                 "Give it a token, or listen at 127.0.0.1 without a proxy.",
             )
         if self.token is not None and len(self.token) < MIN_TOKEN:
@@ -179,7 +179,7 @@ class Gate:
             )
         tokens = {}
         if self.token is not None:
-            made = {role: self._digest(f"token {role.value}")[:32] for role in PendantRole}
+            made = {role: self._keyed_digest(f"token {role.value}")[:32] for role in PendantRole}
             tokens = made | {PendantRole.TEACHER: self.token}
         object.__setattr__(self, "tokens", tokens)
 
@@ -189,15 +189,15 @@ class Gate:
         return self.tls or (self.proxy is not None and self.proxy.origin.startswith("https:"))
 
     def cookie(self, role: PendantRole) -> str:
-        """What to set in a browser that has shown the token of a role."""
+        """The cookie for a browser that has sent the token of a role."""
         return f"{self._cookie_name()}={self._cookie_value(role)}; {self._cookie_kind()}"
 
     def seat_cookie(self) -> str:
-        """A random cookie that tells this browser from every other."""
+        """A random cookie that identifies this browser."""
         return f"{SEAT_COOKIE}={secrets.token_urlsafe(24)}; {self._cookie_kind()}"
 
     def check(self, scope: Scope) -> Access:
-        """Return what a request may do; raise `ProblemError` where it is not to be let in."""
+        """Return the access of a request; raise `ProblemError` if it is rejected."""
         self.check_site(scope)
         role = self.role_by_cookie(scope) or self.role_by_token(bearer_of(scope))
         if role is None:
@@ -207,13 +207,13 @@ class Gate:
     def check_site(self, scope: Scope) -> None:
         """Raise `ProblemError` for the page of another site, or a name made to point here."""
         self.check_host(scope)
-        headers = _headers(scope)
+        headers = _header_dict(scope)
         self._check_origin(scope, headers, headers.get("host", ""))
 
     def check_host(self, scope: Scope) -> None:
         """Raise `ProblemError` for a name made to point here."""
-        host = _headers(scope).get("host", "")
-        if not self._knows(host):
+        host = _header_dict(scope).get("host", "")
+        if not self._is_own_host(host):
             raise ProblemError(
                 403,
                 "bad-host",
@@ -222,44 +222,46 @@ class Gate:
             )
 
     def role_by_cookie(self, scope: Scope) -> PendantRole | None:
-        """Return the role of a request by its cookie; where no token is asked for, the highest."""
+        """Return the role of a request by its cookie; the highest if no token is required."""
         if self.token is None:
             return PendantRole.TEACHER
-        shown = _cookies(scope).get(self._cookie_name(), "")
-        return next((role for role in PendantRole if _same(shown, self._cookie_value(role))), None)
+        shown = _cookie_dict(scope).get(self._cookie_name(), "")
+        return next(
+            (role for role in PendantRole if _equal_secrets(shown, self._cookie_value(role))), None
+        )
 
     def role_by_token(self, shown: str) -> PendantRole | None:
         """Return the role whose token this is."""
-        found = [role for role, token in self.tokens.items() if _same(shown, token)]
+        found = [role for role, token in self.tokens.items() if _equal_secrets(shown, token)]
         return found[0] if found else None
 
     def address_of(self, scope: Scope) -> str:
-        """Return who asks: the other end, or whom a proxy that is known names as its other end."""
+        """Return the client address: the peer, or the one that a trusted proxy has appended."""
         peer = str((scope.get("client") or ("",))[0])
         if self.proxy is not None and self.proxy.speaks_from(peer):
-            # The proxy adds the address it hears at the end; what is before may be made up.
-            named = _headers(scope).get("x-forwarded-for", "").rpartition(",")[2].strip()
+            # The proxy appends the address of its peer; entries before that may be forged.
+            named = _header_dict(scope).get("x-forwarded-for", "").rpartition(",")[2].strip()
             try:
                 return str(ip_address(named))
             except ValueError:
                 return peer
         return peer
 
-    def _digest(self, what: str) -> str:
+    def _keyed_digest(self, what: str) -> str:
         known = f"{what}\0{self.token or ''}".encode()
         return hmac.new(self.key, known, hashlib.sha256).hexdigest()
 
     def _cookie_name(self) -> str:
-        # Browsers share cookies between the ports of a computer: the name tells two servers apart.
-        return f"rote_{self._digest('name')[:8]}"
+        # Browsers share cookies between the ports of a host: the name distinguishes two servers.
+        return f"rote_{self._keyed_digest('name')[:8]}"
 
     def _cookie_value(self, role: PendantRole) -> str:
-        return self._digest(f"cookie {role.value}")
+        return self._keyed_digest(f"cookie {role.value}")
 
     def _cookie_kind(self) -> str:
         return "Path=/; HttpOnly; SameSite=Strict" + ("; Secure" if self.secure else "")
 
-    def _knows(self, host: str) -> bool:
+    def _is_own_host(self, host: str) -> bool:
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:
@@ -282,20 +284,20 @@ class Gate:
         if self.proxy is not None:
             own.add(self.proxy.origin)
         foreign = origin is not None and origin.lower() not in own
-        # Somebody else's page may link to ours, and may neither read nor ask anything.
+        # A page of another site may link to ours, but may not call the API.
         site = headers.get("sec-fetch-site", "none")
         foreign |= site in {"cross-site", "same-site"} and scope["path"].startswith("/api")
         if foreign:
             raise ProblemError(
                 403,
                 "bad-origin",
-                f"a page of {origin or 'another site'} may not ask this server",
-                "Open the pendant's own page.",
+                f"a page of {origin or 'another site'} may not send requests to this server",
+                "Open the page at this server's own address.",
             )
 
 
 def bad_token() -> ProblemError:
-    """Return the refusal of a request without a token that is known."""
+    """Return the refusal of a request without a valid token."""
     return ProblemError(
         403,
         "bad-token",
@@ -305,28 +307,28 @@ def bad_token() -> ProblemError:
 
 
 def bearer_of(scope: Scope) -> str:
-    """Return the token that a script shows; empty where it shows none."""
-    scheme, _, shown = _headers(scope).get("authorization", "").partition(" ")
+    """Return the bearer token of a script; empty if there is none."""
+    scheme, _, shown = _header_dict(scope).get("authorization", "").partition(" ")
     return shown.strip() if scheme.lower() == "bearer" else ""
 
 
 def link_token_of(scope: Scope) -> str:
-    """Return the token in the request's own address; empty where there is none."""
-    return _query(scope, "token")
+    """Return the token in the request's URL; empty if there is none."""
+    return _query_value(scope, "token")
 
 
-def _query(scope: Scope, name: str) -> str:
+def _query_value(scope: Scope, name: str) -> str:
     query: dict[str, list[str]] = parse_qs(scope.get("query_string", b"").decode("latin-1"))
     return query.get(name, [""])[0]
 
 
 def seat_of(scope: Scope) -> str | None:
-    """Return the cookie that tells a browser from every other; None where it has none."""
-    return _cookies(scope).get(SEAT_COOKIE) or None
+    """Return the cookie that identifies the browser; None if it has none."""
+    return _cookie_dict(scope).get(SEAT_COOKIE) or None
 
 
 def new_token() -> str:
-    """Return a token that nobody can guess."""
+    """Return a new random token."""
     return secrets.token_urlsafe(24)
 
 
@@ -348,9 +350,9 @@ class Guard:
         answer = self._with_headers(send, scope) if web else send
         try:
             if not web and scope["path"] == VIEW_PATH and self._gate.token is not None:
-                # Its token is in the address, as no cookie is: so no page can borrow it.
+                # The token is in the URL instead of a cookie, so other pages cannot use it.
                 self._gate.check_host(scope)
-                role = self._guess(scope, link_token_of(scope) or bearer_of(scope))
+                role = self._check_token(scope, link_token_of(scope) or bearer_of(scope))
                 scope[SCOPE_KEY] = Access(role)
                 await self._app(scope, receive, send)
                 return
@@ -358,53 +360,53 @@ class Guard:
             if self._is_link(scope):
                 await self._open_link(scope, answer)
                 return
-            scope[SCOPE_KEY] = Access(self._admit(scope), seat_of(scope))
+            scope[SCOPE_KEY] = Access(self._role_of_request(scope), seat_of(scope))
             most = _most_bytes(scope)
-            if web and int(_headers(scope).get("content-length") or 0) > most:
+            if web and int(_header_dict(scope).get("content-length") or 0) > most:
                 raise _too_large(most)
         except (ProblemError, ValueError) as error:
-            await _refuse(scope, answer, error)
+            await _send_refusal(scope, answer, error)
             return
-        await self._app(scope, _counted(receive, most) if web else receive, answer)
+        await self._app(scope, _limit_body(receive, most) if web else receive, answer)
 
     def _is_link(self, scope: Scope) -> bool:
-        """Whether a request opens a link with a token; every other request is carried out."""
+        """Whether a request opens a link with a token."""
         opens = scope["type"] == "http" and scope["method"] == "GET" and scope["path"] == "/"
         return opens and self._gate.token is not None and bool(link_token_of(scope))
 
     async def _open_link(self, scope: Scope, answer: Send) -> None:
         """Set the cookie of the link's role, and open the page.
 
-        A browser that may do more already is asked first. A link on a page of another site comes
-        without the browser's strict cookies: it is opened again from here, with them.
+        A browser that already has a higher role is asked first. Browsers withhold strict cookies
+        from a link on another site's page: the link is opened again from here, with cookies.
         """
         token = link_token_of(scope)
-        role, now = self._guess(scope, token), self._gate.role_by_cookie(scope)
-        elsewhere = _headers(scope).get("sec-fetch-site") in {"cross-site", "same-site"}
+        role, now = self._check_token(scope, token), self._gate.role_by_cookie(scope)
+        elsewhere = _header_dict(scope).get("sec-fetch-site") in {"cross-site", "same-site"}
         again = f"/?token={quote(token, safe='')}"
         if now is None and elsewhere:
-            await _show(answer, _page(again, "Open the pendant"))
-        elif now is not None and now.rank > role.rank and _query(scope, "switch") != "yes":
-            await _show(answer, _question(now, role, f"{again}&switch=yes"))
+            await _send_page(answer, _redirect_page(again, "Open rote"))
+        elif now is not None and now.rank > role.rank and _query_value(scope, "switch") != "yes":
+            await _send_page(answer, _role_question_page(now, role, f"{again}&switch=yes"))
         else:
-            await _show(answer, _page("/", "Open the pendant"), self._gate.cookie(role))
+            await _send_page(answer, _redirect_page("/", "Open rote"), self._gate.cookie(role))
 
-    def _admit(self, scope: Scope) -> PendantRole:
-        """Return the role of a request; raise `ProblemError` where it has none."""
+    def _role_of_request(self, scope: Scope) -> PendantRole:
+        """Return the role of a request; raise `ProblemError` if it has none."""
         role = self._gate.role_by_cookie(scope)
         if role is not None:
             return role
         shown = bearer_of(scope) or link_token_of(scope)
         if not shown:
             raise bad_token()
-        # A script that was let in stays in while others behind its address are held off.
-        inside = self._role_inside(_headers(scope).get("x-rote-client", ""))
-        if inside is not None and self._guesses.held_off(self._gate.address_of(scope)):
+        # A connected script keeps its access while others behind its address are held off.
+        inside = self._role_inside(_header_dict(scope).get("x-rote-client", ""))
+        if inside is not None and self._guesses.is_held_off(self._gate.address_of(scope)):
             return inside
-        return self._guess(scope, shown)
+        return self._check_token(scope, shown)
 
-    def _guess(self, scope: Scope, shown: str) -> PendantRole:
-        """Return the role of a token; one who has been wrong too often has to wait."""
+    def _check_token(self, scope: Scope, shown: str) -> PendantRole:
+        """Return the role of a token; an address with too many wrong tokens has to wait."""
         address = self._gate.address_of(scope)
         self._guesses.check(address)
         role = self._gate.role_by_token(shown)
@@ -429,13 +431,13 @@ class Guard:
         return adding
 
 
-def _headers(scope: Scope) -> dict[str, str]:
+def _header_dict(scope: Scope) -> dict[str, str]:
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
-def _cookies(scope: Scope) -> dict[str, str]:
+def _cookie_dict(scope: Scope) -> dict[str, str]:
     try:
-        jar = SimpleCookie(_headers(scope).get("cookie", ""))
+        jar = SimpleCookie(_header_dict(scope).get("cookie", ""))
     except CookieError:
         return {}
     return {name: morsel.value for name, morsel in jar.items()}
@@ -448,7 +450,7 @@ def _same_address(one: str, other: str) -> bool:
         return False
 
 
-def _same(shown: str, known: str) -> bool:
+def _equal_secrets(shown: str, known: str) -> bool:
     return hmac.compare_digest(shown.encode("utf-8", "replace"), known.encode())
 
 
@@ -465,8 +467,8 @@ def _too_large(most: int) -> ProblemError:
     )
 
 
-def _counted(receive: Receive, most: int) -> Receive:
-    """Read on until there is too much, or it takes too long."""
+def _limit_body(receive: Receive, most: int) -> Receive:
+    """Return a `receive` that fails if the body is too large or arrives too slowly."""
     read, ended = 0, False
     begun_s = asyncio.get_running_loop().time()
 
@@ -477,8 +479,8 @@ def _counted(receive: Receive, most: int) -> Receive:
             async with asyncio.timeout_at(due_s):
                 message = await receive()
         except TimeoutError:
-            # By now the framework reads, and of all errors it lets only its own pass.
-            raise HTTPException(408, "the rest of the request did not come in time") from None
+            # The framework is reading now and passes on only its own errors.
+            raise HTTPException(408, "the rest of the request did not arrive in time") from None
         read += len(message.get("body", b""))
         ended = not message.get("more_body", False)
         if read > most:
@@ -488,7 +490,7 @@ def _counted(receive: Receive, most: int) -> Receive:
     return counting
 
 
-async def _refuse(scope: Scope, send: Send, error: ProblemError | ValueError) -> None:
+async def _send_refusal(scope: Scope, send: Send, error: ProblemError | ValueError) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008, "reason": str(error)})
         return
@@ -496,21 +498,21 @@ async def _refuse(scope: Scope, send: Send, error: ProblemError | ValueError) ->
         error = ProblemError(400, "bad-request", "the request's length is not a number")
     more = [("retry-after", str(RETRY_S))] if error.status == 429 else []
     if _has_body(scope):
-        more.append(("connection", "close"))  # so that nobody reads what else is sent
+        more.append(("connection", "close"))  # the rest of the body is not read
     if scope["path"].startswith("/api") or scope["path"] == "/openapi.json":
         document = to_json(error.document())
-        await _respond(send, error.status, "application/json", document, *more)
+        await _send_response(send, error.status, "application/json", document, *more)
     else:
         text = f"{error.message}. {error.remedy}\n"
-        await _respond(send, error.status, "text/plain; charset=utf-8", text.encode(), *more)
+        await _send_response(send, error.status, "text/plain; charset=utf-8", text.encode(), *more)
 
 
 def _has_body(scope: Scope) -> bool:
-    headers = _headers(scope)
+    headers = _header_dict(scope)
     return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
-def _page(to: str, label: str) -> str:
+def _redirect_page(to: str, label: str) -> str:
     """Return a page that opens another one.
 
     A redirect would not work: browsers withhold strict cookies if another site caused it.
@@ -521,8 +523,8 @@ def _page(to: str, label: str) -> str:
     )
 
 
-def _question(now: PendantRole, role: PendantRole, switch: str) -> str:
-    """Return a page that asks whether a browser shall do less from now on."""
+def _role_question_page(now: PendantRole, role: PendantRole, switch: str) -> str:
+    """Return a page that asks whether the browser should change to a lower role."""
     return (
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<h1>This link is for the role {role.value}</h1>"
@@ -532,16 +534,18 @@ def _question(now: PendantRole, role: PendantRole, switch: str) -> str:
     )
 
 
-async def _show(send: Send, content: str, cookie: str = "") -> None:
+async def _send_page(send: Send, content: str, cookie: str = "") -> None:
     page = (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         f'<link rel="icon" href="data:,"><title>rote</title>{content}</html>'
     )
     more = [("set-cookie", cookie)] if cookie else []
-    await _respond(send, 200, "text/html; charset=utf-8", page.encode(), *more)
+    await _send_response(send, 200, "text/html; charset=utf-8", page.encode(), *more)
 
 
-async def _respond(send: Send, status: int, kind: str, body: bytes, *more: tuple[str, str]) -> None:
+async def _send_response(
+    send: Send, status: int, kind: str, body: bytes, *more: tuple[str, str]
+) -> None:
     pairs = [("content-type", kind), ("content-length", str(len(body))), *more]
     headers = [(name.encode(), value.encode("latin-1")) for name, value in pairs]
     await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -1,4 +1,4 @@
-"""A secret of this computer, from which the pendant makes its cookies and its links."""
+"""A secret of this computer, from which the web UI derives its cookies and its links."""
 
 import secrets
 from pathlib import Path
@@ -11,7 +11,7 @@ _REMEDY = "Make that folder writable, or choose another with ROTE_HOME."
 
 
 def server_key(path: Path) -> bytes:
-    """Return the secret in a file that only its owner may read; it is made where there is none."""
+    """Return the secret in a file that only its owner may read; created if missing."""
     try:
         found = path.read_bytes()
     except FileNotFoundError:

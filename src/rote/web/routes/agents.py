@@ -51,9 +51,9 @@ async def hold(request: Request, body: s.OneTicket, caller: Caller = None) -> Re
 
 @router.post("/let-go", response_model=s.Done)
 async def let_go(request: Request, body: s.OneTicket, caller: Caller = None) -> Response:
-    """The button was let go too early: nothing is approved."""
+    """The button was released too early: nothing is approved."""
     hub = commanding(request, caller)
-    hub.agents.let_go(body.ticket, caller or "")
+    hub.agents.release_button(body.ticket, caller or "")
     return answer({"done": True})
 
 

@@ -13,7 +13,7 @@ from rote.web.server.problems import ProblemError, to_json
 from rote.web.services.hub import Hub
 
 FULL = 4013
-"""The code with which a socket is closed if no place is free."""
+"""The close code of a socket if no connection is free."""
 _MAX_NESTED = 8
 """A message is one object: {"type": ...}. Deeper ones are refused before they are parsed."""
 
@@ -26,21 +26,21 @@ async def live(socket: WebSocket, hub: Hub) -> None:
     except ProblemError as full:
         # A socket that is refused before it is accepted looks like a dead server to a page.
         await socket.accept()
-        told = {"type": "full", "role": access_of(socket.scope).role.value} | full.document()
-        await socket.send_text(to_json(told).decode())
+        document = {"type": "full", "role": access_of(socket.scope).role.value} | full.document()
+        await socket.send_text(to_json(document).decode())
         await socket.close(FULL, "full")
         return
     assert client.outbox is not None
     sender: asyncio.Task[None] | None = None
     try:
         await socket.accept()
-        sender = asyncio.create_task(_send(socket, client.outbox))
-        while (text := await _heard(socket)) is not None:
-            hub.clients.alive(client.id)
+        sender = asyncio.create_task(_send_outbox(socket, client.outbox))
+        while (text := await _receive_text(socket)) is not None:
+            hub.clients.note_alive(client.id)
             try:
-                kind = _kind(text)
+                kind = _message_type(text)
             except ProblemError as error:
-                client.outbox.say(to_json({"type": "problem"} | error.document()).decode())
+                client.outbox.add_message(to_json({"type": "problem"} | error.document()).decode())
                 continue
             if kind == "stop":
                 hub.stop_soon(answer=client.outbox)
@@ -50,24 +50,24 @@ async def live(socket: WebSocket, hub: Hub) -> None:
         hub.clients.leave(client)
 
 
-async def _send(socket: WebSocket, outbox: Outbox) -> None:
+async def _send_outbox(socket: WebSocket, outbox: Outbox) -> None:
     try:
         while True:
             await socket.send_text(await outbox.next())
-    except (WebSocketDisconnect, RuntimeError):  # it has left; the listeners are told too
+    except (WebSocketDisconnect, RuntimeError):  # the browser has left; `live` notices it, too
         return
 
 
-async def _heard(socket: WebSocket) -> str | None:
-    """Return the next message, empty if it is no text; None when the browser has left."""
+async def _receive_text(socket: WebSocket) -> str | None:
+    """Return the next message, empty if it is binary; None when the browser has left."""
     message: Any = await socket.receive()
     if message["type"] == "websocket.disconnect":
         return None
     return message.get("text") or ""
 
 
-def _kind(text: str) -> object:
-    """Return what a message asks for; raise `ProblemError` for one nested too deeply."""
+def _message_type(text: str) -> object:
+    """Return the type of a message; raise `ProblemError` if it is nested too deeply."""
     if text.count("[") + text.count("{") > _MAX_NESTED:
         raise ProblemError(
             400,

@@ -14,7 +14,7 @@ from rote.transport.wires import EMBEDDED, EMBEDDED_A1, EXAMINE, WIRES
 from rote.web.access.roles import PendantRole, access_of
 from rote.web.schemas import robot as s
 from rote.web.server.problems import ProblemError, busy, finding_document, to_json
-from rote.web.services.connection_keeper import LOOK
+from rote.web.services.connection_keeper import DEFAULT_ABILITY
 from rote.web.services.hub import Hub
 from rote.web.work.drawing import drawing, model_of
 
@@ -25,7 +25,7 @@ Caller = Annotated[
     str | None,
     Header(
         alias="X-Rote-Client",
-        description="The id that /api/live has told this browser, and nobody else.",
+        description="The secret id that /api/live has sent to this browser.",
         max_length=64,
     ),
 ]
@@ -34,7 +34,7 @@ BuildName = Annotated[
 ]
 BEAT_HEADER = "X-Rote-Beat"
 """The `time_s` of the newest beat that the page has received; a page sends it with each request."""
-_ABILITIES = {None: LOOK, "look": EXAMINE, "teach": "teach"}
+_ABILITIES = {None: DEFAULT_ABILITY, "look": EXAMINE, "teach": "teach"}
 """The ability to connect for, by the page's word for it."""
 router = APIRouter(prefix="/api", responses={"4XX": {"model": s.Problem}})
 
@@ -53,13 +53,14 @@ def answer(document: Any) -> Response:
 def commanding(request: Request, caller: str | None) -> Hub:
     """Return the hub if the caller has the command; otherwise raise `ProblemError`."""
     hub = hub_of(request)
-    hub.clients.need(caller, access_of(request.scope))
+    hub.clients.require_command(caller, access_of(request.scope))
     return hub
 
 
 def moving(request: Request, caller: str | None) -> Hub:
-    """Return the hub if the caller has the command and has asked just now: for requests that begin
-    a motion, or make limbs soft.
+    """Return the hub if the caller has the command and the request is recent.
+
+    For requests that begin a motion, or make limbs soft.
     """
     hub = commanding(request, caller)
     hub.freshness.check(request.headers.get(BEAT_HEADER))
@@ -92,7 +93,7 @@ async def robots() -> Response:
     return answer({"simulated": builds, "led": led, "examples": examples})
 
 
-def _build(request: Request, name: str | None) -> Build:
+def _build_named(request: Request, name: str | None) -> Build:
     """Return the build of that name; without a name the robot's, or the default simulated one."""
     if name is not None:
         return build_named(name)
@@ -103,13 +104,13 @@ def _build(request: Request, name: str | None) -> Build:
 @router.get("/robot/joints", response_model=s.JointTree, tags=["robot"])
 async def joints(request: Request, build: BuildName = None) -> Response:
     """A robot as a tree of joints, for drawing: any known one, or the connected one."""
-    return answer(drawing(_build(request, build)))
+    return answer(drawing(_build_named(request, build)))
 
 
 @router.get("/robot/model", response_class=FileResponse, tags=["robot"])
 async def model(request: Request, build: BuildName = None) -> Response:
     """A robot's real shapes as GLB, if the set-up has made them."""
-    path = model_of(_build(request, build))
+    path = model_of(_build_named(request, build))
     if path is None:
         raise ProblemError(404, "no-model", "there is no model with real shapes here")
     return FileResponse(path, media_type="model/gltf-binary")
@@ -137,8 +138,8 @@ async def discover(
     serial: Annotated[str, Query(max_length=40, pattern=r"^[0-9A-Za-z]*$")] = "",
     seconds: Annotated[float, Query(gt=0, le=5)] = 2.0,
 ) -> Response:
-    """Look for robots on the local network; not for those who only watch."""
-    access_of(request.scope).need(PendantRole.COMMAND)
+    """Find robots on the local network; not for the watch role."""
+    access_of(request.scope).require_role(PendantRole.COMMAND)
     robots: list[dict[str, str]] = []
     async for found in discovery.discover(serials=(serial,) if serial else (), seconds=seconds):
         host = f"[{found.address}]" if ":" in found.address else found.address
@@ -174,20 +175,20 @@ async def mode(request: Request, body: s.ModeTo, caller: Caller = None) -> Respo
 
 @router.post("/command/take", response_model=s.Commander, tags=["command"])
 async def take_command(request: Request, body: s.Nothing, caller: Caller = None) -> Response:
-    """Take over the command: at once where nobody has it, else after a countdown.
+    """Take over the command: at once if no client has it, otherwise after a countdown.
 
-    `next` says how long. Everybody sees it, and the one that commands may keep the command.
+    `next` contains the remaining time. All pages show it, and the commander may keep the command.
     """
     hub = hub_of(request)
-    hub.clients.take(caller, access_of(request.scope))
+    hub.clients.take_command(caller, access_of(request.scope))
     return answer(_command(hub, caller))
 
 
 @router.post("/command/give", response_model=s.Commander, tags=["command"])
 async def give_command(request: Request, body: s.GiveCommand, caller: Caller = None) -> Response:
-    """Let somebody else command after a countdown; for the one that commands, and teachers."""
+    """Pass command to another client after a countdown; for the commander and teachers."""
     hub = hub_of(request)
-    hub.clients.give(caller, body.number, access_of(request.scope))
+    hub.clients.give_command(caller, body.number, access_of(request.scope))
     return answer(_command(hub, caller))
 
 
@@ -195,15 +196,15 @@ async def give_command(request: Request, body: s.GiveCommand, caller: Caller = N
 async def keep_command(request: Request, body: s.Nothing, caller: Caller = None) -> Response:
     """Call off a countdown."""
     hub = hub_of(request)
-    hub.clients.keep(caller, access_of(request.scope))
+    hub.clients.cancel_handover(caller, access_of(request.scope))
     return answer(_command(hub, caller))
 
 
 @router.post("/command/lock", response_model=s.Commander, tags=["command"])
 async def lock_command(request: Request, body: s.LockCommand, caller: Caller = None) -> Response:
-    """Let only teachers take command, or everybody again; for teachers.
+    """Let only teachers take command, or all roles that may command again; for teachers.
 
-    Locking takes the command at once from somebody who is no teacher.
+    Locking takes the command at once from a client that is not a teacher.
     """
     hub = hub_of(request)
     hub.clients.lock(caller, locked=body.locked, access=access_of(request.scope))
@@ -214,9 +215,9 @@ async def lock_command(request: Request, body: s.LockCommand, caller: Caller = N
 async def release_command(request: Request, body: s.Nothing, caller: Caller = None) -> Response:
     """Give up the command; not while the robot moves or is soft, nor while a show goes on."""
     hub = commanding(request, caller)
-    if hub.moves:
-        raise busy("somebody must command while robots move, or are about to")
-    hub.clients.release(caller, access_of(request.scope))
+    if hub.needs_commander:
+        raise busy("a browser must be in command while robots move, or are about to")
+    hub.clients.release_command(caller, access_of(request.scope))
     return answer(_command(hub, caller))
 
 
@@ -233,7 +234,7 @@ async def stop(request: Request) -> Response:
     200 means that the robot has confirmed it. 502 means that it has not; it is sent again until it
     has.
     """
-    did = await hub_of(request).stop_and_tell()
+    did = await hub_of(request).stop_and_notify()
     if not did.confirmed:
         raise ProblemError(502, "stop-unconfirmed", did.message, "Use the robot's own remote.")
     return answer(did._asdict())
@@ -247,25 +248,25 @@ async def events(request: Request) -> Response:
 
 @router.post("/events/acknowledge", response_model=s.Done, tags=["command"])
 async def acknowledge(request: Request, body: s.AcknowledgeEvent) -> Response:
-    """Note that a person has read a safety event; not for those who only watch."""
-    access_of(request.scope).need(PendantRole.COMMAND)
+    """Acknowledge a safety event; not for the watch role."""
+    access_of(request.scope).require_role(PendantRole.COMMAND)
     hub_of(request).events.acknowledge(body.id)
     return answer({"done": True})
 
 
-# ---- who is here --------------------------------------------------------------------------------
+# ---- connected browsers -------------------------------------------------------------------------
 
 
 @router.get("/people", response_model=s.People, tags=["command"])
 async def people(request: Request) -> Response:
-    """Who is here: numbers, names and roles; nobody's id."""
+    """The connected browsers: numbers, names and roles, without ids."""
     return answer(hub_of(request).people())
 
 
 @router.post("/people/me", response_model=s.Person, tags=["command"])
 async def call_me(request: Request, body: s.CallMe, caller: Caller = None) -> Response:
     """Say by which name others see this browser."""
-    client = hub_of(request).clients.call(caller, body.name, access_of(request.scope))
+    client = hub_of(request).clients.set_name(caller, body.name, access_of(request.scope))
     return answer({"number": client.number, "name": client.name, "role": client.access.role.value})
 
 

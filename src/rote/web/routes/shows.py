@@ -6,7 +6,7 @@ from fastapi import APIRouter, File, Form, Request, Response, UploadFile
 from fastapi.responses import FileResponse
 
 from rote.web.routes.robot import Caller, answer, commanding, hub_of, moving
-from rote.web.routes.takes import ready, while_here
+from rote.web.routes.takes import json_response, run_while_connected
 from rote.web.schemas import robot as schemas
 from rote.web.schemas import shows as s
 
@@ -16,7 +16,7 @@ router = APIRouter(prefix="/api", responses={"4XX": {"model": schemas.Problem}},
 @router.get("/shows", response_model=s.ShowShelf)
 async def shelf(request: Request) -> Response:
     """The shows, casts and sounds of this computer."""
-    return ready(await while_here(request, hub_of(request).shows.shelf()))
+    return json_response(await run_while_connected(request, hub_of(request).shows.shelf()))
 
 
 @router.post("/shows/save", response_model=s.ShowSaved)
@@ -24,7 +24,7 @@ async def save(request: Request, body: s.SaveShow, caller: Caller = None) -> Res
     """Keep a show in its file, which the command line checks and runs; one that is wrong is not
     written.
     """
-    return ready(await commanding(request, caller).shows.save(body))
+    return json_response(await commanding(request, caller).shows.save(body))
 
 
 @router.post("/shows/rename", response_model=schemas.Done)
@@ -43,7 +43,7 @@ async def delete(request: Request, body: s.NamedShow, caller: Caller = None) -> 
 
 @router.post("/shows/cast", response_model=schemas.Done)
 async def save_cast(request: Request, body: s.SaveCast, caller: Caller = None) -> Response:
-    """Keep a cast, who plays which role, in a file."""
+    """Save a cast (which robot plays which role) to a file."""
     await commanding(request, caller).shows.save_cast(body.name, body.cast)
     return answer({"done": True})
 
@@ -51,13 +51,15 @@ async def save_cast(request: Request, body: s.SaveCast, caller: Caller = None) -
 @router.post("/shows/check", response_model=s.ShowChecked)
 async def check(request: Request, body: s.CheckShow) -> Response:
     """What speaks against running a show, saved or not; the same as the command line finds."""
-    return ready(await while_here(request, hub_of(request).shows.check(body)))
+    return json_response(await run_while_connected(request, hub_of(request).shows.check(body)))
 
 
 @router.post("/shows/curves", response_model=s.SectionCurves)
 async def curves(request: Request, body: s.DrawShow) -> Response:
     """What every role does in a section, compiled as one motion each, with at most 600 rows."""
-    return ready(await while_here(request, hub_of(request).shows.drawn(body)))
+    return json_response(
+        await run_while_connected(request, hub_of(request).shows.draw_section(body))
+    )
 
 
 @router.post("/shows/sounds/upload", response_model=schemas.Done)
@@ -76,7 +78,7 @@ async def add_sound(
 @router.get("/shows/sounds/{name}/peaks", response_model=s.SoundPeaks)
 async def peaks(request: Request, name: str) -> Response:
     """A sound as it is drawn."""
-    return ready(await while_here(request, hub_of(request).shows.peaks(name)))
+    return json_response(await run_while_connected(request, hub_of(request).shows.peaks(name)))
 
 
 @router.get("/shows/sounds/{name}/file", response_class=FileResponse)
@@ -88,7 +90,7 @@ async def sound(request: Request, name: str) -> Response:
 @router.get("/shows/{name}", response_model=s.ShowOpened)
 async def opened(request: Request, name: str) -> Response:
     """One show, as its file has it."""
-    return ready(await while_here(request, hub_of(request).shows.opened(name)))
+    return json_response(await run_while_connected(request, hub_of(request).shows.open_show(name)))
 
 
 # ---- the stage ----------------------------------------------------------------------------------
@@ -97,7 +99,7 @@ async def opened(request: Request, name: str) -> Response:
 @router.get("/stage", response_model=s.StageNow, tags=["stage"])
 async def stage(request: Request) -> Response:
     """The stage: its robots, the show that is under way, and a stop that holds."""
-    return answer(hub_of(request).stage.now())
+    return answer(hub_of(request).stage.document())
 
 
 @router.post("/stage/go", response_model=s.StageNow, tags=["stage"])
@@ -105,7 +107,7 @@ async def go(request: Request, body: s.StageGo, caller: Caller = None) -> Respon
     """GO: begin a show, or its next section. It is checked first, and errors refuse it."""
     hub = moving(request, caller)
     await hub.stage.go(body)
-    return answer(hub.stage.now())
+    return answer(hub.stage.document())
 
 
 @router.post("/stage/release", response_model=s.StageNow, tags=["stage"])
@@ -113,4 +115,4 @@ async def release(request: Request, body: schemas.Nothing, caller: Caller = None
     """Release a stop that holds: robots may move again, at the next GO."""
     hub = commanding(request, caller)
     hub.stage.reset()
-    return answer(hub.stage.now())
+    return answer(hub.stage.document())

@@ -18,7 +18,7 @@ from rote.motion.formats import FORMATS, NATIVE
 from rote.web.routes.robot import Caller, answer, commanding, hub_of
 from rote.web.schemas import robot as s
 from rote.web.server.problems import ProblemError
-from rote.web.services.edits import table
+from rote.web.services.edits import edit_table
 
 router = APIRouter(prefix="/api", responses={"4XX": {"model": s.Problem}}, tags=["takes"])
 
@@ -33,25 +33,28 @@ _MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - a new private folder is made i
 """A folder in memory; it exists on Linux only."""
 
 
-def ready(document: bytes) -> Response:
+def json_response(document: bytes) -> Response:
     """Answer with JSON that a child process has written."""
     return Response(document, media_type="application/json")
 
 
-async def while_here(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """Return what work for a browser brings; it ends where the browser leaves."""
-    task, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_leaves(request))
+async def run_while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of work for a browser; cancel it if the browser disconnects."""
+    task, leaving = (
+        asyncio.ensure_future(work),
+        asyncio.ensure_future(_wait_for_disconnect(request)),
+    )
     try:
         await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            raise ProblemError(499, "left", "nobody waits for the answer any more")
+            raise ProblemError(499, "left", "the client has disconnected")
         return task.result()
     finally:
         leaving.cancel()
         task.cancel()
 
 
-async def _leaves(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
@@ -68,35 +71,35 @@ async def takes(
 ) -> Response:
     """The takes: all, or those with each word of a search in name, tags or source.
 
-    `first` and `count` ask for a page of them. Where nothing has changed since the answer with the
-    tag `known`, the answer says so and has no takes.
+    `first` and `count` select a page of them. If nothing has changed since the answer with the
+    tag `known`, the answer says so and contains no takes.
     """
     found = hub_of(request).takes.entries(search, first, count, known)
-    return ready(await while_here(request, found))
+    return json_response(await run_while_connected(request, found))
 
 
 @router.get("/takes/trash", response_model=s.Trash)
 async def trash(request: Request) -> Response:
     """What was deleted, the newest first."""
-    return ready(await while_here(request, hub_of(request).takes.trash()))
+    return json_response(await run_while_connected(request, hub_of(request).takes.trash()))
 
 
 @router.post("/takes/restore", response_model=s.TakeEntry)
 async def restore(request: Request, body: s.Restore, caller: Caller = None) -> Response:
-    """Bring a deleted take back, under its own name or another one."""
-    return ready(await commanding(request, caller).takes.restore(body.id, body.to))
+    """Restore a deleted take, under its own name or another one."""
+    return json_response(await commanding(request, caller).takes.restore(body.id, body.to))
 
 
 @router.post("/takes/purge", response_model=s.Done)
 async def purge(request: Request, body: s.Purge, caller: Caller = None) -> Response:
-    """Delete a take from the trash for good."""
+    """Delete a take from the trash permanently."""
     await commanding(request, caller).takes.purge(body.id)
     return answer({"done": True})
 
 
 @router.post("/takes/store", response_model=s.Stored)
 async def store(request: Request, body: s.StoreTake, caller: Caller = None) -> Response:
-    """Put a take on the robot as an action, on wires that can; it gets keyframes of it."""
+    """Store a take on the robot as an action (as keyframes), on wires that support it."""
     hub = commanding(request, caller)
     stored = await hub.store(body)
     return answer({"name": body.name, **stored})
@@ -108,10 +111,10 @@ async def download_unsaved(
     take_id: str,
     wanted: Annotated[FormatName, Query(alias="format")] = NATIVE.name,
 ) -> Response:
-    """A take as a file that could not be written here."""
+    """A take that could not be written here, as a file."""
     takes = hub_of(request).takes
     name = takes.unsaved_take(take_id).name
-    return await _download(request, name, wanted, lambda path: takes.export_unsaved(take_id, path))
+    return await _send_file(request, name, wanted, lambda path: takes.export_unsaved(take_id, path))
 
 
 @router.post("/takes/unsaved/save", response_model=s.SavedAt)
@@ -125,7 +128,7 @@ async def save_unsaved(request: Request, body: s.SaveUnsaved, caller: Caller = N
 async def discard_unsaved(
     request: Request, body: s.DiscardUnsaved, caller: Caller = None
 ) -> Response:
-    """Give up a take that could not be written."""
+    """Discard a take that could not be written."""
     commanding(request, caller).takes.discard_unsaved(body.id)
     return answer({"done": True})
 
@@ -146,7 +149,7 @@ async def upload(
     It is called `name`, or like the file. Without `replace` a name that exists is refused.
     """
     hub = commanding(request, caller)
-    return ready(
+    return json_response(
         await hub.takes.import_file(
             file.filename or "", file.file, name=name, degrees=unit == "deg", replace=replace
         )
@@ -156,7 +159,7 @@ async def upload(
 @router.post("/takes/rename", response_model=s.TakeEntry)
 async def rename(request: Request, body: s.Rename, caller: Caller = None) -> Response:
     """Rename a take."""
-    return ready(await commanding(request, caller).takes.rename(body.old, body.new))
+    return json_response(await commanding(request, caller).takes.rename(body.old, body.new))
 
 
 @router.post("/takes/delete", response_model=s.Done)
@@ -168,14 +171,16 @@ async def delete(request: Request, body: s.Delete, caller: Caller = None) -> Res
 
 @router.post("/takes/tag", response_model=s.TakeEntry)
 async def tag(request: Request, body: s.TagTake, caller: Caller = None) -> Response:
-    """Add tags to a take, or take them away."""
-    return ready(await commanding(request, caller).takes.tag(body.name, body.add, body.remove))
+    """Add tags to a take, or remove them."""
+    return json_response(
+        await commanding(request, caller).takes.tag(body.name, body.add, body.remove)
+    )
 
 
 @router.get("/takes/{name}", response_model=s.TakeMotion)
 async def take(request: Request, name: str) -> Response:
     """One take, with its curves."""
-    return ready(await while_here(request, hub_of(request).takes.motion(name)))
+    return json_response(await run_while_connected(request, hub_of(request).takes.motion(name)))
 
 
 @router.get("/takes/{name}/file", response_class=Response)
@@ -186,10 +191,10 @@ async def download(
 ) -> Response:
     """A take as a file."""
     takes = hub_of(request).takes
-    return await _download(request, name, wanted, lambda path: takes.export_file(name, path))
+    return await _send_file(request, name, wanted, lambda path: takes.export_file(name, path))
 
 
-async def _download(
+async def _send_file(
     request: Request,
     name: str,
     wanted: str,
@@ -218,7 +223,7 @@ async def _write_temporary(
     folder = Path(tempfile.mkdtemp(prefix="rote-", dir=parent))
     try:
         path = folder / f"take{ending}"
-        await while_here(request, write(path))
+        await run_while_connected(request, write(path))
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -238,34 +243,34 @@ async def formats() -> Response:
 @router.get("/edits", response_model=s.Edits)
 async def edits() -> Response:
     """All edits, with their parameters."""
-    return answer({"edits": table()})
+    return answer({"edits": edit_table()})
 
 
 @router.post("/edit", response_model=s.Edited)
 async def edit(request: Request, body: s.EditTake) -> Response:
-    """What a take would be after some steps, and what speaks against playing it."""
-    return ready(await while_here(request, hub_of(request).edits.look(body)))
+    """A take after some steps, and the findings against playing it."""
+    return json_response(await run_while_connected(request, hub_of(request).edits.preview(body)))
 
 
 @router.post("/edit/curves", response_model=s.EditCurves)
 async def edit_curves(request: Request, body: s.EditPart) -> Response:
-    """The same without a check, at once; or a part of it with more of its samples."""
-    return ready(await while_here(request, hub_of(request).edits.glance(body)))
+    """The curves without a check, which is faster; or a time range with more of its samples."""
+    return json_response(await run_while_connected(request, hub_of(request).edits.curves(body)))
 
 
 @router.post("/edit/check", response_model=s.EditCheck)
 async def edit_check(request: Request, body: s.EditTake) -> Response:
-    """Only what speaks against playing it."""
-    return ready(await while_here(request, hub_of(request).edits.check(body)))
+    """Only the findings against playing it."""
+    return json_response(await run_while_connected(request, hub_of(request).edits.check(body)))
 
 
 @router.post("/edit/keyframes", response_model=s.ProposedKeyframes)
 async def edit_keyframes(request: Request, body: s.EditKeyframes) -> Response:
     """A few keyframes that an edited take passes through; a keyframe step moves one."""
-    return ready(await while_here(request, hub_of(request).edits.keyframes(body)))
+    return json_response(await run_while_connected(request, hub_of(request).edits.keyframes(body)))
 
 
 @router.post("/edit/save", response_model=s.TakeEntry)
 async def edit_save(request: Request, body: s.EditSave, caller: Caller = None) -> Response:
-    """Keep an edited take under a name; a take that has it already becomes an older version."""
-    return ready(await commanding(request, caller).edits.save(body))
+    """Save an edited take under a name; an existing take of that name becomes an older version."""
+    return json_response(await commanding(request, caller).edits.save(body))

@@ -1,4 +1,4 @@
-"""The live view for Foxglove behind the pendant's checks: the robot that the pendant has."""
+"""The live view for Foxglove behind the server's checks: shows the connected robot."""
 
 import asyncio
 import secrets
@@ -14,11 +14,11 @@ from rote.web.work.drawing import model_of
 LEAST_S = 0.0095
 """States nearer to each other than this are left out: a hundred a second, beside the pages."""
 MAX_VIEWERS = 16
-_LOOK_S = 0.5
+_FOLLOW_S = 0.5
 
 
 class LiveViews:
-    """Shows whichever robot the pendant has, while somebody watches."""
+    """Shows the connected robot while there are viewers."""
 
     def __init__(self, connection: ConnectionKeeper, findings: FindingsOf) -> None:
         self._connection = connection
@@ -28,12 +28,12 @@ class LiveViews:
         self._timer: asyncio.TimerHandle | None = None
 
     def join(self, filled: Callable[[], None]) -> FoxgloveClient | None:
-        """Let a viewer in; None where too many watch already."""
+        """Add a viewer; None if there are too many."""
         if len(self._feed.clients) >= MAX_VIEWERS:
             return None
         client = self._feed.join(filled)
         if self._timer is None:
-            self._look()
+            self._follow_robot()
         return client
 
     def leave(self, client: FoxgloveClient) -> None:
@@ -42,27 +42,27 @@ class LiveViews:
 
     def close(self) -> None:
         """End. Safe to call twice."""
-        self._show(None)
+        self._switch_view(None)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
-        """Follow the pendant to another robot; nobody watches, nothing is done."""
+    def _follow_robot(self) -> None:
+        """Switch to the connected robot if it has changed; without viewers, stop."""
         if not self._feed.clients:
             self._timer = None
-            self._show(None)
+            self._switch_view(None)
             return
-        self._timer = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
+        self._timer = asyncio.get_running_loop().call_later(_FOLLOW_S, self._follow_robot)
         robot = self._connection.connected
         if (None if self._view is None else self._view.robot) is not robot:
-            self._show(
+            self._switch_view(
                 None
                 if robot is None
                 else LiveView(self._feed, robot, self._findings, model_of, least_s=LEAST_S)
             )
 
-    def _show(self, view: LiveView | None) -> None:
+    def _switch_view(self, view: LiveView | None) -> None:
         if self._view is not None:
             self._view.close()
         self._view = view
@@ -80,7 +80,7 @@ async def view(socket: WebSocket, views: LiveViews) -> None:
         await socket.close(1013)
         return
     await socket.accept(subprotocol=chosen)
-    sender = asyncio.create_task(_send(socket, client, filled))
+    sender = asyncio.create_task(_send_queued(socket, client, filled))
     try:
         while True:
             message = await socket.receive()
@@ -92,7 +92,7 @@ async def view(socket: WebSocket, views: LiveViews) -> None:
         sender.cancel()
 
 
-async def _send(socket: WebSocket, client: FoxgloveClient, filled: asyncio.Event) -> None:
+async def _send_queued(socket: WebSocket, client: FoxgloveClient, filled: asyncio.Event) -> None:
     try:
         while True:
             await filled.wait()

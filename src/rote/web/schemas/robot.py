@@ -127,7 +127,7 @@ class ModeTo(RequestModel):
 
     target: Literal["stand", "damp", "lie"]
     yes: bool = False
-    """For damp: a person knows that a standing robot sinks, and said yes."""
+    """For damp: a person has confirmed that a standing robot goes limp."""
 
 
 class TeachStart(RequestModel):
@@ -237,7 +237,7 @@ class PressApproval(OneTicket):
 
 
 class GiveCommand(RequestModel):
-    """To whom: the number of somebody who is here."""
+    """The number of a connected browser."""
 
     number: Annotated[int, Field(ge=1, le=2**31 - 1)]
 
@@ -449,7 +449,7 @@ RoleName = Literal["watch", "command", "teacher"]
 
 
 class NextCommander(BaseModel):
-    """Who commands when a countdown has ended."""
+    """The client that commands when the countdown has ended."""
 
     number: int
     name: str | None
@@ -457,7 +457,7 @@ class NextCommander(BaseModel):
 
 
 class Commander(BaseModel):
-    """Who commands; nobody where `number` is null."""
+    """The client in command; none if `number` is null."""
 
     you: bool
     number: int | None
@@ -493,7 +493,7 @@ class People(BaseModel):
 class Links(BaseModel):
     """The ends of links to this page for others; null where no token is asked for.
 
-    Nobody is told a link that may do more than their own.
+    No client gets a link of a higher role than its own.
     """
 
     command: str | None
@@ -539,7 +539,7 @@ class ProposalNow(BaseModel):
     left_s: float
     """In so many seconds it is void."""
     hold_s: float
-    """So long a person holds the button."""
+    """How long a person must hold the button, in seconds."""
 
 
 class UnconfirmedStop(BaseModel):

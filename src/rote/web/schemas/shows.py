@@ -1,6 +1,6 @@
 """The requests and answers about shows and the stage as types; a show's own are made of its fields.
 
-What they do not say, like which fields go together, the reader of shows checks.
+Further rules, like which fields go together, are checked when a show is parsed.
 """
 
 from collections.abc import Sequence
@@ -161,7 +161,7 @@ class StageGo(RequestModel):
     """The show's name: what is run is its file, as the command line runs it."""
     cast: CastNow
     section: Annotated[str, Field(max_length=MAX_TEXT), AfterValidator(utf8)] | None = None
-    """The section that is meant. Where another one is due, nothing begins."""
+    """The requested section. If another one is due, nothing begins."""
     known: Annotated[str, Field(max_length=64)] | None = None
     """The tag of the file that the person has seen. Where it is another one by now, nothing
     begins."""
@@ -290,9 +290,9 @@ class StageStop(BaseModel):
 
     by: str
     confirmed_ms: float | None
-    """After how long everybody had confirmed it; None if not everybody has."""
+    """Time until all robots had confirmed it; None if some have not."""
     unconfirmed: list[str]
-    """Who has not: use their remotes."""
+    """The robots that have not confirmed it: use their remotes."""
 
 
 class ShowRunNow(BaseModel):

@@ -38,7 +38,7 @@ _ABOUT = """Teach a robot by hand and play it back.
 Open the WebSocket `/api/live` first: it says `{"type":"hello","client":ID}`, then the robot's
 state 30 times a second and the status whenever it changes. Send `{"type":"alive"}` every second,
 and the id as `X-Rote-Client` with each request that moves the robot or changes something. The id is
-a secret: nobody else is told it. One client commands; everybody may watch, and everybody may stop.
+a secret of that client. One client commands; all clients may watch, and all clients may stop.
 With the `time_s` of the newest `{"type":"beat"}` as `X-Rote-Beat`, a request that was delayed for
 more than 2 s begins no motion.
 """
@@ -71,7 +71,7 @@ def create_app(start: Start, gate: Gate, static: Path = STATIC) -> Guard:
     """Return the whole server, for any ASGI server."""
     if start.secret is not None and gate.token is None:
         raise BadRequestError(
-            "a pendant that listens to agents would obey every program of this computer",
+            "a server that accepts agents would obey every program on this computer",
             "Give it a token.",
         )
 
@@ -122,7 +122,7 @@ def _add_routes(app: FastAPI) -> None:
         app.router.routes.extend(module.router.routes)
 
 
-def described() -> dict[str, Any]:
+def openapi_document() -> dict[str, Any]:
     """Return the content of /openapi.json, from which the page's types are generated."""
     app = FastAPI(title="rote pendant", version=__version__)
     _add_routes(app)
@@ -139,13 +139,13 @@ def _add_errors(app: FastAPI) -> None:
         app.add_exception_handler(kind, _explain)
     app.add_exception_handler(RequestValidationError, _explain_schema)
     app.add_exception_handler(HTTPException, _explain_http)
-    app.add_exception_handler(Exception, _apologise)
+    app.add_exception_handler(Exception, _explain_unexpected)
 
 
 async def _explain(_: Request, error: Exception) -> Response:
     if isinstance(error, ProblemError):
-        return _answer(error.status, error.document())
-    return _answer(status_of(error), document_of(error))
+        return _json_response(error.status, error.document())
+    return _json_response(status_of(error), document_of(error))
 
 
 async def _explain_schema(_: Request, error: Exception) -> Response:
@@ -154,7 +154,7 @@ async def _explain_schema(_: Request, error: Exception) -> Response:
         f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()
     )
     remedy = "Compare with /openapi.json."
-    return _answer(422, {"error": "schema", "message": message[:2000], "remedy": remedy})
+    return _json_response(422, {"error": "schema", "message": message[:2000], "remedy": remedy})
 
 
 async def _explain_http(_: Request, error: Exception) -> Response:
@@ -162,16 +162,18 @@ async def _explain_http(_: Request, error: Exception) -> Response:
     kinds = {404: "not-found", 405: "not-allowed", 408: "too-slow", 413: "too-large"}
     kind = kinds.get(error.status_code, "bad-request")
     document = {"error": kind, "message": str(error.detail), "remedy": ""}
-    return _answer(error.status_code, document, dict(error.headers or {}))
+    return _json_response(error.status_code, document, dict(error.headers or {}))
 
 
-async def _apologise(request: Request, error: Exception) -> Response:
+async def _explain_unexpected(request: Request, error: Exception) -> Response:
     _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     remedy = "This is a defect of rote; its log has more."
-    return _answer(500, {"error": "defect", "message": type(error).__name__, "remedy": remedy})
+    return _json_response(
+        500, {"error": "defect", "message": type(error).__name__, "remedy": remedy}
+    )
 
 
-def _answer(status: int, document: Any, headers: dict[str, str] | None = None) -> Response:
+def _json_response(status: int, document: Any, headers: dict[str, str] | None = None) -> Response:
     if status in {408, 413}:
         headers = {**(headers or {}), "connection": "close"}
     return Response(to_json(document), status, headers, media_type="application/json")

@@ -1,11 +1,11 @@
 """Gzip for what is large and holds no secret.
 
-The length of a compressed answer tells how alike its parts are. Where a secret stands beside words
-of somebody else's choosing, that gives the secret away piece by piece, encrypted or not. So only
-what is named here is compressed: the page's files, and what is told of takes, edits and robots.
+The length of a compressed answer reveals how similar its parts are. If a secret is next to text
+that an attacker chooses, that leaks the secret piece by piece, encrypted or not. So only the
+answers named here are compressed: the page's files, and data of takes, edits and robots.
 Links with their tokens, the ids of browsers and the WebSocket never are.
 
-Another thread does the work, and the compressor lets go of the interpreter: a stop does not wait
+Another thread does the work, and the compressor releases the interpreter lock: a stop does not wait
 for it.
 """
 

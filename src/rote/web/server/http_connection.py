@@ -5,17 +5,16 @@ import asyncio
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEADER_S = 10.0
-"""So long the head of a request may take, from the connection or the first byte of it."""
+"""Timeout for the head of a request, from the connection or its first byte."""
 MAX_HALF_OPEN = 16
-"""So many connections of one address may be without a whole request; then the oldest is closed."""
+"""Maximum connections of one address without a complete request; then the oldest is closed."""
 MAX_CONNECTIONS = 512
 
 
 class LimitedHttp(H11Protocol):
-    """A connection of uvicorn's that is closed where its request does not arrive in time.
+    """A connection of uvicorn's that is closed if its request does not arrive in time.
 
-    Where there are too many, the oldest that has sent no request is closed: those who mean it
-    send one at once.
+    If there are too many, the oldest without a request is closed: real clients send one at once.
     """
 
     _deadline: asyncio.TimerHandle | None = None
@@ -24,7 +23,7 @@ class LimitedHttp(H11Protocol):
     _since_s = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, and make room."""
+        """Register the connection; close the oldest idle one if there are too many."""
         super().connection_made(transport)
         self._since_s = self.loop.time()
         self._await_head()

@@ -63,12 +63,12 @@ def status_of(error: Exception) -> int:
 def document_of(error: Exception) -> dict[str, Any]:
     """Return the answer to the page for a `RoteError`."""
     if isinstance(error, RoteError):
-        told = _document(error.kind, error.text, error.remedy)
-        return told | ({"stage": error.stage} if isinstance(error, StageError) else {})
+        document = _document(error.kind, error.text, error.remedy)
+        return document | ({"stage": error.stage} if isinstance(error, StageError) else {})
     return _document(
         "no-answer",
         str(error) or "the robot did not report its state in time",
-        "Look at the connection, then ask again.",
+        "Check the connection, then try again.",
     )
 
 

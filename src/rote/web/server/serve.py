@@ -1,4 +1,4 @@
-"""Runs the server in a program: a port, an address to open, and arms at rest at the end."""
+"""Runs the web server: opens the port, and brings the arms to rest at the end."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ from rote.web.server.http_connection import LimitedHttp
 from rote.web.services.hub import Start
 
 HANDSHAKE_S = 10.0
-"""So long the opening of TLS may take."""
+"""Timeout for the TLS handshake."""
 _ELSEWHERE = ("192.0.2.1", 9)  # an address of documentation: nothing is sent there
 
 
@@ -36,7 +36,7 @@ class _Server(uvicorn.Server):
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen; as uvicorn does, with a limit on the time that opening TLS takes."""
+        """Begin to listen as uvicorn does, with a timeout for the TLS handshake."""
         assert sockets is not None
         await self.lifespan.startup()
         if self.lifespan.should_exit:
@@ -73,7 +73,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.create_server((host, port), family=family, backlog=128)
-        # Accepted sockets inherit it: else small messages wait for the acknowledgement of others.
+        # Accepted sockets inherit it: otherwise small messages wait for acknowledgements (Nagle).
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
     except OSError as error:
@@ -107,7 +107,7 @@ async def serving(
         access_log=False,
         server_header=False,
         http=LimitedHttp,
-        proxy_headers=False,  # they are believed where somebody asked for it, by the gate
+        proxy_headers=False,  # only the gate evaluates them, for a trusted proxy
         ssl_certfile=None if tls is None else tls.certificate,
         ssl_keyfile=None if tls is None else tls.key,
         ws="websockets-sansio",
@@ -116,19 +116,19 @@ async def serving(
         timeout_graceful_shutdown=1,
         timeout_keep_alive=30,
     )
-    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # the answer says everything
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # the HTTP answer has the details
     server = _Server(config)
     task = asyncio.create_task(server.serve([opened]))
     listening = asyncio.create_task(server.listening.wait())
     try:
         await asyncio.wait({task, listening}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
-            raise ended(task)
+            raise server_ended_error(task)
         yield Serving(opened.getsockname()[1], task)
     finally:
         listening.cancel()
-        # Requests that still wait for a robot are cancelled at the end: their tracebacks help
-        # nobody.
+        # Requests that still wait for a robot are cancelled at the end: their tracebacks do
+        # not help.
         logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
         server.should_exit = True
         await asyncio.wait({task})
@@ -137,18 +137,18 @@ async def serving(
         opened.close()
 
 
-def ended(task: "asyncio.Task[None]") -> RoteError:
-    """Return the error for a server that ended although nobody asked it to."""
+def server_ended_error(task: "asyncio.Task[None]") -> RoteError:
+    """Return the error for a server that ended without a request."""
     error = task.exception()
     if isinstance(error, ImportError):
-        return MissingExtraError("the pendant", "web")
+        return MissingExtraError("the web UI", "web")
     why = "it could not begin" if error is None else f"{type(error).__name__}: {error}"
     remedy = f"Its packages may be older than rote needs. Run: {install_line('web')}"
     return LinkError(f"the server has ended: {why}", "" if isinstance(error, OSError) else remedy)
 
 
 def link(gate: Gate, port: int, role: PendantRole = PendantRole.TEACHER) -> str:
-    """Return the address to open, with the token of a role where one is needed."""
+    """Return the address to open, with the token of a role if one is required."""
     if gate.proxy is not None:
         where = gate.proxy.origin
     else:
@@ -159,12 +159,12 @@ def link(gate: Gate, port: int, role: PendantRole = PendantRole.TEACHER) -> str:
 
 
 def own_host(host: str) -> str:
-    """Return by which address others reach a server at `host`."""
+    """Return the address by which other computers reach a server at `host`."""
     everywhere = host in {"0.0.0.0", "::", ""}  # noqa: S104 # it is compared, not bound
     return _own_address() if everywhere else host
 
 
-def picture(text: str) -> str:
+def qr_code(text: str) -> str:
     """Return a text as a QR code for a terminal; empty if the package for it is missing."""
     try:
         import qrcode  # type: ignore[import-untyped] # noqa: PLC0415 - loopback needs none

@@ -1,4 +1,4 @@
-"""What the robot is doing for the pendant: one activity at a time, and a stop that never waits."""
+"""The robot's activity for the web UI: one at a time, and a stop that never waits."""
 
 import asyncio
 import logging
@@ -53,7 +53,7 @@ class Ending(NamedTuple):
 
 
 class TeachingResult(NamedTuple):
-    """How a teaching did end."""
+    """The result of a teaching."""
 
     take: str | None
     saved: bool
@@ -107,25 +107,25 @@ class PendantActivity:
     problem: Exception | None = None
     task: "asyncio.Task[None] | None" = None
     stopped: bool = False
-    """Whether somebody has asked to end it."""
+    """Whether a stop was requested."""
     halted: Progress | None = None
-    """How far a playback was then."""
+    """The progress of a playback at that moment."""
     paused_at_s: float | None = None
     """Since when a recording is paused; None while it is not."""
     paused_s: float = 0.0
     """How long it was paused before."""
     rounds: int = 1
-    """How many times over what is streamed has the motion."""
+    """How many times the streamed track contains the motion."""
     rounds_done: int = 0
-    """How many rounds were played by former streams of the same loop."""
+    """Rounds played by earlier streams of the same loop."""
 
     def elapsed_s(self, now_s: float) -> float:
-        """Return how long it goes on already, without its pauses."""
+        """Return how long it has been going on, without pauses."""
         until_s = now_s if self.paused_at_s is None else self.paused_at_s
         return until_s - self.began_s - self.paused_s
 
     def in_round(self, progress: Progress) -> tuple[float, int]:
-        """Return how far the present round is, from 0 to 1, and its number."""
+        """Return the fraction of the current round, from 0 to 1, and its number."""
         if self.rounds == 1:
             return progress.fraction, progress.round + self.rounds_done
         past = min(int(progress.fraction * self.rounds), self.rounds - 1)
@@ -143,7 +143,7 @@ class ActivityService:
         self.activity: PendantActivity | None = None
         self._taught_at_s: float | None = None
         self.stops = 0
-        """How many stops were asked for."""
+        """Number of requested stops."""
         self._unconfirmed: PendingStop | None = None
         self._cut_off: CutOff | None = None
         self._holding: asyncio.Task[None] | None = None
@@ -154,8 +154,8 @@ class ActivityService:
 
     @property
     def return_in_s(self) -> float | None:
-        """How long limbs that were taught hold at most before they return by themselves; None where
-        they do not, or do so already."""
+        """Time until limbs that hold after teaching return by themselves; None if they do not, or
+        are already returning."""
         after = None if self._connection.wire is None else self._connection.wire.after_teaching
         if after is None or self._taught_at_s is None or self._connection.connected is None:
             return None
@@ -180,25 +180,27 @@ class ActivityService:
         """Begin to teach; return when the arms, or legs, are soft."""
         robot = self._connection.robot
         known = self._takes.has(name)
-        # What this wire refuses at once is refused before an activity counts as begun.
-        lesson = robot.teach(name, overwrite=overwrite, library=self._takes.library)
-        activity = self._claim("teaching", name)
+        # Raises what this wire refuses before the activity counts as begun.
+        teaching = robot.teach(name, overwrite=overwrite, library=self._takes.library)
+        activity = self._claim_robot("teaching", name)
         activity.ending = self._loop.create_future()
         activity.duration_s = MAX_MOTION_S
         soft: asyncio.Future[None] = self._loop.create_future()
-        task = self._run(activity, self._teaching(robot, activity, lesson, soft, known))
+        task = self._run_activity(
+            activity, self._run_teaching(robot, activity, teaching, soft, known)
+        )
         await asyncio.wait({task, soft}, return_when=asyncio.FIRST_COMPLETED)
         if not soft.done():
             task.result()
             raise activity.problem or AssertionError
 
     async def finish(self, *, save: bool, name: str | None = None) -> TeachingResult:
-        """End the teaching: the arms hold, and the take is kept or discarded."""
+        """End the teaching: the arms hold, and the take is saved or discarded."""
         activity = self._need_teaching()
         assert activity.ending is not None
         wanted = name if save and name else activity.name
         if wanted != activity.name:
-            # A bad name is refused before anything has ended.
+            # Refuse a bad name before the teaching ends.
             self._takes.check_name(check_name(wanted))
             await self._connection.robot.check_teachable(wanted)
         if not activity.ending.done():
@@ -215,22 +217,24 @@ class ActivityService:
         """Let a scripted hand move a simulated robot's arms."""
         self._need_teaching()
         if "hand" not in self._connection.abilities:
-            raise UnsupportedError("move its own arms", self._connection.called, wires_with("hand"))
+            raise UnsupportedError(
+                "move its own arms", self._connection.url_prefix, wires_with("hand")
+            )
         if self._connection.embedded is not None:
-            self._connection.embedded.let_go()
+            self._connection.embedded.release_hand()
         await self._connection.robot.move_by_hand(script, seconds)
 
     def drag(self, joint: str | None, value_rad: float) -> None:
         """Pull a joint of the embedded robot, or release it."""
         self._need_teaching()
         if self._connection.embedded is None:
-            raise UnsupportedError("be dragged", self._connection.called, (EMBEDDED,))
+            raise UnsupportedError("be dragged", self._connection.url_prefix, (EMBEDDED,))
         self._connection.embedded.drag(joint, value_rad)
 
     async def pause(self, *, paused: bool) -> None:
         """Pause the recording, or resume it."""
         if self.activity is None or self.activity.take is None:
-            raise UnsupportedError("pause a playback", self._connection.called)
+            raise UnsupportedError("pause a playback", self._connection.url_prefix)
         activity, take, now_s = self.activity, self.activity.take, self._loop.time()
         await (take.pause() if paused else take.resume())
         if paused and activity.paused_at_s is None:
@@ -250,18 +254,18 @@ class ActivityService:
             raise RefusedError(Code.NOT_TEACHING, *m.explain(Code.NOT_TEACHING))
         return activity
 
-    async def _teaching(
+    async def _run_teaching(
         self,
         robot: Robot,
         activity: PendantActivity,
-        lesson: Teaching,
+        teaching: Teaching,
         soft: "asyncio.Future[None]",
         known: bool,
     ) -> None:
         assert activity.ending is not None
         ending = Ending(True, activity.name)
         try:
-            async with lesson as take:
+            async with teaching as take:
                 activity.take, activity.began_s = take, self._loop.time()
                 soft.set_result(None)
                 if (await asyncio.wait({activity.ending}, timeout=MAX_MOTION_S))[0]:
@@ -274,9 +278,11 @@ class ActivityService:
                 elif renamed and "save" in robot.abilities:
                     take.name = ending.name  # the robot stores it under its last name
             if ending.save:
-                activity.taught = await self._keep(robot, activity, take, ending, known=known)
+                activity.taught = await self._finish_take(
+                    robot, activity, take, ending, known=known
+                )
             else:
-                activity.taught = _taught(take, ending, None, on_robot=False)
+                activity.taught = _teaching_result(take, ending, None, on_robot=False)
             if not activity.ending.done():
                 self._notify(f"{MAX_MOTION_S:.0f} s are full: saved as {ending.name!r}.", "saved")
         except (RoteError, ProblemError, TimeoutError, OSError) as error:
@@ -284,22 +290,22 @@ class ActivityService:
             if isinstance(error, LinkError):
                 self._note_cut_off(activity)
             unsaved = self._keep_in_memory(activity, ending.name) if ending.save else None
-            if soft.done() and (message := _how_it_ended(activity, error, unsaved)):
+            if soft.done() and (message := _ending_message(activity, error, unsaved)):
                 self._notify(message, "ended", safety=isinstance(error, LinkError))
         finally:
             if self._connection.embedded is not None:
-                self._connection.embedded.let_go()
+                self._connection.embedded.release_hand()
 
-    async def _keep(
+    async def _finish_take(
         self, robot: Robot, activity: PendantActivity, take: Take, ending: Ending, *, known: bool
     ) -> TeachingResult:
-        """Give a take its last name, here and on the robot; what cannot be written stays in
+        """Give a take its final name, here and on the robot; a take that cannot be written stays in
         memory.
         """
         unsaved = None
         if take.file is not None:
             if take.file.stem != ending.name:
-                await self._give_name(take.track, activity.name, ending.name, known=known)
+                await self._rename_take(take.track, activity.name, ending.name, known=known)
                 take.file = take.file.with_name(f"{ending.name}{take.file.suffix}")
             self._notify(f"Saved as the take {ending.name!r}.", "saved")
         elif take.samples:
@@ -310,16 +316,16 @@ class ActivityService:
                     "The take could not be written: {why}. It is in this server's memory: save it "
                     "to another folder, or download it."
                 )
-            why = _said(take.file_problem or "it was not written")
+            why = _error_text(take.file_problem or "it was not written")
             self._notify(Text(template, why=why), "not-saved", safety=True)
         own = "list" in robot.abilities
         if own and ending.name != activity.name and "save" not in robot.abilities:
             await robot.rename(activity.name, ending.name)
-        return _taught(take, ending, unsaved, on_robot=own)
+        return _teaching_result(take, ending, unsaved, on_robot=own)
 
-    async def _give_name(self, track: Track, old: str, name: str, *, known: bool) -> None:
-        """Rename a take of this computer. It is written under its new name before it loses the old
-        one: a full disk loses nothing.
+    async def _rename_take(self, track: Track, old: str, name: str, *, known: bool) -> None:
+        """Rename a take of this computer. It is written under the new name before the old one is
+        removed, so that a full disk loses nothing.
         """
         if known:
             await self._takes.save(track, name)
@@ -328,11 +334,11 @@ class ActivityService:
             await self._takes.rename(old, name)
 
     def _keep_in_memory(self, activity: PendantActivity, name: str) -> str | None:
-        """Keep a take in memory that is not on the disk; return its id, None if it is there."""
+        """Keep a take in memory if it is not on disk; return its id, None if it is on disk."""
         take = activity.take
         if take is None or take.file is not None or take.samples < 2:
             return None
-        why = _said(take.file_problem or activity.problem or "it could not be written")
+        why = _error_text(take.file_problem or activity.problem or "it could not be written")
         return self._takes.keep_unsaved(take.track, name, str(why))
 
     @property
@@ -346,16 +352,18 @@ class ActivityService:
     async def play(self, name: str, *, speed: float | None, loop: bool, taught_s: float) -> None:
         """Play a taught action; return when the robot has accepted."""
         robot = self._connection.robot
-        activity = self._claim("playing", name)
+        activity = self._claim_robot("playing", name)
         wanted = None if speed == 1.0 else speed
-        await self._follow(activity, lambda: robot.play(name, speed=wanted, loop=loop))
+        await self._start_playback(activity, lambda: robot.play(name, speed=wanted, loop=loop))
         activity.duration_s = taught_s / (wanted or 1.0) or None
 
     def check_stream(self) -> None:
         """Raise `UnsupportedError` if this wire cannot play tracks of this computer."""
         robot = self._connection.robot
         if "stream" not in robot.abilities and "stream" not in self._connection.elsewhere:
-            raise UnsupportedError("stream a motion", self._connection.called, wires_with("stream"))
+            raise UnsupportedError(
+                "stream a motion", self._connection.url_prefix, wires_with("stream")
+            )
 
     async def play_track(
         self,
@@ -372,18 +380,18 @@ class ActivityService:
         """Play a track that is not on the robot, pose by pose, on wires that can.
 
         The track has the motion `rounds` times. With `loop` it is played again after its soft
-        return, until somebody stops it.
+        return, until it is stopped.
 
-        Contact is looked for once more, from where the joints are now; `force` says yes to
-        warnings, `mapped` to what a motion of another build lacks or leaves out, and `imported` to
-        a motion that others made, which is asked once. Returns the activity, which has begun.
+        Contact is checked once more, from the current joint positions. `force` accepts warnings,
+        `mapped` accepts joints that a motion of another build lacks or leaves out, and `imported`
+        accepts an imported motion, which is asked once. Returns the activity, which has begun.
         """
         yes = imported or agreed(track.origin)
         robot = self._connection.robot
-        activity = self._claim("playing", name)
+        activity = self._claim_robot("playing", name)
         activity.rounds, activity.duration_s = rounds, track.duration_s / rounds
         offload = self._takes.pool.run
-        await self._follow(
+        await self._start_playback(
             activity,
             lambda: robot.play_track(
                 track,
@@ -403,49 +411,49 @@ class ActivityService:
         """Perform a factory action; return when it has begun, or raise if it was refused."""
         robot = self._connection.robot
         if "presets" not in self._connection.abilities:
-            raise UnsupportedError("perform factory actions", self._connection.called)
-        activity = self._claim("performing", name)
-        task = self._run(activity, self._performing(robot, activity, preset))
+            raise UnsupportedError("perform factory actions", self._connection.url_prefix)
+        activity = self._claim_robot("performing", name)
+        task = self._run_activity(activity, self._run_preset(robot, activity, preset))
         await asyncio.wait({task}, timeout=_ACCEPTED_S)
         if task.done() and activity.problem is not None:
             raise activity.problem
         if not task.done():
-            task.add_done_callback(lambda _: self._tell(activity))
+            task.add_done_callback(lambda _: self._notify_problem(activity))
 
-    async def _performing(self, robot: Robot, activity: PendantActivity, preset: int) -> None:
+    async def _run_preset(self, robot: Robot, activity: PendantActivity, preset: int) -> None:
         embedded = self._connection.embedded
         try:
             if embedded is None:
                 await robot.perform(preset)
             else:
                 embedded.perform(preset)
-                await _until_still(robot)
+                await _wait_until_motionless(robot)
         except (RoteError, TimeoutError) as error:
             activity.problem = error
             if isinstance(error, LinkError):
                 self._note_cut_off(activity)
 
-    async def _follow(
+    async def _start_playback(
         self, activity: PendantActivity, begin: Callable[[], Playing], *, again: bool = False
     ) -> None:
         """Begin a playback, and wait for its end; a stop before it began is no error.
 
-        With `again` it begins once more whenever it has ended by itself.
+        With `again` it is repeated whenever it has ended by itself.
         """
         try:
             activity.playing = begin()
             await activity.playing.started()
         except BaseException as error:
-            self._release(activity)
+            self._release_robot(activity)
             if activity.stopped and isinstance(error, RoteError | TimeoutError):
                 return
             raise
         more = begin if again else None
-        self._run(activity, self._watching(activity, activity.playing, more))
+        self._run_activity(activity, self._watch_playback(activity, activity.playing, more))
         if isinstance(activity.playing, Streaming) and activity.playing.left_out:
             self._notify("The hands of this motion are left out: only the arms move.")
 
-    async def _watching(
+    async def _watch_playback(
         self, activity: PendantActivity, playing: Playing, begin: Callable[[], Playing] | None
     ) -> None:
         """Wait for the end of a playback; with `begin`, play it again until it is stopped."""
@@ -464,12 +472,12 @@ class ActivityService:
             activity.problem = error
             if isinstance(error, LinkError):
                 self._note_cut_off(activity)
-            self._tell(activity)
+            self._notify_problem(activity)
 
     def _note_cut_short(self, activity: PendantActivity, reason: str, *, loop: bool) -> None:
-        """Report why a playback ended early that this server did not stop."""
+        """Report why a playback ended early although this server did not stop it."""
         what = "The loop" if loop else f"Playing {activity.name!r}"
-        why = reason or "the robot does not say why"
+        why = reason or "the robot gives no reason"
         self._notify(Text("{what} has ended early: {why}.", what=what, why=why), "ended")
 
     # ---- stopping -------------------------------------------------------------------------------
@@ -484,7 +492,7 @@ class ActivityService:
         robot = self._connection.connected
         if robot is None and self._connection.report.state == "off":
             return PendantStopResult("nothing", "No robot is connected.")
-        was, activity = self._what_stops(robot, self._connection.state), self.activity
+        was, activity = self._describe_stop(robot, self._connection.state), self.activity
         if activity is not None:
             activity.stopped = True
             if activity.playing is not None:
@@ -499,10 +507,10 @@ class ActivityService:
                 if activity is not None and activity.ending is not None:
                     # A teaching notices by itself that the arms hold, unless it never saw them
                     # soft.
-                    self._loop.call_later(_SEEN_S, _give_up, activity)
+                    self._loop.call_later(_SEEN_S, _end_stopped_teaching, activity)
                 return was
         if self._unconfirmed is stop:
-            self._latch(stop)
+            self._latch_unconfirmed(stop)
         return PendantStopResult(was.stopped, stop.message, confirmed=False)
 
     async def send_missed_stop(self, robot: Robot) -> None:
@@ -516,9 +524,9 @@ class ActivityService:
             await robot.stop()
         except Exception as error:  # whatever it is, the robot has not confirmed the stop
             if not isinstance(error, RoteError | TimeoutError):
-                _log.exception("a stop failed in an unforeseen way")
+                _log.exception("a stop failed unexpectedly")
             if self._unconfirmed is stop:
-                self._latch(stop, error)
+                self._latch_unconfirmed(stop, error)
             return False
         if self._unconfirmed is stop:
             self._unconfirmed = None
@@ -526,11 +534,11 @@ class ActivityService:
                 self._notify("The robot has confirmed the STOP.", "stop-confirmed")
         return True
 
-    def _latch(self, stop: PendingStop, error: Exception | None = None) -> None:
+    def _latch_unconfirmed(self, stop: PendingStop, error: Exception | None = None) -> None:
         """Note that a stop was not confirmed in time, and send it again until it is."""
         if not stop.message:
             error = error or self._connection.failure
-            why: str = "" if error is None else Text(": {error}", error=_said(error))
+            why: str = "" if error is None else Text(": {error}", error=_error_text(error))
             stop.message = Text(_UNCONFIRMED, why=why)
             self._notify(stop.message, "stop-unconfirmed", safety=True)
         if stop.task is None:
@@ -562,8 +570,8 @@ class ActivityService:
     # ---- what a loss has cut off ----------------------------------------------------------------
 
     @property
-    def at_risk(self) -> str:
-        """What people must know if the robot is lost now; empty if it rested."""
+    def loss_warning(self) -> str:
+        """The warning to show if the connection is lost now; empty if the robot was at rest."""
         kinds = {each.kind for each in (self.activity, self._cut_off_activity) if each is not None}
         if self._was_soft or "teaching" in kinds:
             return "Its arms or legs may still be soft: hold them, and use its own remote."
@@ -575,8 +583,8 @@ class ActivityService:
     def _cut_off_activity(self) -> PendantActivity | None:
         return None if self._cut_off is None else self._cut_off.activity
 
-    def soft(self) -> "tuple[str, bool] | None":
-        """Return why limbs are soft and whether a stop makes them hold; None if they are not."""
+    def soft_reason(self) -> "tuple[str, bool] | None":
+        """Return why limbs are soft and whether a stop makes them hold; None if none are soft."""
         robot, state = self._connection.connected, self._connection.state
         if robot is None or state is None:
             lost = self._connection.report.state in ("lost", "connecting")
@@ -585,7 +593,7 @@ class ActivityService:
             return None
         if self.activity is not None and self.activity.kind == "teaching":
             return ("teaching", True)
-        return ("elsewhere", True) if _soft(robot, state) else ("damping", False)
+        return ("elsewhere", True) if _is_soft_for_teaching(robot, state) else ("damping", False)
 
     @property
     def surviving_playback(self) -> CutOff | None:
@@ -597,7 +605,7 @@ class ActivityService:
 
     @property
     def may_move(self) -> bool:
-        """Whether the robot moves for this server, or may since it was lost."""
+        """Whether the robot moves for this server, or may still do so after a lost connection."""
         return self.activity is not None or self._cut_off is not None
 
     def _note_cut_off(self, activity: PendantActivity) -> None:
@@ -606,14 +614,14 @@ class ActivityService:
         now_s = self._loop.time()
         self._cut_off = CutOff(activity, now_s, fraction, number)
 
-    def look(self) -> None:
-        """Compare what the robot reports with what was going on; called several times a second."""
+    def check_state(self) -> None:
+        """Compare the reported state with the activity; called several times per second."""
         problem = self.storage_problem
         if problem is not None and problem is not self._storage_problem:
             self._notify(
                 Text(
                     "The take cannot be written: {why}. Recording goes on in memory.",
-                    why=_said(problem),
+                    why=_error_text(problem),
                 ),
                 "not-saved",
                 safety=True,
@@ -622,7 +630,7 @@ class ActivityService:
         robot, state = self._connection.connected, self._connection.state
         if robot is None or state is None or not state.phase_told:
             return
-        self._was_soft, self._was_moving = _soft(robot, state), state.playing
+        self._was_soft, self._was_moving = _is_soft_for_teaching(robot, state), state.playing
         cut = self._cut_off
         if cut is None:
             return
@@ -642,7 +650,7 @@ class ActivityService:
             )
             await asyncio.sleep(_SEEN_S)
 
-    def _what_stops(self, robot: Robot | None, state: RobotState | None) -> PendantStopResult:
+    def _describe_stop(self, robot: Robot | None, state: RobotState | None) -> PendantStopResult:
         if robot is None:
             return PendantStopResult("nothing", "")
         # Our own activity is known at once; the newest state may be older than it.
@@ -650,20 +658,20 @@ class ActivityService:
         seen = state if kind == "idle" else None
         # A robot that stores no actions is driven by us alone: after a stop it stays where it is.
         own, limbs = "list" in robot.abilities, robot.build.limbs
-        if kind == "teaching" or (seen is not None and _soft(robot, seen)):
-            how = _after(self._connection.wire)
+        if kind == "teaching" or (seen is not None and _is_soft_for_teaching(robot, seen)):
+            how = _after_teaching_text(self._connection.wire)
             return PendantStopResult("teaching", f"Teaching has been stopped: the {limbs} {how}.")
         if kind == "idle" and self.return_in_s is not None:
             return PendantStopResult(
-                "holding", f"Stopped: the {limbs} {_after(self._connection.wire)}."
+                "holding", f"Stopped: the {limbs} {_after_teaching_text(self._connection.wire)}."
             )
         if kind != "idle" or (seen is not None and seen.playing):
             how = "return softly" if own else "stay where they are"
             return PendantStopResult("playing", f"Stopped: the {limbs} {how}.")
         if seen is not None and seen.holding:
-            return PendantStopResult("holding", f"Stopped: the {limbs} let go of their pose.")
+            return PendantStopResult("holding", f"Stopped: the {limbs} release their pose.")
         return PendantStopResult(
-            "nothing", "Nothing was moving; the robot was told to stop all the same."
+            "nothing", "Nothing was moving; the robot was told to stop anyway."
         )
 
     async def end(self) -> None:
@@ -682,7 +690,7 @@ class ActivityService:
 
     # ---- inside ---------------------------------------------------------------------------------
 
-    def _claim(self, kind: Kind, name: str) -> PendantActivity:
+    def _claim_robot(self, kind: Kind, name: str) -> PendantActivity:
         if self.activity is not None:
             raise busy(f"the robot is busy: {self.activity.kind} {self.activity.name!r}")
         if self.unconfirmed_stop is not None:
@@ -697,15 +705,15 @@ class ActivityService:
         self.activity = PendantActivity(kind, name, self._loop.time())
         return self.activity
 
-    def _release(self, activity: PendantActivity) -> None:
+    def _release_robot(self, activity: PendantActivity) -> None:
         if self.activity is activity:
             self.activity = None
 
-    def _run(
+    def _run_activity(
         self, activity: PendantActivity, work: Coroutine[Any, Any, None]
     ) -> "asyncio.Task[None]":
         task = asyncio.create_task(work, name=f"rote {activity.kind} {activity.name}")
-        task.add_done_callback(lambda _: self._release(activity))
+        task.add_done_callback(lambda _: self._release_robot(activity))
         activity.task = task
         return task
 
@@ -716,29 +724,30 @@ class ActivityService:
         return task
 
     def close(self) -> None:
-        """End what is sent again and again. Safe to call twice."""
+        """Cancel background tasks, such as repeated stops. Safe to call twice."""
         for task in tuple(self._tasks):
             task.cancel()
 
-    def _tell(self, activity: PendantActivity) -> None:
+    def _notify_problem(self, activity: PendantActivity) -> None:
         if activity.problem is not None and not isinstance(activity.problem, LinkError):
             kind = activity.kind.capitalize()
             self._notify(
-                Text("{kind} has ended: {why}.", kind=kind, why=_said(activity.problem)), "ended"
+                Text("{kind} has ended: {why}.", kind=kind, why=_error_text(activity.problem)),
+                "ended",
             )
 
 
-def _give_up(activity: PendantActivity) -> None:
-    """End a teaching that was stopped so early that it has not noticed."""
+def _end_stopped_teaching(activity: PendantActivity) -> None:
+    """End a teaching that was stopped before it saw soft arms."""
     assert activity.ending is not None
     if not activity.ending.done():
         activity.ending.set_result(Ending(False, activity.name))
 
 
-def _how_it_ended(activity: PendantActivity, error: Exception, unsaved: str | None) -> str:
-    """Return the message about the end; the person who stopped it knows already."""
+def _ending_message(activity: PendantActivity, error: Exception, unsaved: str | None) -> str:
+    """Return the message about the end; empty parts are what the user already knows."""
     expected = activity.stopped and isinstance(error, RefusedError)
-    ended = "" if expected else Text("The teaching has ended: {why}.", why=_said(error))
+    ended = "" if expected else Text("The teaching has ended: {why}.", why=_error_text(error))
     if unsaved is not None:
         kept = "What was recorded is only in this server's memory: save or download it."
     elif activity.take is None or activity.take.file is None:
@@ -748,13 +757,13 @@ def _how_it_ended(activity: PendantActivity, error: Exception, unsaved: str | No
     return Text("{ended} {kept}", ended=ended, kept=kept) if ended else kept
 
 
-def _said(error: Exception | str) -> str:
-    """Return what an error says, with its facts where it has some."""
+def _error_text(error: Exception | str) -> str:
+    """Return the text of an error, with its facts if it has any."""
     return error.text if isinstance(error, RoteError) else str(error)
 
 
-def _after(wire: Wire | None) -> str:
-    """Say what limbs do that were soft until now."""
+def _after_teaching_text(wire: Wire | None) -> str:
+    """Describe what the limbs do after a teaching."""
     after = None if wire is None else wire.after_teaching
     if after is None:
         return "are braked and stay where they are"
@@ -766,14 +775,16 @@ def _after(wire: Wire | None) -> str:
     return f"hold; in {after.hold_s:.0f} s they return softly to rest: let go of them"
 
 
-def _soft(robot: Robot, state: RobotState) -> bool:
-    """Whether somebody teaches: joints that give way in damping mode do not count."""
+def _is_soft_for_teaching(robot: Robot, state: RobotState) -> bool:
+    """Whether limbs are soft for teaching; soft joints in damping mode do not count."""
     family = robot.family
     return state.arms_soft and (family is None or family.modes.balanced(state.mode))
 
 
-def _taught(take: Take, ending: Ending, unsaved: str | None, *, on_robot: bool) -> TeachingResult:
-    """Return how a teaching ended; `on_robot` says whether the robot stores actions itself."""
+def _teaching_result(
+    take: Take, ending: Ending, unsaved: str | None, *, on_robot: bool
+) -> TeachingResult:
+    """Return how a teaching ended; `on_robot`: whether the robot stores actions itself."""
     track, kept = take.track, ending.save and take.file is not None
     return TeachingResult(
         take=ending.name if ending.save else None,
@@ -786,7 +797,7 @@ def _taught(take: Take, ending: Ending, unsaved: str | None, *, on_robot: bool) 
     )
 
 
-async def _until_still(robot: Robot) -> None:
+async def _wait_until_motionless(robot: Robot) -> None:
     """Wait until the arms have moved, and have stopped moving."""
     moved = False
     async for state in robot.states():

@@ -1,7 +1,7 @@
-"""Motions that an agent proposes to this pendant, and that a person approves or not.
+"""Motions that an agent proposes to this server, and that a person approves or refuses.
 
-The agent shows the token of a link that only watches. It may propose, ask what became of it, and
-begin what was approved; whatever else it may do, every watcher may.
+The agent uses the token of the watch role. It may propose a motion, query its state, and begin it
+once approved; apart from that it may do what every watcher may.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from rote.web.work import takes as take_work
 
 
 class ReadMotion(NamedTuple):
-    """A take as it was read once: its version, its digest, and what is played of it."""
+    """A take as it was read: its version, its digest, and the checked track to play."""
 
     version: int
     digest: str
@@ -67,7 +67,7 @@ class PlayedTicket(NamedTuple):
 
 
 class AgentService:
-    """What agents have proposed to this pendant; `secret` is None where none may."""
+    """The proposals of agents; `secret` is None if agents may not propose."""
 
     def __init__(
         self,
@@ -85,70 +85,70 @@ class AgentService:
         self._now = asyncio.get_running_loop().time
         self._played: PlayedTicket | None = None
 
-    async def propose(self, wanted: schemas.ProposeMotion) -> Ticket:
+    async def propose(self, request: schemas.ProposeMotion) -> Ticket:
         """Show a motion to the people here, and return the ticket for it."""
-        booth = self._open_booth()
+        booth = self._require_booth()
         if self._activities.busy:
             raise busy("the robot is busy")
         self._activities.check_stream()
-        proposed, _ = await self._read(wanted)
-        if wanted.motion is not None and wanted.motion != proposed.motion:
+        proposed, _ = await self._read_proposal(request)
+        if request.motion is not None and request.motion != proposed.motion:
             raise NotApprovedError(
-                f"the take {wanted.take!r} of this pendant is another motion than the agent's",
-                "Both have to use the same folder of takes.",
+                f"the take {request.take!r} on this server is not the same motion as the agent's",
+                "Use the same folder of takes for both.",
             )
         return booth.propose(proposed, self._now())
 
-    def press(self, wanted: schemas.PressApproval, client: str) -> None:
-        """A person with the command begins to hold the button."""
-        booth = self._open_booth()
-        booth.press(wanted.ticket, wanted.digest, wanted.secret, client, self._now())
+    def press(self, request: schemas.PressApproval, client: str) -> None:
+        """Note that the person in command begins to hold the button."""
+        booth = self._require_booth()
+        booth.press(request.ticket, request.digest, request.secret, client, self._now())
 
     def hold(self, ticket: str, client: str) -> None:
-        """The person has held it: the motion is approved."""
-        self._open_booth().hold(ticket, client, self._now())
+        """Note that the button was held long enough: the motion is approved."""
+        self._require_booth().hold(ticket, client, self._now())
 
-    def let_go(self, ticket: str, client: str) -> None:
-        """The person let go too early."""
-        self._open_booth().release(ticket, client, self._now())
+    def release_button(self, ticket: str, client: str) -> None:
+        """Note that the button was released too early."""
+        self._require_booth().release(ticket, client, self._now())
 
     def refuse(self, ticket: str) -> None:
-        """A person says no."""
-        self._open_booth().refuse(ticket, self._now())
+        """Refuse a proposal."""
+        self._require_booth().refuse(ticket, self._now())
 
-    def void(self) -> None:
-        """Somebody stops the robot: what was approved before counts no more."""
+    def void_approval(self) -> None:
+        """Withdraw an approval because a stop was requested."""
         if self._booth is not None:
             self._booth.void()
 
     def ticket(self, ticket_id: str) -> Ticket:
-        """Return a ticket by its id, whatever has become of it."""
-        ticket = self._open_booth().current(self._now())
+        """Return a ticket by its id, in any state."""
+        ticket = self._require_booth().current(self._now())
         if self._played is not None and self._played.ticket.id == ticket_id:
             return self._played.ticket
         if ticket is None or ticket.id != ticket_id:
             raise ProblemError(404, "no-such-ticket", "there is no such ticket")
         return ticket
 
-    async def begin(self, ticket_id: str, wanted: schemas.ProposeMotion) -> None:
-        """Play what a person has approved: the very motion that is read now, if it is the same."""
-        booth = self._open_booth()
-        # A ticket that nobody has approved costs no reading.
+    async def begin(self, ticket_id: str, request: schemas.ProposeMotion) -> None:
+        """Play an approved motion, if the take that is read now is the same motion."""
+        booth = self._require_booth()
+        # The take is read only for an approved ticket.
         if self.ticket(ticket_id).state is TicketState.APPROVED:
-            proposed, motion = await self._read(wanted)
+            proposed, motion = await self._read_proposal(request)
             ticket = booth.redeem(ticket_id, proposed, self._now())
             if ticket.approver != self._clients.commander:
                 raise NotApprovedError(
-                    "the browser whose person approved it commands no more", "Propose it again."
+                    "the browser that approved it no longer has the command", "Propose it again."
                 )
             activity = await self._activities.play_track(
-                motion.checked.track, wanted.take, checked=motion.checked
+                motion.checked.track, request.take, checked=motion.checked
             )
             self._played = PlayedTicket(ticket, activity)
             return
-        # Redeeming says why not.
+        # Redeeming raises the reason.
         robot = self._connection.robot
-        nothing = ProposedMotion(wanted.take, 0, "", wanted.speed, robot.url, robot.build.name)
+        nothing = ProposedMotion(request.take, 0, "", request.speed, robot.url, robot.build.name)
         booth.redeem(ticket_id, nothing, self._now())
 
     async def ending(self, ticket_id: str) -> dict[str, Any] | None:
@@ -167,7 +167,7 @@ class AgentService:
         return {"completed": report.completed, "reason": report.reason}
 
     def document(self) -> dict[str, Any] | None:
-        """Return the proposal that the page shows; None where there is none to decide."""
+        """Return the proposal that the page shows; None if there is none to decide."""
         ticket = None if self._booth is None else self._booth.current(self._now())
         open_states = {TicketState.WAITING, TicketState.HELD, TicketState.APPROVED}
         if ticket is None or ticket.state not in open_states:
@@ -183,29 +183,36 @@ class AgentService:
             "hold_s": HOLD_S,
         }
 
-    async def _read(self, wanted: schemas.ProposeMotion) -> tuple[ProposedMotion, ReadMotion]:
+    async def _read_proposal(
+        self, request: schemas.ProposeMotion
+    ) -> tuple[ProposedMotion, ReadMotion]:
         robot = self._connection.robot
-        check_existing_name(wanted.take)
+        check_existing_name(request.take)
         motion = await self._takes.pool.run(
-            read_motion, self._takes.folder, wanted.take, wanted.version, wanted.speed, robot.build
+            read_motion,
+            self._takes.folder,
+            request.take,
+            request.version,
+            request.speed,
+            robot.build,
         )
         robot = self._connection.robot  # it may be another one by now
         proposed = ProposedMotion(
-            take=wanted.take,
+            take=request.take,
             version=motion.version,
             motion=motion.digest,
-            speed=wanted.speed,
+            speed=request.speed,
             robot=robot.url,
             build=robot.build.name,
         )
         return proposed, motion
 
-    def _open_booth(self) -> TicketBooth:
+    def _require_booth(self) -> TicketBooth:
         if self._booth is None:
             raise ProblemError(
                 403,
                 "no-agents",
-                "this pendant takes no proposals of agents",
-                "Whoever starts it decides that, when it is started.",
+                "this server accepts no proposals of agents",
+                "Enable them when the server is started.",
             )
         return self._booth

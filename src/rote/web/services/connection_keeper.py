@@ -1,4 +1,4 @@
-"""The one connection to a robot: opened, kept, and reconnected when the robot was lost."""
+"""The one connection to a robot: opened, kept, and reestablished after a loss."""
 
 import asyncio
 import logging
@@ -31,13 +31,13 @@ from rote.web.services.events import Notify
 
 RECONNECT_FIRST_S, RECONNECT_LONGEST_S = 0.5, 5.0
 CONNECT_S = 4.0
-LOOK = "states"
-"""The default ability to connect for: a robot that would sink because of it is refused."""
+DEFAULT_ABILITY = "states"
+"""The default ability to connect for: a robot that would go limp because of it is refused."""
 
 _log = logging.getLogger("rote")
 
 State = Literal["off", "connecting", "connected", "lost"]
-Greet = Callable[[Robot], Awaitable[None]]
+OnConnected = Callable[[Robot], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +54,11 @@ class ConnectionReport:
 class ConnectionKeeper:
     """Keeps the connection to one robot, and reports its state."""
 
-    def __init__(self, greet: Greet, notify: Notify) -> None:
+    def __init__(self, on_connected: OnConnected, notify: Notify) -> None:
         self.url = ""
         self.report = ConnectionReport()
         self.embedded: Embedded | None = None
-        self._greet = greet
+        self._on_connected = on_connected
         self._notify = notify
         self._robot: Robot | None = None
         self._failure: RoteError | None = None
@@ -68,7 +68,7 @@ class ConnectionKeeper:
 
     @property
     def robot(self) -> Robot:
-        """The robot; raises what is wrong if there is none."""
+        """The robot; raises the reason if there is none."""
         if self._robot is not None:
             return self._robot
         if self.report.state == "off":
@@ -83,14 +83,14 @@ class ConnectionKeeper:
         return self._failure
 
     def check_same(self, robot: Robot) -> None:
-        """Raise `RefusedError` if this robot is connected no more: what was asked of one robot is
-        not done by another.
+        """Raise `RefusedError` if this robot is no longer connected: a request for one robot must
+        not be carried out by another.
         """
         if self._robot is not robot:
             raise RefusedError(
                 Code.SUPERSEDED,
-                "another robot was connected meanwhile, or this one once more",
-                "Nothing was started. Look which robot is connected, then ask again.",
+                "another robot was connected meanwhile, or this one was reconnected",
+                "Nothing was started. Check which robot is connected, then try again.",
             )
 
     @property
@@ -112,7 +112,7 @@ class ConnectionKeeper:
         return wire_of(self.url) if self.url else None
 
     @property
-    def called(self) -> str:
+    def url_prefix(self) -> str:
         """The prefix of the wire's URLs; empty if no robot is wanted."""
         return "" if self.wire is None else f"{self.wire.scheme}://"
 
@@ -131,20 +131,22 @@ class ConnectionKeeper:
             return frozenset()
         return self._robot.abilities | (ABILITIES if self.embedded is not None else frozenset())
 
-    async def open(self, url: str, key: str | None = None, ability: str = LOOK) -> None:
+    async def open(self, url: str, key: str | None = None, ability: str = DEFAULT_ABILITY) -> None:
         """Connect to a robot for an ability, and reconnect until `close`."""
         async with self._turn:
-            await self._let_go()
+            await self._disconnect()
             self.url, self._failure = url, None
             self.report = ConnectionReport(state="connecting", message=f"Connecting to {url}.")
-            self._task = asyncio.create_task(self._keep(url, key, ability), name=f"rote line {url}")
+            self._task = asyncio.create_task(
+                self._keep_connected(url, key, ability), name=f"rote line {url}"
+            )
 
     async def close(self) -> None:
         """Disconnect from the robot. Safe to repeat."""
         async with self._turn:
-            await self._let_go()
+            await self._disconnect()
 
-    async def _let_go(self) -> None:
+    async def _disconnect(self) -> None:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -152,29 +154,29 @@ class ConnectionKeeper:
                 await task
         self.url, self.report = "", ConnectionReport()
 
-    async def _keep(self, url: str, key: str | None, ability: str) -> None:
+    async def _keep_connected(self, url: str, key: str | None, ability: str) -> None:
         pause_s = RECONNECT_FIRST_S
         while True:
             try:
-                async with self._reached(url, key, ability) as robot:
+                async with self._connect_once(url, key, ability) as robot:
                     pause_s = RECONNECT_FIRST_S
-                    # After a loss nobody is asked: reconnect at the same level, only to look.
+                    # After a loss, reconnect at the same level, only to read states.
                     if not wire_of(url).lives_here:
-                        self.url, url, ability = robot.url, robot.url, LOOK
+                        self.url, url, ability = robot.url, robot.url, DEFAULT_ABILITY
                     async for _ in robot.states():
                         pass
             except (BadRequestError, MissingExtraError, StoreError, UnsupportedError) as error:
-                self._fail(error, "off")  # trying again would change nothing
+                self._report_failure(error, "off")  # trying again would change nothing
                 return
             except RoteError as error:
-                self._fail(error, "lost")
-            except Exception as error:  # a defect, or what no carrier foresaw: the next try may do
-                self._fail_unforeseen(error)
+                self._report_failure(error, "lost")
+            except Exception as error:  # a defect, or an unforeseen transport error: retry
+                self._report_unexpected_failure(error)
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, RECONNECT_LONGEST_S)
 
     @asynccontextmanager
-    async def _reached(self, url: str, key: str | None, ability: str) -> AsyncIterator[Robot]:
+    async def _connect_once(self, url: str, key: str | None, ability: str) -> AsyncIterator[Robot]:
         """Connect once; the robot is the block's value."""
         wire = wire_of(url)
         embedded = Embedded(url) if wire.in_process else None
@@ -184,7 +186,7 @@ class ConnectionKeeper:
             async with connect(
                 url, timeout=CONNECT_S, key=wanted, reconnect=False, world=world, ability=ability
             ) as robot:
-                await self._greet(robot)
+                await self._on_connected(robot)
                 self._robot, self.embedded, self._failure = robot, embedded, None
                 if self.report.state == "lost":
                     self._notify("The robot is back.", "back")
@@ -199,18 +201,18 @@ class ConnectionKeeper:
             if embedded is not None:
                 embedded.close()
 
-    def _fail_unforeseen(self, error: Exception) -> None:
-        """Report an error that is none of rote's; each is told and logged once in a row."""
+    def _report_unexpected_failure(self, error: Exception) -> None:
+        """Report an error that is not a `RoteError`; equal ones in a row are logged once."""
         failure = LinkError(
-            f"the connection failed in an unforeseen way: {error!r}",
-            "It is tried again. If it stays so, please send us what the server has logged.",
+            f"the connection failed unexpectedly: {error!r}",
+            "It is retried. If it keeps failing, please send us the server's log.",
         )
         if str(failure) != str(self._failure):
             _log.error("the connection to %s failed", self.url, exc_info=error)
             self._notify(Text("The robot is not connected: {error}.", error=failure.text))
-        self._fail(failure, "lost")
+        self._report_failure(failure, "lost")
 
-    def _fail(self, error: RoteError, state: State) -> None:
+    def _report_failure(self, error: RoteError, state: State) -> None:
         if isinstance(error, PeerLostError):
             self._notify(Text("The robot is lost: {error}.", error=error.text), "lost")
         self._failure = error
@@ -230,7 +232,7 @@ def check_url(url: str) -> str:
     wire = wire_of(url) if parts.scheme in WIRES else None
     asked = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
     beside = parts.path.strip("/") or parts.fragment
-    # Nobody at a page could lead the limbs of a simulated robot that has no hand.
+    # A page cannot move the limbs of a simulated robot that has no scripted hand.
     handless = wire is not None and wire.lives_here and not wire.in_process and "hand" not in asked
     if wire is None or not parts.netloc or beside or not asked <= wire.asks or handless:
         known = ", ".join(each.example for each in WIRES.values())

@@ -17,62 +17,66 @@ class EditService:
     def __init__(self, takes: TakeService) -> None:
         self._takes = takes
 
-    async def playable(self, wanted: schemas.PlayTake, build: Build) -> take_work.PlayableTake:
+    async def load_playable(
+        self, request: schemas.PlayTake, build: Build
+    ) -> take_work.PlayableTake:
         """Return a take after all steps, checked, to be played by a robot of that build.
 
         Raises `BadRequestError` for a take of another family, and `UnsafeMotionError` if a check
         forbids it.
         """
         return await self._takes.pool.run(
-            take_work.playable,
-            *self._what(wanted),
+            take_work.load_playable,
+            *self._edit_arguments(request),
             build,
-            speed=wanted.speed or 1.0,
-            force=wanted.force,
-            loop=wanted.loop,
+            speed=request.speed or 1.0,
+            force=request.force,
+            loop=request.loop,
         )
 
-    async def track(self, wanted: schemas.StoreTake) -> Track:
+    async def load_edited(self, request: schemas.StoreTake) -> Track:
         """Return a take after all steps."""
-        return await self._takes.pool.run(take_work.edited, *self._what(wanted))
+        return await self._takes.pool.run(take_work.edit_take, *self._edit_arguments(request))
 
-    async def look(self, wanted: schemas.EditTake) -> bytes:
-        """Return what the page shows of an edited take, and which version of it was edited."""
-        return await self._takes.pool.run(take_work.look, *self._what(wanted))
+    async def preview(self, request: schemas.EditTake) -> bytes:
+        """Return the edited take as the page shows it, and the version that was edited."""
+        return await self._takes.pool.run(take_work.preview, *self._edit_arguments(request))
 
-    async def glance(self, wanted: schemas.EditPart) -> bytes:
-        """Return the same without a check, and maybe of a part, which is quicker."""
-        part_s = (wanted.start_s, wanted.end_s)
-        return await self._takes.pool.run(take_work.glance, *self._what(wanted), part_s)
-
-    async def check(self, wanted: schemas.EditTake) -> bytes:
-        """Return what speaks against playing an edited take."""
-        return await self._takes.pool.run(take_work.checked, *self._what(wanted))
-
-    async def keyframes(self, wanted: schemas.EditKeyframes) -> bytes:
-        """Return a few keyframes that an edited take passes through."""
-        what = self._what(wanted)
-        return await self._takes.pool.run(take_work.keyframes, *what, wanted.joints)
-
-    async def save(self, wanted: schemas.EditSave) -> bytes:
-        """Keep an edited take under a name."""
-        return await self._takes.write(
-            take_work.edit_and_save, *self._what(wanted), wanted.name, wanted.over
+    async def curves(self, request: schemas.EditPart) -> bytes:
+        """Return the curves of the edited take, optionally of a time range, unchecked."""
+        part_s = (request.start_s, request.end_s)
+        return await self._takes.pool.run(
+            take_work.edited_curves, *self._edit_arguments(request), part_s
         )
 
-    def _what(
-        self, wanted: schemas.EditTake | schemas.PlayTake | schemas.StoreTake
+    async def check(self, request: schemas.EditTake) -> bytes:
+        """Return the findings against playing an edited take."""
+        return await self._takes.pool.run(take_work.check_edited, *self._edit_arguments(request))
+
+    async def keyframes(self, request: schemas.EditKeyframes) -> bytes:
+        """Return a few keyframes that an edited take passes through."""
+        what = self._edit_arguments(request)
+        return await self._takes.pool.run(take_work.keyframes, *what, request.joints)
+
+    async def save(self, request: schemas.EditSave) -> bytes:
+        """Save an edited take under a name."""
+        return await self._takes.write(
+            take_work.edit_and_save, *self._edit_arguments(request), request.name, request.over
+        )
+
+    def _edit_arguments(
+        self, request: schemas.EditTake | schemas.PlayTake | schemas.StoreTake
     ) -> tuple[Any, str, int | None, list[dict[str, Any]]]:
-        """Return what is edited and how, as a child process is told it."""
-        return self._takes.folder, wanted.take, wanted.version, plain(wanted.steps)
+        """Return folder, take, version and steps: the first arguments of the work functions."""
+        return self._takes.folder, request.take, request.version, plain_steps(request.steps)
 
 
-def plain(steps: list[schemas.Step]) -> list[dict[str, Any]]:
-    """Return steps as data, without what was left open."""
+def plain_steps(steps: list[schemas.Step]) -> list[dict[str, Any]]:
+    """Return steps as plain data, without unset parameters."""
     return [step.model_dump(exclude_none=True) for step in steps]
 
 
-def table(edits: Mapping[str, Edit] = EDITS) -> list[dict[str, Any]]:
+def edit_table(edits: Mapping[str, Edit] = EDITS) -> list[dict[str, Any]]:
     """Return the table of edits as the page's tools need it."""
     return [
         {

@@ -1,4 +1,4 @@
-"""The simulated robot in this process, and what a page can do with it beyond any wire."""
+"""The simulated robot in this process, with what its wire does not offer: dragging, presets."""
 
 import math
 from dataclasses import replace
@@ -19,7 +19,7 @@ from rote.sim.world import World
 ABILITIES = frozenset({"drag", "presets"})
 _PULL_RAD_S = 2.5
 _MARGIN_RAD = 0.02
-_CALLER = "the pendant"
+_CALLER = "the web UI"
 
 
 class DragHand:
@@ -42,7 +42,7 @@ class DragHand:
         self._wanted[joint] = min(max(value_rad, low), high)
 
     def grip(self, time_s: float) -> Array | None:
-        """Return the wanted positions of the joints it holds, NaN for the others."""
+        """Return the target positions of the joints it holds, NaN for the others."""
         most = _PULL_RAD_S * max(time_s - self._last_s, 0.0)
         self._last_s = time_s
         grip: Array = np.full(len(self._build.joints), np.nan)
@@ -82,7 +82,7 @@ class Embedded:
             self.world.attach(self._hand)
         self._hand.pull(joint, value_rad, float(self.world.body.joints_rad[joint]))
 
-    def let_go(self) -> None:
+    def release_hand(self) -> None:
         """Forget the hand: the teaching has ended, or another hand has replaced it."""
         self._hand = None
 

@@ -1,4 +1,4 @@
-"""The recent events: stops, losses, recoveries, takes. They outlive a reload of the page."""
+"""The recent events: stops, losses, recoveries, takes. They survive a reload of the page."""
 
 import time
 from collections.abc import Callable, Iterator

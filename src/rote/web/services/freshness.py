@@ -10,7 +10,7 @@ from rote.platform.clock import stall_clock
 from rote.web.server.problems import ProblemError
 
 STALL_S = 1.5
-"""A pulse that comes later than this tells that the event loop was stalled."""
+"""A pulse that comes later than this means that the event loop was stalled."""
 SETTLE_S = 0.5
 """After a stall, the requests that waited meanwhile are read within this time."""
 MAX_AGE_S = 2.0

@@ -1,4 +1,4 @@
-"""The hub: one robot, one activity, one client in command, and everybody who watches."""
+"""The hub: one robot, one activity, one client in command, and all clients that watch."""
 
 import asyncio
 import logging
@@ -27,7 +27,12 @@ from rote.web.schemas.robot import EventKind, PlayTake, StoreTake
 from rote.web.server.problems import busy, finding_document, texts_of, to_json
 from rote.web.services.activity import ActivityService, CutOff, PendantActivity, PendantStopResult
 from rote.web.services.agents import AgentService
-from rote.web.services.connection_keeper import LOOK, ConnectionKeeper, check_url, network_host
+from rote.web.services.connection_keeper import (
+    DEFAULT_ABILITY,
+    ConnectionKeeper,
+    check_url,
+    network_host,
+)
 from rote.web.services.edits import EditService
 from rote.web.services.events import Event, EventLog
 from rote.web.services.freshness import Freshness
@@ -39,8 +44,8 @@ from rote.web.services.takes import TakeService
 _log = logging.getLogger("rote")
 
 STATE_HZ = 30
-_BEAT_EVERY = 9  # states between two signs of life: one in 0.3 s
-_LOOK_EVERY = 3  # states between two checks whether the status has changed
+_BEAT_EVERY = 9  # states between two beats: one in 0.3 s
+_STATUS_EVERY = 3  # states between two checks whether the status has changed
 _BUSY_STATUS_S, _STATUS_S = 0.2, 1.0
 _FINDINGS_S = 1.0
 _STAGE_S = 0.3
@@ -53,7 +58,7 @@ _WAITS = {
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Which robot to begin with, and where takes are stored."""
+    """Start parameters: which robot to connect to first, and where takes are stored."""
 
     library: Library
     url: str = EMBEDDED
@@ -65,7 +70,7 @@ class Start:
     recovered: tuple[str, ...] = ()
     """The takes that were recovered from recordings that a crash had cut off."""
     secret: str | None = None
-    """What a person types to approve motions of agents; None where agents may propose none."""
+    """The secret a person types to approve an agent's motion; None if agents may not propose."""
 
     @property
     def shows_folder(self) -> Path:
@@ -86,7 +91,7 @@ class Hub:
         self.edits = EditService(self.takes)
         self.shows = ShowService(start.shows_folder, self.takes.folder, self.takes.pool)
         self.stage = StageService(start.stage, self.shows, self.notify)
-        self.connection = ConnectionKeeper(self._greet, self.notify)
+        self.connection = ConnectionKeeper(self._on_connected, self.notify)
         self.activities = ActivityService(self.connection, self.takes, self.notify)
         self.agents = AgentService(
             start.secret, self.connection, self.activities, self.takes, self.clients
@@ -95,19 +100,19 @@ class Hub:
         self._actions: Actions | None = None
         """What the robot can play; None if that is not known."""
         self.actions_changes = 0
-        """Grows whenever another list of actions was read, or is to be."""
+        """Incremented whenever the list of actions has changed, or must be read again."""
         self._controller: str | None = None
         self._findings: list[Finding] = []
-        """The preflight of a robot that stores no actions; else what several states show."""
+        """Preflight of a robot that stores no actions; otherwise findings from several states."""
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stops = Stops(self.activities.stop, lambda: self.activities.activity)
-        self._told: tuple[object, ...] = ()
-        self._told_people = 0
+        self._sent_status: tuple[object, ...] = ()
+        self._sent_people_changes = 0
         self._stopping: dict[Outbox, float] = {}
-        self._told_s = 0.0
-        self._told_stage = ("", 0.0)
-        self._unshown = ""
-        """Why something could not be shown, lately."""
+        self._status_sent_s = 0.0
+        self._sent_stage = ("", 0.0)
+        self._last_broadcast_error = ""
+        """The last error of a broadcast, to log it only once."""
 
     async def open(self) -> None:
         """Start: connect to the first robot, and begin to send states."""
@@ -115,7 +120,7 @@ class Hub:
             self.events.add("recovered", f"A recording was cut off and is kept as {name!r}.")
         await self.connection.open(self._start.url, self._start.key)
         self._spawn(self._pulse())
-        self._spawn(self._look_after())
+        self._spawn(self._refresh_findings())
 
     async def close(self) -> None:
         """Stop a show, bring the robot to rest and disconnect."""
@@ -130,7 +135,7 @@ class Hub:
 
     # ---- the connection -------------------------------------------------------------------------
 
-    async def connect(self, url: str, key: str | None, ability: str = LOOK) -> None:
+    async def connect(self, url: str, key: str | None, ability: str = DEFAULT_ABILITY) -> None:
         """Switch to another robot, for an ability; raises if an activity is still going on."""
         check_url(url)
         if host := network_host(url):
@@ -139,7 +144,7 @@ class Hub:
             raise busy("the robot is busy")
         robot = self.connection.connected
         if robot is not None and robot.url == url:
-            # What is known already is more reliable than another question, and costs nothing.
+            # What is already known is more reliable than asking again, and costs nothing.
             robot.check_wanted(ability)
         if self.connection.url != url:
             self._forget_robot()
@@ -160,15 +165,15 @@ class Hub:
             self._actions = actions
             self.actions_changes += 1
 
-    async def _greet(self, robot: Robot) -> None:
+    async def _on_connected(self, robot: Robot) -> None:
         await self.activities.send_missed_stop(robot)  # before anything else
-        robot.on_waiting(self._tell_waiting)
+        robot.on_waiting(self._notify_waiting)
         self._controller = await robot.controller()
         self._set_actions(await robot.actions() if "list" in robot.abilities else Actions((), ()))
         self._findings = await robot.preflight() if "list" not in robot.abilities else []
 
-    def _tell_waiting(self, waiting: Waiting | None) -> None:
-        """Tell everybody why nothing happens for a while."""
+    def _notify_waiting(self, waiting: Waiting | None) -> None:
+        """Notify all pages why nothing happens for a while."""
         if waiting is not None:
             what = _WAITS[waiting.why].format(name=waiting.name)
             self.notify(f"Waiting until {what}, {waiting.most_s:.0f} s at most.")
@@ -196,50 +201,52 @@ class Hub:
             return self._actions, False
 
     async def play(self, name: str, *, speed: float | None, loop: bool) -> None:
-        """Play a taught action, unless somebody stops before it has begun."""
-        stops, robot = self._stops.asked, self.connection.robot
+        """Play a taught action, unless a stop is requested before it has begun."""
+        stops, robot = self._stops.requests, self.connection.robot
         found = (await self.actions()).find(name)
         length_s = 0.0 if found is None else found.duration_s
-        if self._stops.asked == stops:
+        if self._stops.requests == stops:
             self.freshness.check()
             self.connection.check_same(robot)
             await self.activities.play(name, speed=speed, loop=loop, taught_s=length_s)
 
-    async def play_take(self, wanted: PlayTake) -> None:
-        """Play an edited take, unless somebody stops while it is checked."""
+    async def play_take(self, request: PlayTake) -> None:
+        """Play an edited take, unless a stop is requested while it is checked."""
         self.activities.check_stream()
-        stops, robot = self._stops.asked, self.connection.robot
-        playable = await self.edits.playable(wanted, robot.build)
-        if self._stops.asked != stops:
+        stops, robot = self._stops.requests, self.connection.robot
+        playable = await self.edits.load_playable(request, robot.build)
+        if self._stops.requests != stops:
             return
         self.freshness.check()
         self.connection.check_same(robot)
         await self.activities.play_track(
             playable.checked.track,
-            wanted.take,
-            force=wanted.force,
-            mapped=wanted.mapped,
-            imported=wanted.imported,
+            request.take,
+            force=request.force,
+            mapped=request.mapped,
+            imported=request.imported,
             checked=playable.checked,
             rounds=playable.rounds,
-            loop=wanted.loop,
+            loop=request.loop,
         )
 
-    async def store(self, wanted: StoreTake) -> dict[str, Any]:
-        """Put a take on the robot; return how many keyframes it got, and how far they are off."""
+    async def store(self, request: StoreTake) -> dict[str, Any]:
+        """Store a take on the robot; return the number of keyframes and their maximum error."""
         robot = self.connection.robot
         if self.activities.busy:
             raise busy("the robot is busy")
         if "store" not in self.connection.abilities:
             raise UnsupportedError(
-                "store a motion that it was not taught", self.connection.called, wires_with("store")
+                "store a motion that it was not taught",
+                self.connection.url_prefix,
+                wires_with("store"),
             )
-        if (await self.actions()).find(wanted.name) is not None:
+        if (await self.actions()).find(request.name) is not None:
             raise RefusedError(Code.NAME_EXISTS, *explain(Code.NAME_EXISTS))
-        track = await self.edits.track(wanted)
+        track = await self.edits.load_edited(request)
         stored = await robot.store_track(
             track,
-            wanted.name,
+            request.name,
             offload=self.takes.pool.run,
             imported=agreed(track.origin),
         )
@@ -267,58 +274,58 @@ class Hub:
         self.actions_changes += 1
 
     async def stop(self) -> PendantStopResult:
-        """Stop the robot and everybody on the stage; from anybody, at any time.
+        """Stop the robot and all robots on the stage; any client may, at any time.
 
-        Neither waits for the other. Stops that come close together are one.
+        Neither waits for the other. Stops close together are coalesced.
         """
-        told = self.stage.stop("the pendant")
-        self.agents.void()
-        did = await self._stops.ask()
-        if told is None:
+        stopping = self.stage.stop("the web UI")
+        self.agents.void_approval()
+        did = await self._stops.request_stop()
+        if stopping is None:
             return did
-        await asyncio.wait({told}, timeout=ANSWER_S)
-        stage, failed = _describe_stage_stop(told)
-        template = "{stage} The pendant's own robot: {robot}"
+        await asyncio.wait({stopping}, timeout=ANSWER_S)
+        stage, failed = _describe_stage_stop(stopping)
+        template = "{stage} The web UI's own robot: {robot}"
         return did._replace(
             message=Text(template, stage=stage, robot=did.message),
             confirmed=did.confirmed and not failed,
         )
 
     def stop_soon(self, why: str = "", answer: Outbox | None = None) -> None:
-        """Stop, tell everybody what that did, and whoever asked for it first of all."""
+        """Stop in the background; send the result to `answer` first, then to all pages."""
         if answer is not None:
             now = self._loop.time()
             if now - self._stopping.get(answer, -TOGETHER_S) < TOGETHER_S:
-                return  # it has just asked, and is about to be answered
+                return  # it has just requested one, and will be answered
             self._stopping[answer] = now
-        self._spawn(self._stop_and_tell(why, answer, self.stop))
+        self._spawn(self._stop_and_notify(why, answer, self.stop))
 
-    async def stop_and_tell(self) -> PendantStopResult:
+    async def stop_and_notify(self) -> PendantStopResult:
         """Stop, notify all pages, and return what that did."""
-        return await self._stop_and_tell("", None, self.stop)
+        return await self._stop_and_notify("", None, self.stop)
 
-    async def _stop_and_tell(
+    async def _stop_and_notify(
         self, why: str, answer: Outbox | None, stop: Callable[[], Awaitable[PendantStopResult]]
     ) -> PendantStopResult:
         did = await stop()
         if answer is not None:
             self._stopping.pop(answer, None)
-            answer.say(_message("stopped", did._asdict()))
+            answer.add_message(_encode_message("stopped", did._asdict()))
         message = Text("{why} {did}", why=why, did=did.message) if why else did.message
-        # A stop that is not confirmed has an event of its own.
-        if did.confirmed and self._stops.news(message):
+        # An unconfirmed stop has its own event.
+        if did.confirmed and self._stops.is_new_message(message):
             self.notify(message, "stop")
         return did
 
     @property
-    def moves(self) -> bool:
-        """Whether somebody must command: the robot is busy, or a show goes on by itself."""
-        return self.activities.busy or self.stage.moves
+    def needs_commander(self) -> bool:
+        """Whether a client must be in command: the robot is busy, or a show runs by itself."""
+        return self.activities.busy or self.stage.is_running
 
-    # ---- those who watch ------------------------------------------------------------------------
+    # ---- clients and broadcasts------------------------------------------------------------------
 
     def join(self, old: str | None, version: str, access: Access = LOCAL) -> Client:
-        """Let a browser in and tell it who it is, and how things are."""
+        """Register a browser, and send it its identity and the current state."""
         client = self.clients.join(old, access)
         assert client.outbox is not None
         hello = {
@@ -329,15 +336,15 @@ class Hub:
             "role": client.access.role.value,
             "version": version,
         }
-        client.outbox.say(to_json(hello).decode())
-        client.outbox.say(_message("people", self.people()))
-        client.outbox.say(_message("events", {"events": self.events.documents()}))
-        client.outbox.say(_message("status", self.status(client.id)))
-        client.outbox.say(_message("stage", self.stage.now()))
+        client.outbox.add_message(to_json(hello).decode())
+        client.outbox.add_message(_encode_message("people", self.people()))
+        client.outbox.add_message(_encode_message("events", {"events": self.events.documents()}))
+        client.outbox.add_message(_encode_message("status", self.status(client.id)))
+        client.outbox.add_message(_encode_message("stage", self.stage.document()))
         return client
 
     def people(self) -> dict[str, Any]:
-        """Return all connected browsers, and how many more may come."""
+        """Return all connected browsers, and how many more may join."""
         return {"people": self.clients.people(), "free": self.clients.free()}
 
     def notify(self, message: str, kind: EventKind | None = None, *, safety: bool = False) -> None:
@@ -345,37 +352,39 @@ class Hub:
 
         A `Text` keeps its facts, for a page that renders them in its own way.
         """
-        if kind == "lost" and (risk := self.activities.at_risk):
+        if kind == "lost" and (risk := self.activities.loss_warning):
             message, safety = Text("{lost} {risk}", lost=message, risk=risk), True
         event = None if kind is None else self.events.add(kind, message, safety=safety)
         document = {"message": message, "text": as_json(message)}
-        self._say(_message("notice", {**document, "event": None if event is None else event.id}))
+        self._broadcast(
+            _encode_message("notice", {**document, "event": None if event is None else event.id})
+        )
 
     def _send_event(self, event: Event) -> None:
-        self._say(_message("event", {"event": event.document()}))
+        self._broadcast(_encode_message("event", {"event": event.document()}))
 
-    def _say(self, text: str) -> None:
+    def _broadcast(self, text: str) -> None:
         for client in self.clients:
             if client.outbox is not None:
-                client.outbox.say(text)
+                client.outbox.add_message(text)
 
     async def _pulse(self) -> None:
         """Send states and statuses, and check on the client in command."""
         due, beat = self._loop.time(), 0
         while True:
             self.freshness.pulse()
-            looks = beat % _LOOK_EVERY == 0
+            looks = beat % _STATUS_EVERY == 0
             if looks:
                 self._check_commander()
-                self.activities.look()
+                self.activities.check_state()
             try:
                 if beat % _BEAT_EVERY == 0:
                     self._send_beat()
-                self._show(looks=looks)
-            except Exception as error:  # what cannot be shown is no reason to stop watching
-                if repr(error) != self._unshown:
-                    self._unshown = repr(error)
-                    _log.exception("the pages were not told how things are")
+                self._broadcast_updates(looks=looks)
+            except Exception as error:  # a broadcast error must not stop the commander watchdog
+                if repr(error) != self._last_broadcast_error:
+                    self._last_broadcast_error = repr(error)
+                    _log.exception("broadcasting to the pages failed")
             beat += 1
             due = max(due + 1 / STATE_HZ, self._loop.time() - 0.1)
             await asyncio.sleep(due - self._loop.time())
@@ -386,23 +395,23 @@ class Hub:
                 client.outbox.beat(self.freshness.now_s)
 
     def _check_commander(self) -> None:
-        """Let command pass where it should; stop what moves for somebody who is gone."""
-        self.clients.pass_over()
-        moves = self.moves or self.activities.may_move
+        """Complete a due handover; stop the robot if the commander is gone while it moves."""
+        self.clients.finish_handover()
+        moves = self.needs_commander or self.activities.may_move
         if self.clients.commander_lost(busy=moves) and moves:
             is_stall = self.freshness.is_settling
             self.stop_soon(
                 "This server was stalled." if is_stall else "The browser that commanded is gone."
             )
 
-    def _show(self, *, looks: bool) -> None:
-        self._show_state()
+    def _broadcast_updates(self, *, looks: bool) -> None:
+        self._broadcast_state()
         if looks:
-            self._show_people()
-            self._show_status()
-            self._show_stage()
+            self._broadcast_people()
+            self._broadcast_status()
+            self._broadcast_stage()
 
-    def _show_state(self) -> None:
+    def _broadcast_state(self) -> None:
         robot = self.connection.connected
         state = None if robot is None else robot.state
         outboxes = [client.outbox for client in self.clients if client.outbox is not None]
@@ -416,14 +425,14 @@ class Hub:
             f'"phase":"{state.phase.name.lower()}","soft":{str(state.arms_soft).lower()}}}'
         )
         for outbox in outboxes:
-            outbox.show(text)
+            outbox.set_state(text)
 
-    def _show_people(self) -> None:
-        if self._told_people != self.clients.changes:
-            self._told_people = self.clients.changes
-            self._say(_message("people", self.people()))
+    def _broadcast_people(self) -> None:
+        if self._sent_people_changes != self.clients.changes:
+            self._sent_people_changes = self.clients.changes
+            self._broadcast(_encode_message("people", self.people()))
 
-    def _show_status(self) -> None:
+    def _broadcast_status(self) -> None:
         state, activity = self.connection.state, self.activities.activity
         now = self._loop.time()
         told = (
@@ -431,44 +440,46 @@ class Hub:
             (self.clients.commander, self.clients.locked, self.clients.handover),
             self.clients.changes,
             tuple(self._findings),
-            self._proposed(),
+            self._proposal_key(),
             None if activity is None else (activity, activity.kind, activity.take is None),
             (self.activities.paused, self.activities.return_in_s is None),
             None if state is None else (state.mode, state.phase, state.holding, state.faults),
-            (self.activities.unconfirmed_stop, self.activities.soft(), self.actions_changes),
+            (self.activities.unconfirmed_stop, self.activities.soft_reason(), self.actions_changes),
             (self.takes.changes, self.activities.storage_problem, tuple(self.takes.unsaved)),
         )
         pause_s = _BUSY_STATUS_S if activity is not None else _STATUS_S
-        if told == self._told and now - self._told_s < pause_s:
+        if told == self._sent_status and now - self._status_sent_s < pause_s:
             return
-        self._told, self._told_s = told, now
+        self._sent_status, self._status_sent_s = told, now
         # Two texts for all: one for the client in command, one for the others.
-        texts = {you: _message("status", self._status(you=you)) for you in (True, False)}
+        texts = {you: _encode_message("status", self._status(you=you)) for you in (True, False)}
         for client in self.clients:
             if client.outbox is not None:
-                client.outbox.say(texts[client.id == self.clients.commander])
+                client.outbox.add_message(texts[client.id == self.clients.commander])
 
-    def _show_stage(self) -> None:
-        """Tell everybody of the stage where it has changed, not too often while little does."""
-        if not self.stage.there:
+    def _broadcast_stage(self) -> None:
+        """Broadcast changes of the stage, throttled while no show runs."""
+        if not self.stage.has_stage:
             return
-        if self.stage.look():
-            # Somebody else has stopped the stage: this pendant's robot stops as well. The stage
-            # gets no second stop, or whoever asked for the first would wait for it in vain.
-            self.agents.void()
-            self._spawn(self._stop_and_tell("The stage was stopped.", None, self._stops.ask))
-        text, now = _message("stage", self.stage.now()), self._loop.time()
-        told, told_s = self._told_stage
-        pause_s = 0.0 if self.stage.moves else _STAGE_S
+        if self.stage.notice_foreign_stop():
+            # Another program has stopped the stage: this server's robot stops as well. The stage
+            # gets no second stop, or the caller of the first would never be answered.
+            self.agents.void_approval()
+            self._spawn(
+                self._stop_and_notify("The stage was stopped.", None, self._stops.request_stop)
+            )
+        text, now = _encode_message("stage", self.stage.document()), self._loop.time()
+        told, told_s = self._sent_stage
+        pause_s = 0.0 if self.stage.is_running else _STAGE_S
         if text != told and now - told_s >= pause_s:
-            self._told_stage = (text, now)
-            self._say(text)
+            self._sent_stage = (text, now)
+            self._broadcast(text)
 
-    async def _look_after(self) -> None:
+    async def _refresh_findings(self) -> None:
         """Run the preflight of a robot that stores no actions; that sends nothing to it.
 
-        For other robots it follows from their states and their list of actions, except for what
-        only several states show.
+        For other robots the findings follow from the state and the list of actions; only those
+        that need several states are read here.
         """
         while True:
             await asyncio.sleep(_FINDINGS_S)
@@ -482,18 +493,18 @@ class Hub:
                     self._findings = found
 
     def findings(self) -> list[Finding]:
-        """Return what a person should know before the robot moves; nothing is sent to it."""
+        """Return the preflight findings; nothing is sent to the robot."""
         robot = self.connection.connected
-        return [] if robot is None else self._found(robot, robot.state)
+        return [] if robot is None else self._collect_findings(robot, robot.state)
 
-    def _found(self, robot: Robot, state: RobotState | None) -> list[Finding]:
+    def _collect_findings(self, robot: Robot, state: RobotState | None) -> list[Finding]:
         if "list" not in robot.abilities:
             return self._findings
         known = Actions((), ()) if self._actions is None else self._actions
         found = preflight.findings(state, known, robot.build, self._controller)
         return worst_first([*found, *self._findings])
 
-    # ---- how things are -------------------------------------------------------------------------
+    # ---- status ---------------------------------------------------------------------------------
 
     def status(self, client: str | None) -> dict[str, Any]:
         """Return everything that a page shows as status."""
@@ -502,10 +513,10 @@ class Hub:
     def _status(self, *, you: bool) -> dict[str, Any]:
         state = self.connection.state
         robot = self.connection.connected
-        found = [] if robot is None else self._found(robot, state)
+        found = [] if robot is None else self._collect_findings(robot, state)
         wire, left_s = self.connection.wire, self.activities.return_in_s
         after = None if wire is None else wire.after_teaching
-        soft, disk = self.activities.soft(), self.activities.storage_problem
+        soft, disk = self.activities.soft_reason(), self.activities.storage_problem
         return {
             "connection": {
                 **asdict(self.connection.report),
@@ -515,7 +526,7 @@ class Hub:
                 "simulated": "hand" in self.connection.abilities
                 or (wire is not None and wire.lives_here),
             },
-            "mode": _mode(robot, state),
+            "mode": _mode_document(robot, state),
             "build": None if robot is None else robot.build.name,
             "family": None if robot is None else robot.build.family,
             "title": None if robot is None else robot.build.title,
@@ -525,7 +536,7 @@ class Hub:
             "findings": [finding_document(one) for one in found],
             "abilities": sorted(self.connection.abilities),
             "elsewhere": sorted(self.connection.elsewhere),
-            "activity": self._activity(),
+            "activity": self._activity_document(),
             "commander": self.clients.command(you=you),
             "holding": state is not None and state.holding,
             "stops": self.activities.stops,
@@ -548,12 +559,12 @@ class Hub:
         since_s = round(self._loop.time() - stop.since_s, 2)
         return {"since_s": since_s, "message": stop.message, "text": as_json(stop.message)}
 
-    def _proposed(self) -> tuple[object, ...]:
-        """Return what of a proposal is news: its seconds alone are none."""
+    def _proposal_key(self) -> tuple[object, ...]:
+        """Return what identifies a change of the proposal; the remaining time does not."""
         proposal = self.agents.document() or {}
         return (proposal.get("ticket"), proposal.get("state"))
 
-    def _activity(self) -> dict[str, Any]:
+    def _activity_document(self) -> dict[str, Any]:
         robot, activity = self.connection.connected, self.activities.activity
         state = None if robot is None else robot.state
         phase = Phase.NONE if state is None else state.phase
@@ -572,14 +583,14 @@ class Hub:
             if phase is not Phase.NONE:
                 document["kind"] = "playing"
             found = self.activities.surviving_playback
-            return document if found is None else document | self._found_activity(found)
+            return document if found is None else document | self._surviving_document(found)
         elapsed_s = activity.elapsed_s(self._loop.time())
         document |= {"kind": activity.kind, "name": activity.name}
         document |= {"elapsed_s": round(elapsed_s, 2), "duration_s": activity.duration_s}
-        return document | _progress(activity, elapsed_s)
+        return document | _progress_document(activity, elapsed_s)
 
-    def _found_activity(self, found: CutOff) -> dict[str, Any]:
-        """Return how far a playback is by now that went on while the robot was lost."""
+    def _surviving_document(self, found: CutOff) -> dict[str, Any]:
+        """Return the progress of a playback that continued while the connection was lost."""
         activity, now_s = found.activity, self._loop.time()
         length_s = activity.duration_s
         fraction, number = found.fraction, found.round
@@ -603,24 +614,24 @@ class Hub:
 def _describe_stage_stop(stopping: "asyncio.Task[StopAnswer]") -> tuple[str, bool]:
     """Return how a stop of the stage was answered so far, and whether it has failed."""
     if not stopping.done():
-        return "STOP went out to the stage; not everybody has confirmed it yet.", False
+        return "STOP went out to the stage; not all robots have confirmed it yet.", False
     if stopping.cancelled() or stopping.exception() is not None:
-        return "The stage could not be told to stop: use the remotes!", True
+        return "The STOP could not be sent to the stage: use the remotes!", True
     answer = stopping.result()
     if answer.unconfirmed:
         names = ", ".join(answer.unconfirmed)
         return f"STOP was not confirmed by {names}: use the remote!", True
-    return "Everybody on the stage has confirmed the STOP.", False
+    return "All robots on the stage have confirmed the STOP.", False
 
 
-def _mode(robot: Robot | None, state: RobotState | None) -> dict[str, Any] | None:
+def _mode_document(robot: Robot | None, state: RobotState | None) -> dict[str, Any] | None:
     """Return the mode of a robot; None if it reports none, or no state has arrived yet."""
     if robot is None or state is None or robot.family is None or "mode" not in robot.abilities:
         return None
     return asdict(ModeReport.of(state.mode, robot.family.modes))
 
 
-def _progress(activity: PendantActivity, elapsed_s: float) -> dict[str, Any]:
+def _progress_document(activity: PendantActivity, elapsed_s: float) -> dict[str, Any]:
     progress = activity.halted
     if progress is None and activity.playing is not None:
         progress = activity.playing.progress
@@ -636,5 +647,5 @@ def _progress(activity: PendantActivity, elapsed_s: float) -> dict[str, Any]:
     return {}
 
 
-def _message(kind: str, document: dict[str, Any]) -> str:
+def _encode_message(kind: str, document: dict[str, Any]) -> str:
     return to_json({"type": kind} | document).decode()

@@ -29,53 +29,55 @@ class ShowService:
         """Return the shows, casts and sounds as JSON."""
         return await self._pool.run(show_work.shelf, self.folder)
 
-    async def opened(self, name: str) -> bytes:
+    async def open_show(self, name: str) -> bytes:
         """Return a show as JSON."""
-        return await self._pool.run(show_work.opened, self.folder, name)
+        return await self._pool.run(show_work.open_show, self.folder, name)
 
-    async def save(self, wanted: s.SaveShow) -> bytes:
-        """Keep a show in its file."""
-        show_work.show_name(wanted.name)
+    async def save(self, request: s.SaveShow) -> bytes:
+        """Save a show to its file."""
+        show_work.show_name(request.name)
         return await self._write(
             show_work.save,
             self.folder,
-            wanted.name,
-            wanted.show.plain(),
-            wanted.known,
-            replace_it=wanted.replace,
+            request.name,
+            request.show.plain(),
+            request.known,
+            replace_it=request.replace,
         )
 
     async def save_cast(self, name: str, cast: Mapping[str, str]) -> None:
-        """Keep a cast in a file."""
+        """Save a cast to a file."""
         await self._write(show_work.save_cast, self.folder, name, dict(cast))
 
     async def save_report(self, name: str, report: Mapping[str, Any]) -> None:
-        """Keep how a show went."""
+        """Save the report of a show."""
         await self._write(show_work.save_report, self.folder, name, dict(report))
 
     async def rename(self, old: str, new: str) -> None:
-        """Give a show another name."""
+        """Rename a show."""
         await self._write(show_work.rename, self.folder, old, new)
 
     async def delete(self, name: str) -> None:
         """Move a show to the trash beside it."""
         await self._write(show_work.delete, self.folder, name)
 
-    async def check(self, wanted: s.CheckShow) -> bytes:
-        """Return what speaks against running a show."""
-        show, cast = wanted.show.plain(), wanted.cast
-        return await self._pool.run(show_work.checked, self.folder, self._takes, show, cast)
+    async def check(self, request: s.CheckShow) -> bytes:
+        """Return the findings against running a show."""
+        show, cast = request.show.plain(), request.cast
+        return await self._pool.run(show_work.check_sent_show, self.folder, self._takes, show, cast)
 
-    async def drawn(self, wanted: s.DrawShow) -> bytes:
-        """Return what every role does in a section."""
-        show = wanted.show.plain()
-        return await self._pool.run(show_work.drawn, self.folder, self._takes, show, wanted.section)
-
-    async def playable(self, wanted: s.StageGo) -> CheckedShow:
-        """Return a show by its file, checked, to be run."""
-        name, cast, known = wanted.show, wanted.cast, wanted.known
+    async def draw_section(self, request: s.DrawShow) -> bytes:
+        """Return what every role does in a section, as motions to draw."""
+        show = request.show.plain()
         return await self._pool.run(
-            show_work.playable, self.folder, self._takes, name, dict(cast), known
+            show_work.draw_section, self.folder, self._takes, show, request.section
+        )
+
+    async def load_playable(self, request: s.StageGo) -> CheckedShow:
+        """Return a show by its file, checked, to be run."""
+        name, cast, known = request.show, request.cast, request.known
+        return await self._pool.run(
+            show_work.load_playable, self.folder, self._takes, name, dict(cast), known
         )
 
     async def peaks(self, name: str) -> bytes:
@@ -88,11 +90,11 @@ class ShowService:
         return show_work.files_of(self.folder, self._takes)
 
     def sound_file(self, name: str) -> Path:
-        """Return the file of a sound that is there."""
+        """Return the file of an existing sound."""
         return show_work.sound_file(self.folder, name)
 
     async def add_sound(self, called: str, file: BinaryIO, *, replace: bool) -> str:
-        """Keep a sound that a browser has sent; of its name only the last part is used."""
+        """Save an uploaded sound; only the last part of its path is used as its name."""
         name = show_work.sound_name(PurePosixPath(called.replace("\\", "/")).name)
         with tempfile.TemporaryDirectory(prefix="rote-") as folder:
             path = Path(folder) / "upload.wav"

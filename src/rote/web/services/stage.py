@@ -1,4 +1,4 @@
-"""The stage behind the page: GO begins a show's sections together, and STOP stops everybody."""
+"""The stage for the page: GO starts a section on all robots, and STOP stops all robots."""
 
 import asyncio
 import logging
@@ -27,10 +27,10 @@ from rote.wire.stage import AgentState
 log = logging.getLogger("rote")
 
 GATHER_S = 5.0
-"""So long after GO is waited for robots that are missing."""
+"""Timeout after GO for robots that are missing."""
 REHEARSAL_PACE = 0.5
 ANSWER_S = 0.3
-"""So long the answer to a stop waits for the stage; what comes later is told later."""
+"""How long the answer to a stop waits for the stage; later confirmations are sent later."""
 _END_S = 2.0
 
 
@@ -40,8 +40,8 @@ class PendantStage(NamedTuple):
     stage: Stage
     name: str
     agents: tuple[str, ...] = ()
-    """Who was invited: those are listed also before they come."""
-    hears_osc: bool = False
+    """The invited agents, which are listed even before they join."""
+    osc_open: bool = False
     """Whether a port for OSC is open; without one a show with OSC is refused."""
 
 
@@ -56,7 +56,7 @@ class _PendantRun:
     lengths_s: Mapping[str, float] = field(default_factory=dict)
     report: ShowReport = field(default_factory=ShowReport)
     went: int = -1
-    """How many sections were over when GO was said last."""
+    """Number of finished sections at the last GO."""
     start_s: float | None = None
     """When the section that plays begins, or has begun."""
     task: "asyncio.Task[None] | None" = None
@@ -69,7 +69,7 @@ class _PendantRun:
 
 
 class StageService:
-    """Conducts shows for the page. Without a stage it only says that there is none."""
+    """Conducts shows for the page. Without a stage it only reports that there is none."""
 
     def __init__(self, stage: PendantStage | None, shows: ShowService, notify: Notify) -> None:
         self._pendant, self._shows, self._notify = stage, shows, notify
@@ -85,61 +85,64 @@ class StageService:
         self._seen_stop = ""
         """The stop that was seen last, by its id."""
         if stage is not None:
-            stage.stage.conductor.on_event(self._hear)
+            stage.stage.conductor.on_event(self._on_conductor_event)
 
     @property
-    def there(self) -> bool:
+    def has_stage(self) -> bool:
         """Whether there is a stage."""
         return self._pendant is not None
 
     @property
-    def moves(self) -> bool:
+    def is_running(self) -> bool:
         """Whether a section plays, or will begin without another GO."""
         run = self._run
         if run is None:
             return False
-        state, section = self._state(run), run.section
+        state, section = self._run_state(run), run.section
         waits_for_go = section is not None and section.start.on is TriggerKind.GO
         return state in ("starting", "playing") or (state == "waiting" and not waits_for_go)
 
     # ---- GO -------------------------------------------------------------------------------------
 
-    async def go(self, wanted: s.StageGo) -> None:
+    async def go(self, request: s.StageGo) -> None:
         """Begin a show with its first section, or go on with the next one.
 
-        Raises `ProblemError` or a `RoteError` where that is refused; then nothing has begun.
+        Raises `ProblemError` or a `RoteError` if that is refused; then nothing has begun.
         """
         pendant = self._need_stage()
         if pendant.stage.conductor.session.wanted.stop is not None:
             raise ProblemError(
-                409, "stop-holds", "a stop holds on this stage", "Look why, then release it."
+                409,
+                "stop-holds",
+                "a stop is active on this stage",
+                "Find out why, then release it.",
             )
         if self._run is None:
-            await self._begin(pendant, wanted)
+            await self._begin_show(pendant, request)
             return
         run = self._run
-        if self._state(run) != "waiting" or run.section is None:
+        if self._run_state(run) != "waiting" or run.section is None:
             raise busy(f"the show {run.show!r} is under way")
-        if run.show != wanted.show or wanted.section not in (None, run.section.name):
+        if run.show != request.show or request.section not in (None, run.section.name):
             raise ProblemError(
                 409,
                 "another-section",
                 f"the section {run.section.name!r} of {run.show!r} is next, and not this one",
-                "Look again, then say GO.",
+                "Check the next section, then press GO.",
             )
         run.went = len(run.report.sections)
         pendant.stage.go()
 
-    async def _begin(self, pendant: PendantStage, wanted: s.StageGo) -> None:
-        run = self._run = _PendantRun(wanted.show, wanted.how)
+    async def _begin_show(self, pendant: PendantStage, request: s.StageGo) -> None:
+        run = self._run = _PendantRun(request.show, request.how)
         try:
             stops = self._stops
             if self._performing is not None:
                 await asyncio.wait({self._performing})  # its report has the same file
-            checked = await self._shows.playable(wanted)
-            self._permit(pendant, checked, wanted)
+            checked = await self._shows.load_playable(request)
+            self._check_permitted(pendant, checked, request)
             await _check_osc_targets(checked)
-            cast = Cast.parse({"cast": dict(wanted.cast)})
+            cast = Cast.parse({"cast": dict(request.cast)})
             robots = tuple(sorted(set(cast.robots.values())))
             if missing := await pendant.stage.conductor.wait_for_agents(robots, GATHER_S):
                 raise pendant.stage.absence(missing)
@@ -151,19 +154,21 @@ class StageService:
         run.rounds = tuple(
             section for section in checked.show.sections for _ in range(section.loop)
         )
-        pace = REHEARSAL_PACE if wanted.how == "rehearsal" else 1.0
+        pace = REHEARSAL_PACE if request.how == "rehearsal" else 1.0
         for (name, _role), score in checked.scores.items():
             known_s = dict(run.lengths_s).get(name, 0.0)
             run.lengths_s = {**run.lengths_s, name: max(known_s, score.duration_s / pace)}
         run.went = 0
-        run.task = self._loop.create_task(self._perform(pendant, run, checked, cast, pace))
+        run.task = self._loop.create_task(self._run_show(pendant, run, checked, cast, pace))
         self._performing = run.task
 
-    def _permit(self, pendant: PendantStage, checked: CheckedShow, wanted: s.StageGo) -> None:
+    def _check_permitted(
+        self, pendant: PendantStage, checked: CheckedShow, request: s.StageGo
+    ) -> None:
         checked.require()
         if not checked.show.sections:
             raise ProblemError(409, "empty-show", "the show has no sections", "Add one.")
-        if not pendant.hears_osc and _needs_osc(checked):
+        if not pendant.osc_open and _needs_osc(checked):
             raise ProblemError(
                 409,
                 "no-osc",
@@ -171,16 +176,16 @@ class StageService:
                 "Start the server with a port for OSC.",
             )
         warnings = [f for f in checked.findings if f.finding.severity is Severity.WARNING]
-        if warnings and not wanted.force:
+        if warnings and not request.force:
             first = warnings[0]
             raise ProblemError(
                 409,
                 "warned-show",
                 f"{first.location}: {first.finding.message} ({len(warnings)} warnings in all)",
-                "Look at them, and decide.",
+                "Read the warnings, then decide.",
             )
 
-    async def _perform(
+    async def _run_show(
         self,
         pendant: PendantStage,
         run: _PendantRun,
@@ -209,7 +214,7 @@ class StageService:
                         recorder.add(section)
                         run.start_s = None
                 finally:
-                    self._finish(run)
+                    self._note_run_ended(run)
         except Exception as error:
             if not isinstance(error, RoteError | ProblemError):
                 log.exception("the show %s failed", run.show)
@@ -217,24 +222,25 @@ class StageService:
                 report.end_early(error)
                 self._notify(report.ended)
         finally:
-            self._finish(run)
+            self._note_run_ended(run)
 
-    def _finish(self, run: _PendantRun) -> None:
+    def _note_run_ended(self, run: _PendantRun) -> None:
         """Note how a run ended; the next one may have been requested while its report was saved."""
         self._last = run.report
         if self._run is run:
             self._run = None
 
-    def _hear(self, event: ConductorEvent) -> None:
+    def _on_conductor_event(self, event: ConductorEvent) -> None:
         if isinstance(event, SectionCommitted) and self._run is not None:
             self._run.start_s = event.start_s
 
     # ---- STOP -----------------------------------------------------------------------------------
 
     def stop(self, by: str) -> "asyncio.Task[StopAnswer] | None":
-        """Stop everybody on the stage at once, whatever else goes on there.
+        """Stop all robots on the stage at once, whatever else is pending.
 
-        The task ends when all have confirmed it, or it is known who has not. None without a stage.
+        The task ends when all robots have confirmed, or it is known which have not. None without
+        a stage.
         """
         if self._pendant is None:
             return None
@@ -245,7 +251,7 @@ class StageService:
             and not under_way.done()
             and now_s - self._stop_began_s < TOGETHER_S
         ):
-            return under_way  # it has gone out a moment ago
+            return under_way  # it was sent a moment ago
         self._answer, self._stop_began_s = None, now_s
         # The stop is published before the show's own task is ended: tasks begin in this order.
         self._stopping = self._loop.create_task(self._stop_and_note(self._pendant, by))
@@ -256,19 +262,21 @@ class StageService:
         try:
             answer = await pendant.stage.stop(by)
         except Exception:
-            message = "The stage could not be told to stop: use the remotes!"
+            message = "The STOP could not be sent to the stage: use the remotes!"
             self._notify(message, "stop-unconfirmed", safety=True)
             raise
         self._answer = answer
         if answer.unconfirmed:
-            who = ", ".join(answer.unconfirmed)
+            names = ", ".join(answer.unconfirmed)
             self._notify(
-                f"STOP was not confirmed by {who}: use the remote!", "stop-unconfirmed", safety=True
+                f"STOP was not confirmed by {names}: use the remote!",
+                "stop-unconfirmed",
+                safety=True,
             )
         return answer
 
     def _end_run(self) -> None:
-        """End a show that is under way; its robots are told to stop by the stop itself."""
+        """End a running show; the stop itself stops its robots."""
         run = self._run
         if run is not None and run.task is not None and not run.task.done():
             run.task.cancel()
@@ -278,8 +286,8 @@ class StageService:
         self._need_stage().stage.reset()
         self._answer = None
 
-    def look(self) -> bool:
-        """Notice a stop of somebody else, like the command line; return whether it is a new one."""
+    def notice_foreign_stop(self) -> bool:
+        """End a running show if the stage was stopped; return whether it was by another program."""
         if self._pendant is None:
             return False
         holds = self._pendant.stage.conductor.session.wanted.stop
@@ -291,10 +299,10 @@ class StageService:
         return not own
 
     async def close(self) -> None:
-        """End: a show that is under way is stopped, and the confirmations are waited for."""
+        """Stop a running show, and wait for the confirmations."""
         run = self._run
         if run is not None:
-            task = self.stop("the end of the pendant")
+            task = self.stop("the end of the web UI")
             if task is not None:
                 await asyncio.wait({task}, timeout=_END_S)
             if run.task is not None:
@@ -304,9 +312,9 @@ class StageService:
         if self._stopping is not None and not self._stopping.done():
             await asyncio.wait({self._stopping}, timeout=_END_S)
 
-    # ---- how it is ------------------------------------------------------------------------------
+    # ---- status ---------------------------------------------------------------------------------
 
-    def now(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         """Return everything that a page shows of the stage."""
         pendant = self._pendant
         if pendant is None:
@@ -323,7 +331,7 @@ class StageService:
         names = sorted({*pendant.agents, *conductor.agents})
         holds = conductor.session.wanted.stop
         robots = [
-            _robot(
+            _robot_document(
                 name,
                 conductor.agents.get(name),
                 conductor.alive(name),
@@ -336,13 +344,13 @@ class StageService:
             "there": True,
             "name": pendant.name,
             "robots": robots,
-            "run": None if self._run is None else self._run_now(self._run),
-            "stop": self._stop_now(pendant),
+            "run": None if self._run is None else self._run_document(self._run),
+            "stop": self._stop_document(pendant),
             "last": None if self._last is None else _describe_last_run(self._last),
-            "worst": _worst(robots),
+            "worst": _worst_state(robots),
         }
 
-    def _stop_now(self, pendant: PendantStage) -> dict[str, Any] | None:
+    def _stop_document(self, pendant: PendantStage) -> dict[str, Any] | None:
         conductor = pendant.stage.conductor
         holds = conductor.session.wanted.stop
         if holds is None:
@@ -351,11 +359,11 @@ class StageService:
         missing = [name for name, each in conductor.agents.items() if each.stopped != holds.id]
         return {
             "by": holds.by,
-            "confirmed_ms": _ms(confirmed_s),
+            "confirmed_ms": _to_ms(confirmed_s),
             "unconfirmed": sorted(missing),
         }
 
-    def _state(self, run: _PendantRun) -> str:
+    def _run_state(self, run: _PendantRun) -> str:
         assert self._pendant is not None
         if not run.rounds:
             return "checking"
@@ -365,8 +373,8 @@ class StageService:
         looped = 0 < over < len(run.rounds) and run.rounds[over] is run.rounds[over - 1]
         return "starting" if run.went == over or looped or run.section is None else "waiting"
 
-    def _run_now(self, run: _PendantRun) -> dict[str, Any]:
-        section, state = run.section, self._state(run)
+    def _run_document(self, run: _PendantRun) -> dict[str, Any]:
+        section, state = run.section, self._run_state(run)
         start = Trigger() if section is None else section.start
         waits = state == "waiting"
         elapsed_s = None if run.start_s is None else round(self._loop.time() - run.start_s, 2)
@@ -377,7 +385,7 @@ class StageService:
             "state": state,
             "section": name,
             "waits": start.on.value if waits else None,
-            "detail": _detail(start) if waits else "",
+            "detail": _trigger_detail(start) if waits else "",
             "elapsed_s": elapsed_s,
             "duration_s": round(run.lengths_s.get(name, 0.0), 3),
         }
@@ -388,7 +396,7 @@ class StageService:
                 409,
                 "no-stage",
                 "this server conducts no stage",
-                "Start it with one; the Show screen says how.",
+                "Start it with a stage; the Show screen explains how.",
             )
         return self._pendant
 
@@ -407,7 +415,7 @@ def _needs_osc(checked: CheckedShow) -> bool:
     )
 
 
-def _detail(start: Trigger) -> str:
+def _trigger_detail(start: Trigger) -> str:
     return {
         TriggerKind.AFTER: f"{start.seconds:g} s",
         TriggerKind.AT: start.time,
@@ -418,19 +426,19 @@ def _detail(start: Trigger) -> str:
 
 def _describe_last_run(report: ShowReport) -> dict[str, Any]:
     """Return how the last show went, as the page shows it."""
-    told = report.as_json()
+    document = report.as_json()
     names = ("name", "skew_ms", "late", "lost", "incomplete", "faults")
     return {
-        **{name: told[name] for name in ("show", "run", "ended", "lost", "unconfirmed")},
-        "sections": [{name: each[name] for name in names} for each in told["sections"]],
+        **{name: document[name] for name in ("show", "run", "ended", "lost", "unconfirmed")},
+        "sections": [{name: each[name] for name in names} for each in document["sections"]],
     }
 
 
-def _ms(value_s: float | None) -> float | None:
+def _to_ms(value_s: float | None) -> float | None:
     return round(1000 * value_s, 1) if value_s is not None and value_s < 1e3 else None
 
 
-def _worst(robots: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _worst_state(robots: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the worst state of any robot, and which robots are in it."""
     states: dict[str, Callable[[Mapping[str, Any]], bool]] = {
         "stop-unconfirmed": lambda robot: robot["stopped"] is False,
@@ -445,10 +453,10 @@ def _worst(robots: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"state": "rest", "robots": [robot["name"] for robot in robots]}
 
 
-def _robot(
+def _robot_document(
     name: str, state: AgentState | None, alive: bool, refused: str | None, stop_id: str | None
 ) -> dict[str, Any]:
-    """Return a robot of the stage as the page shows it; `stop_id` is that of a stop that holds."""
+    """Return a robot of the stage as the page shows it; `stop_id` is that of an active stop."""
     seen = state or AgentState(name, "", 0, phase="")
     return {
         "name": name,
@@ -457,8 +465,8 @@ def _robot(
         "phase": seen.phase,
         "moving": alive and seen.moving,
         "stopped": None if stop_id is None else seen.stopped == stop_id,
-        "clock_bound_ms": _ms(seen.clock_bound_s) if alive else None,
-        "round_trip_ms": _ms(seen.round_trip_s) if alive else None,
+        "clock_bound_ms": _to_ms(seen.clock_bound_s) if alive else None,
+        "round_trip_ms": _to_ms(seen.round_trip_s) if alive else None,
         "battery_percent": seen.battery_percent,
         "robot": seen.robot,
         "build": seen.build,

@@ -1,4 +1,4 @@
-"""Repeated stops: those that come close together are one, and each that asked is answered."""
+"""Coalesces stop requests: those close together are one, and each request is answered."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,18 +6,18 @@ from collections.abc import Awaitable, Callable
 from rote.web.services.activity import PendantStopResult
 
 TOGETHER_S = 0.25
-"""A stop shares the answer of one that is still under way and has been for less than this."""
+"""A stop shares the answer of a pending one that is younger than this."""
 PAUSE_S = 0.01
-"""A stop so soon after one that has been answered shares its answer, too."""
-TOLD_S = 1.0
-"""What a stop did is told to everybody once in this time."""
+"""A stop that follows an answered one within this time shares its answer, too."""
+REPEAT_S = 1.0
+"""The same message about a stop is broadcast at most once in this time."""
 
 
 class Stops:
-    """Asks the robot to stop, and bounds how often, whoever asks.
+    """Requests stops from the robot, and limits how often.
 
-    The first stop always goes out at once. One that comes close after it shares its answer, unless
-    something else was begun since: then it goes out, too. So does one that comes while an older
+    The first stop is always sent at once. One that follows closely shares its answer, unless
+    another activity has begun since: then it is sent, too. So is one that arrives while an older
     one still waits for the robot, because a person who presses again wants it tried again.
     """
 
@@ -26,35 +26,35 @@ class Stops:
     ) -> None:
         self._stop = stop
         self._activity = activity
-        self.asked = 0
-        """How many stops were asked for, those that shared an answer among them."""
+        self.requests = 0
+        """Number of requested stops, including those that shared an answer."""
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[PendantStopResult] | None = None
-        self._about: object = None
+        self._stopped_activity: object = None
         self._began_s = 0.0
-        self._told = ("", 0.0)
+        self._last_message = ("", 0.0)
 
-    async def ask(self) -> PendantStopResult:
-        """Stop the robot, and say what that did."""
-        self.asked += 1
-        task = self._shared()
+    async def request_stop(self) -> PendantStopResult:
+        """Stop the robot, and return what that did."""
+        self.requests += 1
+        task = self._task_to_share()
         if task is None:
-            self._about, self._began_s = self._activity(), self._loop.time()
+            self._stopped_activity, self._began_s = self._activity(), self._loop.time()
             task = self._task = self._loop.create_task(self._run())
-        # Whoever asked may leave: the stop goes on for the others.
+        # The client may disconnect: the stop continues for the others.
         return await asyncio.shield(task)
 
-    def news(self, message: str) -> bool:
-        """Whether everybody is to be told this, or was so a moment ago."""
-        now, (told, told_s) = self._loop.time(), self._told
-        if message == told and now - told_s < TOLD_S:
+    def is_new_message(self, message: str) -> bool:
+        """Return True unless the same message was broadcast less than `REPEAT_S` ago."""
+        now, (told, told_s) = self._loop.time(), self._last_message
+        if message == told and now - told_s < REPEAT_S:
             return False
-        self._told = (message, now)
+        self._last_message = (message, now)
         return True
 
-    def _shared(self) -> "asyncio.Task[PendantStopResult] | None":
+    def _task_to_share(self) -> "asyncio.Task[PendantStopResult] | None":
         task = self._task
-        if task is None or self._about is not self._activity():
+        if task is None or self._stopped_activity is not self._activity():
             return None
         age_s = self._loop.time() - self._began_s
         if not task.done():

@@ -51,7 +51,7 @@ class TakeService:
         self.pool = WorkPool()
         self._writing = asyncio.Lock()
         self.changes = 0
-        """Grows whenever the library was changed here."""
+        """Incremented whenever this server changes the library."""
         self.unsaved: dict[str, TakeInMemory] = {}
         """Takes that could not be written, by their ids."""
         self._unsaved_count = 0
@@ -85,16 +85,16 @@ class TakeService:
         return await self.pool.run(take_work.motion, self.folder, name)
 
     async def save(self, track: Track, name: str) -> bytes:
-        """Keep a track as a take."""
+        """Save a track as a take."""
         return await self.write(take_work.save, self.folder, track, name)
 
     async def rename(self, old: str, new: str) -> bytes:
-        """Give a take another name."""
+        """Rename a take."""
         self.check_name(new)
         return await self.write(take_work.rename, self.folder, old, new)
 
     async def delete_newest(self, name: str) -> None:
-        """Move the newest version of a take to the library's trash; the one before is the take."""
+        """Move the newest version of a take to the trash; the previous one becomes the newest."""
         await self.write(take_work.delete_newest, self.folder, name)
 
     async def delete(self, name: str) -> None:
@@ -102,22 +102,22 @@ class TakeService:
         await self.write(take_work.delete, self.folder, name)
 
     async def tag(self, name: str, add: list[str], remove: list[str]) -> bytes:
-        """Add tags to a take, and take others away."""
+        """Add tags to a take, and remove others."""
         return await self.write(take_work.tag, self.folder, name, add, remove)
 
     async def trash(self) -> bytes:
         """Return what was deleted as JSON, the newest first."""
         return await self.pool.run(take_work.trash, self.folder)
 
-    async def restore(self, grave_id: str, to: str | None) -> bytes:
-        """Bring a deleted take back, under its own name or another one."""
+    async def restore(self, trash_id: str, to: str | None) -> bytes:
+        """Restore a deleted take, under its own name or another one."""
         if to is not None:
             self.check_name(to)
-        return await self.write(take_work.restore, self.folder, grave_id, to)
+        return await self.write(take_work.restore, self.folder, trash_id, to)
 
-    async def purge(self, grave_id: str) -> None:
-        """Delete something from the trash for good."""
-        await self.write(take_work.purge, self.folder, grave_id)
+    async def purge(self, trash_id: str) -> None:
+        """Delete an item of the trash permanently."""
+        await self.write(take_work.purge, self.folder, trash_id)
 
     async def import_file(
         self,
@@ -128,7 +128,7 @@ class TakeService:
         degrees: bool = False,
         replace: bool = True,
     ) -> bytes:
-        """Add a file that a browser has sent; of its name only stem and ending are used.
+        """Add an uploaded file; only stem and ending of its name are used.
 
         Without `replace`, a name that exists is refused; else the file becomes its new version.
         """
@@ -136,13 +136,13 @@ class TakeService:
         suffix = PurePosixPath(shown).suffix.lower()
         if suffix not in FORMATS:
             raise BadRequestError(
-                f"{shown!r} has no ending that is known here",
+                f"{shown!r} has an unknown file extension",
                 f"Choose a file that ends in {endings()}.",
             )
         name = self.check_name((name or PurePosixPath(shown).stem).strip())
         with tempfile.TemporaryDirectory(prefix="rote-") as folder:
             path = Path(folder) / f"upload{suffix}"
-            await _away(_copy, file, path)
+            await _run_in_thread(_copy, file, path)
             return await self.write(
                 take_work.import_file,
                 self.folder,
@@ -160,7 +160,7 @@ class TakeService:
     # ---- takes that could not be written --------------------------------------------------------
 
     def keep_unsaved(self, track: Track, name: str, problem: str) -> str:
-        """Keep a take in memory that could not be written; return its id."""
+        """Keep a take that could not be written in memory; return its id."""
         self._unsaved_count += 1
         take = TakeInMemory(f"u{self._unsaved_count}", name, track, problem)
         self.unsaved[take.id] = take
@@ -194,7 +194,7 @@ class TakeService:
         return path
 
     def discard_unsaved(self, take_id: str) -> None:
-        """Give up a take that is in memory only."""
+        """Discard a take that is in memory only."""
         del self.unsaved[self.unsaved_take(take_id).id]
 
     async def export_unsaved(self, take_id: str, path: Path) -> None:
@@ -202,7 +202,7 @@ class TakeService:
         await self.pool.run(take_work.write_file, self.unsaved_take(take_id).track, path)
 
     async def write(self, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """Do what changes the library, one after the other."""
+        """Run work that changes the library, one at a time."""
         async with self._writing:
             try:
                 return await self.pool.run(work, *args, **options)
@@ -216,5 +216,5 @@ def _copy(file: BinaryIO, path: Path) -> None:
             copy.write(chunk)
 
 
-async def _away(work: Callable[..., T], *args: Any) -> T:
+async def _run_in_thread(work: Callable[..., T], *args: Any) -> T:
     return await asyncio.get_running_loop().run_in_executor(None, work, *args)

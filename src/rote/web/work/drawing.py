@@ -115,7 +115,7 @@ def _outwards(body: Kinematics, link: str) -> list[str]:
 
 
 def _feet(build: Build, family: Family) -> list[Point]:
-    """Return the end of each stick that nothing hangs on, of a robot whose legs are taught."""
+    """Return the free end of each stick, for a robot whose legs are taught."""
     if build.limbs != "legs":
         return []
     sticks = figure_of(family).sticks

@@ -1,8 +1,8 @@
-"""Work that takes long, in child processes: nothing that is done there holds up a stop.
+"""Runs long work in child processes, so that it never delays a stop.
 
-The process that stops the robot only asks and waits. A child is started when there is work for it,
-gives way to everything else on this computer, and is limited in memory and in time. Work that takes
-too long, or that nobody waits for any more, ends with its process.
+The process that stops the robot only sends requests and waits. A child is started on demand, has a
+lower priority, and is limited in memory and time. Work that takes too long or was cancelled is
+ended by killing its process.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ MAX_S = 60.0
 MAX_BYTES = 3 * 2**30
 """Address space of a child. Files are read up to 256 MB, and a check holds some copies of one."""
 NICE = 5
-"""How far a child gives way to the process that stops the robot."""
+"""Niceness of a child, compared with the process that stops the robot."""
 
 _LENGTH = struct.Struct("<Q")
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -51,19 +51,19 @@ class WorkPool:
     async def run(self, function: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
         """Return what `function` returns, or raise what it raises, in another process.
 
-        It is a function of a module, and all it gets and returns can be pickled. Cancelled, it is
-        ended at once, wherever it is.
+        `function` must be a module-level function; arguments and result must be picklable. On
+        cancellation the child is killed at once.
         """
         if self._waiting >= MAX_WAITING:
             raise ProblemError(
-                409, "overloaded", f"{MAX_WAITING} pieces of work wait already", "Try again later."
+                409, "overloaded", f"{MAX_WAITING} requests are already waiting", "Try again later."
             )
         self._waiting += 1
         try:
             await self._turn.acquire()
         finally:
             self._waiting -= 1
-        # The one that worked last has its files in memory still.
+        # The most recent one still has its files in memory.
         child = self._idle.pop() if self._idle else _WorkChild()
         self._busy.add(child)
         try:
@@ -80,25 +80,25 @@ class WorkPool:
         finally:
             self._busy.discard(child)
             self._turn.release()
-        return cast("T", _unpacked(answer))
+        return cast("T", _unwrap_answer(answer))
 
     def close(self) -> None:
         """End all children, and the work that is under way."""
         for child in (*self._idle, *self._busy):
             child.kill()
         for child in self._idle:
-            child.bury()
+            child.reap()
         self._idle.clear()
         self._threads.shutdown(wait=True, cancel_futures=True)
 
 
-def _unpacked(answer: "tuple[bool, Any]") -> Any:
+def _unwrap_answer(answer: "tuple[bool, Any]") -> Any:
     went_well, value = answer
     if went_well:
         return value
     if isinstance(value, MemoryError):
         raise ProblemError(
-            413, "too-large", "this needs more memory than it may have", "Use a shorter motion."
+            413, "too-large", "this needs more memory than is allowed", "Use a shorter motion."
         )
     raise value
 
@@ -112,16 +112,16 @@ class _WorkChild:
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked again."""
+        """Whether it accepts more work."""
         return not self._ended
 
     def ask(
         self, function: Callable[..., Any], args: tuple[Any, ...], options: Any, most_s: float
     ) -> tuple[bool, Any]:
-        """Have it do something, and wait for the answer; by a thread that may wait."""
-        process = self._process or self._begin()
+        """Run a function in the child and wait for the answer; blocks the calling thread."""
+        process = self._process or self._start_process()
         if process is None:
-            return False, _ended()
+            return False, _child_ended_error()
         assert process.stdin is not None
         assert process.stdout is not None
         late = threading.Event()
@@ -137,13 +137,13 @@ class _WorkChild:
             answer: tuple[bool, Any] = _receive(process.stdout)
         except (OSError, EOFError):
             self.kill()
-            self.bury()
-            return False, _too_late(most_s) if late.is_set() else _ended()
+            self.reap()
+            return False, _timeout_error(most_s) if late.is_set() else _child_ended_error()
         finally:
             timer.cancel()
         return answer
 
-    def _begin(self) -> "subprocess.Popen[bytes] | None":
+    def _start_process(self) -> "subprocess.Popen[bytes] | None":
         paths = os.pathsep.join(path or os.curdir for path in sys.path)
         environment = os.environ | {"PYTHONPATH": paths} | dict.fromkeys(_ONE_THREAD, "1")
         process = subprocess.Popen(  # noqa: S603 - ourselves
@@ -156,18 +156,18 @@ class _WorkChild:
         self._process = process
         if self._ended:  # killed while it was being started
             self.kill()
-            self.bury()
+            self.reap()
             return None
         return process
 
     def kill(self) -> None:
-        """End it at once, without waiting for that. Safe to repeat, and from any thread."""
+        """Kill it without waiting for its end. Safe to repeat, and from any thread."""
         self._ended = True
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
 
-    def bury(self) -> None:
-        """Wait until it is gone, after a `kill`, and let go of its pipes."""
+    def reap(self) -> None:
+        """Wait for its end after `kill`, and close its pipes."""
         process = self._process
         if process is not None:
             process.wait()
@@ -177,7 +177,7 @@ class _WorkChild:
                         pipe.close()
 
 
-def _too_late(most_s: float) -> ProblemError:
+def _timeout_error(most_s: float) -> ProblemError:
     return ProblemError(
         413,
         "too-long",
@@ -186,7 +186,7 @@ def _too_late(most_s: float) -> ProblemError:
     )
 
 
-def _ended() -> ProblemError:
+def _child_ended_error() -> ProblemError:
     return ProblemError(
         413, "ended", "the process that worked on this has ended", "Try again; or a shorter motion."
     )
@@ -200,11 +200,11 @@ def _send(pipe: IO[bytes], message: object) -> None:
 
 
 def _receive(pipe: IO[bytes]) -> Any:
-    (length,) = _LENGTH.unpack(_exactly(pipe, _LENGTH.size))
-    return pickle.loads(_exactly(pipe, length))  # noqa: S301 - of our own other half alone
+    (length,) = _LENGTH.unpack(_read_exactly(pipe, _LENGTH.size))
+    return pickle.loads(_read_exactly(pipe, length))  # noqa: S301 - of our own other half alone
 
 
-def _exactly(pipe: IO[bytes], count: int) -> bytes:
+def _read_exactly(pipe: IO[bytes], count: int) -> bytes:
     data = pipe.read(count)
     if len(data) < count:
         raise EOFError
@@ -215,10 +215,10 @@ def _exactly(pipe: IO[bytes], count: int) -> bytes:
 
 
 def main() -> None:
-    """Do what the parent asks for, until it is gone."""
+    """Run the parent's requests until it is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     asks = sys.stdin.buffer
-    # What a library prints must not get between the answers.
+    # Output of libraries must not get between the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     lower_priority(NICE)
@@ -228,10 +228,10 @@ def main() -> None:
             function, args, options, most_s = _receive(asks)
         except EOFError:
             return
-        limit_cpu(most_s)  # where the parent is gone and cannot end it
+        limit_cpu(most_s)  # in case the parent is gone and cannot kill it
         try:
             answer: tuple[bool, Any] = True, function(*args, **options)
-        except Exception as error:  # it is told whoever asked
+        except Exception as error:  # sent to the parent
             answer = False, error
         _send(answers, answer)
 

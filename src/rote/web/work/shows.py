@@ -1,4 +1,4 @@
-"""What is done to shows: files, checks and curves, as functions for a child process.
+"""Work on shows for a child process: files, checks and curves.
 
 They get the folder of the shows and that of the takes; answers for the page are JSON already.
 NAME.json is a show, NAME.cast.json a cast, NAME.report.json how it went. Sounds lie beside them.
@@ -65,7 +65,7 @@ def sound_name(name: str) -> str:
 
 
 def show_file(folder: Path, name: str) -> Path:
-    """Return the file of a show that may be there or not."""
+    """Return the file of a show; it may not exist."""
     return folder / f"{show_name(name)}{ENDING}"
 
 
@@ -73,7 +73,7 @@ def _cast_file(folder: Path, name: str) -> Path:
     return folder / f"{show_name(name)}{CAST}{ENDING}"
 
 
-def _existing(folder: Path, name: str) -> Path:
+def _require_show_file(folder: Path, name: str) -> Path:
     path = show_file(folder, name)
     if not path.is_file():
         raise ProblemError(404, "no-show", f"there is no show {name!r}", "Look at the list again.")
@@ -98,7 +98,7 @@ def _tag(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def _written(document: Mapping[str, Any]) -> bytes:
+def _encode_document(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
@@ -139,9 +139,9 @@ def _cast(path: Path) -> dict[str, str] | None:
         return None
 
 
-def opened(folder: Path, name: str) -> bytes:
+def open_show(folder: Path, name: str) -> bytes:
     """Return a show as its file has it, and the tag of that file."""
-    path = _existing(folder, name)
+    path = _require_show_file(folder, name)
     data = _read(path)
     if len(data) > MAX_EDITED_BYTES:
         raise BadRequestError(
@@ -157,8 +157,8 @@ def opened(folder: Path, name: str) -> bytes:
 def save(
     folder: Path, name: str, document: Mapping[str, Any], known: str | None, *, replace_it: bool
 ) -> bytes:
-    """Keep a show in its file, unless somebody else has changed that since it was opened."""
-    path, data = show_file(folder, name), _written(document)
+    """Save a show to its file, unless another program has changed it since it was opened."""
+    path, data = show_file(folder, name), _encode_document(document)
     shows.from_data(document)
     there = _tag(_read(path)) if path.is_file() else None
     if there is None and known is not None and not replace_it:
@@ -172,7 +172,7 @@ def save(
         raise ProblemError(
             409,
             "changed-show" if known else "show-exists",
-            f"the show {name!r} was changed by somebody else since it was opened here"
+            f"the show {name!r} was changed elsewhere since it was opened here"
             if known
             else f"there is a show {name!r} already",
             "Replace it, or keep this one under another name.",
@@ -182,20 +182,20 @@ def save(
 
 
 def save_cast(folder: Path, name: str, cast: Mapping[str, str]) -> None:
-    """Keep a cast in a file."""
+    """Save a cast to a file."""
     document = {"cast": dict(cast)}
     Cast.parse(document)
-    _write(_cast_file(folder, name), _written(document))
+    _write(_cast_file(folder, name), _encode_document(document))
 
 
 def save_report(folder: Path, name: str, report: Mapping[str, Any]) -> None:
-    """Keep how a show went, where `rote show report` can read it."""
-    _write(folder / f"{show_name(name)}{REPORT}{ENDING}", _written(report))
+    """Save the report of a show where `rote show report` can read it."""
+    _write(folder / f"{show_name(name)}{REPORT}{ENDING}", _encode_document(report))
 
 
 def rename(folder: Path, old: str, new: str) -> None:
-    """Give a show another name; its cast of the same name goes along."""
-    path, to = _existing(folder, old), show_file(folder, new)
+    """Rename a show and the cast of the same name."""
+    path, to = _require_show_file(folder, old), show_file(folder, new)
     if to.exists():
         raise ProblemError(
             409, "show-exists", f"there is a show {new!r} already", "Choose another name."
@@ -207,8 +207,8 @@ def rename(folder: Path, old: str, new: str) -> None:
 
 
 def delete(folder: Path, name: str) -> None:
-    """Move a show to the trash beside it, from where a person can bring it back."""
-    path = _existing(folder, name)
+    """Move a show to the trash folder beside it."""
+    path = _require_show_file(folder, name)
     trash = folder / _TRASH
     trash.mkdir(exist_ok=True)
     path.rename(trash / f"{name} {time.time():.3f}{ENDING}")
@@ -222,10 +222,10 @@ def files_of(folder: Path, takes: Path) -> ShowFiles:
     return ShowFiles(folder, Library(takes))
 
 
-def checked(
+def check_sent_show(
     folder: Path, takes: Path, document: Mapping[str, Any], cast: Mapping[str, str] | None
 ) -> bytes:
-    """Return what speaks against running a show."""
+    """Return the findings against running a show that a page has sent."""
     found = _check(shows.from_data(document), folder, takes, cast)
     findings = [_finding(each) for each in found.findings]
     return to_json({"ok": found.ok, "findings": findings})
@@ -242,22 +242,22 @@ def _check(show: Show, folder: Path, takes: Path, cast: Mapping[str, str] | None
     return check_show(show, own.take, own.sound_s, cast=named)
 
 
-def playable(
+def load_playable(
     folder: Path, takes: Path, name: str, cast: Mapping[str, str], known: str | None
 ) -> CheckedShow:
     """Return a show by its file, checked, to be run; refused if the file is not the known one."""
-    data = _read(_existing(folder, name))
+    data = _read(_require_show_file(folder, name))
     if known is not None and _tag(data) != known:
         raise ProblemError(
             409,
             "changed-show",
-            f"the show {name!r} was changed by somebody else since it was opened here",
-            "Look at it again, then say GO.",
+            f"the show {name!r} was changed elsewhere since it was opened here",
+            "Check it again, then press GO.",
         )
     return _check(shows.parse(data), folder, takes, cast)
 
 
-def drawn(folder: Path, takes: Path, document: Mapping[str, Any], section: str) -> bytes:
+def draw_section(folder: Path, takes: Path, document: Mapping[str, Any], section: str) -> bytes:
     """Return what every role does in a section, as motions to be drawn."""
     show = shows.from_data(document)
     found = next((each for each in show.sections if each.name == section), None)
@@ -303,7 +303,7 @@ def _length_s(path: Path) -> float | None:
 
 
 def sound_file(folder: Path, name: str) -> Path:
-    """Return the file of a sound that is there."""
+    """Return the file of an existing sound."""
     path = folder / sound_name(name)
     if not path.is_file() or path.is_symlink():
         raise ProblemError(404, "no-sound", f"there is no sound {name!r}", "Add the file.")
@@ -311,7 +311,7 @@ def sound_file(folder: Path, name: str) -> Path:
 
 
 def save_sound(folder: Path, path: Path, name: str, *, replace_it: bool) -> None:
-    """Keep a WAV file beside the shows."""
+    """Save a WAV file beside the shows."""
     to = folder / sound_name(name)
     if _length_s(path) is None:
         raise BadRequestError(f"{name!r} is no WAV file", "Convert it to WAV, 16 bit.")
@@ -328,7 +328,7 @@ def peaks(folder: Path, name: str) -> bytes:
     try:
         with wave.open(str(path), "rb") as sound:
             frames, rate = sound.getnframes(), sound.getframerate()
-            loud = _loudest(sound, frames)
+            loud = _peak_per_part(sound, frames)
             length_s = frames / rate
     except (wave.Error, EOFError, OSError, ZeroDivisionError) as error:
         raise BadRequestError(f"{name!r} is no WAV file: {error}", "Convert it.") from None
@@ -336,8 +336,8 @@ def peaks(folder: Path, name: str) -> bytes:
     return to_json({"name": name, "duration_s": round(length_s, 3), "peaks": shown})
 
 
-def _loudest(sound: wave.Wave_read, frames: int) -> "NDArray[np.float64]":
-    """Return the greatest amount in each of at most `PEAKS` parts; it is read in pieces."""
+def _peak_per_part(sound: wave.Wave_read, frames: int) -> "NDArray[np.float64]":
+    """Return the peak of each of at most `PEAKS` parts; the file is read in chunks."""
     parts = max(1, min(PEAKS, frames))
     loud = np.zeros(parts)
     width, channels, done = sound.getsampwidth(), sound.getnchannels(), 0
@@ -351,7 +351,7 @@ def _loudest(sound: wave.Wave_read, frames: int) -> "NDArray[np.float64]":
 
 
 def _samples(data: bytes, width: int) -> "NDArray[np.float64]":
-    """Return PCM samples from -1 to 1; of 24 bits only the upper 16 are looked at."""
+    """Return PCM samples from -1 to 1; of 24 bits only the upper 16 are used."""
     if width == 1:
         return (np.frombuffer(data, np.uint8).astype(float) - 128.0) / 128.0
     if width == 3:

@@ -1,6 +1,6 @@
-"""What is done to takes: files, curves, edits and checks, as functions for a child process.
+"""Work on takes for a child process: files, curves, edits and checks.
 
-They get the library's folder, and nothing of the server; answers for the page are JSON already.
+The functions get the library's folder, and nothing of the server; answers for the page are JSON.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ class PlayableTake(NamedTuple):
 
     checked: TrackCheck
     rounds: int
-    """How many times over its track has the motion."""
+    """How many times the track contains the motion."""
 
 
 # ---- the library --------------------------------------------------------------------------------
@@ -56,37 +56,37 @@ class PlayableTake(NamedTuple):
 def entries(folder: Path, search: str, first: int, count: int | None, known: str) -> bytes:
     """Return the takes from number `first` on, each with its picture; `count` of them at most.
 
-    Where they are the same as those whose tag is `known`, only that is said.
+    If their tag is `known`, the answer says so and contains no takes.
     """
     library = Library(folder)
     found = library.list(search)
     last = len(found) if count is None else first + count
-    shown = [_document(library, entry) for entry in found[first:last]]
+    shown = [_entry_document(library, entry) for entry in found[first:last]]
     tag = hashlib.sha256(to_json(shown)).hexdigest()[:16]
     same = tag == known
     return to_json({"takes": [] if same else shown, "total": len(found), "tag": tag, "same": same})
 
 
 def save(folder: Path, track: Track, name: str) -> bytes:
-    """Keep a track as a take."""
+    """Save a track as a take."""
     library = Library(folder)
-    return to_json(_document(library, library.save(track, name)))
+    return to_json(_entry_document(library, library.save(track, name)))
 
 
 def rename(folder: Path, old: str, new: str) -> bytes:
-    """Give a take another name."""
-    library = _with(folder, old)
-    return to_json(_document(library, library.rename(old, new)))
+    """Rename a take."""
+    library = _library_with(folder, old)
+    return to_json(_entry_document(library, library.rename(old, new)))
 
 
 def delete(folder: Path, name: str) -> None:
     """Move a take to the library's trash."""
-    _with(folder, name).delete(name)
+    _library_with(folder, name).delete(name)
 
 
 def delete_newest(folder: Path, name: str) -> None:
     """Move the newest version of a take to the library's trash."""
-    _with(folder, name).delete_newest(name)
+    _library_with(folder, name).delete_newest(name)
 
 
 def write_file(track: Track, path: Path) -> None:
@@ -100,17 +100,17 @@ def write_elsewhere(folder: Path, track: Track, name: str) -> str:
 
 
 def tag(folder: Path, name: str, add: Sequence[str], remove: Sequence[str]) -> bytes:
-    """Add tags to a take, and take others away."""
-    library = _with(folder, name)
-    return to_json(_document(library, library.tag(name, add, remove)))
+    """Add tags to a take, and remove others."""
+    library = _library_with(folder, name)
+    return to_json(_entry_document(library, library.tag(name, add, remove)))
 
 
 def trash(folder: Path) -> bytes:
     """Return what was deleted, the newest first."""
-    return to_json({"trash": [_trashed(each) for each in Library(folder).trash()]})
+    return to_json({"trash": [_trash_document(each) for each in Library(folder).trash()]})
 
 
-def _trashed(trashed: Trashed) -> dict[str, Any]:
+def _trash_document(trashed: Trashed) -> dict[str, Any]:
     entry = trashed.entry
     readable = entry is not None and not entry.problem
     return {
@@ -122,21 +122,21 @@ def _trashed(trashed: Trashed) -> dict[str, Any]:
     }
 
 
-def restore(folder: Path, grave_id: str, to: str | None) -> bytes:
-    """Bring a deleted take back."""
+def restore(folder: Path, trash_id: str, to: str | None) -> bytes:
+    """Restore a deleted take."""
     library = Library(folder)
-    return to_json(_document(library, library.restore(grave_id, to)))
+    return to_json(_entry_document(library, library.restore(trash_id, to)))
 
 
-def purge(folder: Path, grave_id: str) -> None:
-    """Delete something from the trash for good."""
-    Library(folder).purge(grave_id)
+def purge(folder: Path, trash_id: str) -> None:
+    """Delete an item of the trash permanently."""
+    Library(folder).purge(trash_id)
 
 
 def import_file(
     folder: Path, path: Path, shown: str, name: str, *, degrees: bool, replace_it: bool
 ) -> bytes:
-    """Add a file that was copied to `path`; people know it as `shown`."""
+    """Add a file that was copied to `path`; `shown` is its original name."""
     if not replace_it and Library(folder).versions(check_name(name)):
         raise ProblemError(
             409,
@@ -160,14 +160,14 @@ def export_file(folder: Path, name: str, path: Path) -> None:
 
 
 def motion(folder: Path, name: str) -> bytes:
-    """Return all the page wants to know about a take."""
+    """Return a take with its curves."""
     track = load(folder, name)
     return to_json({"name": name, "rate_hz": round(track.rate_hz, 3), **curves(track)})
 
 
 def load(folder: Path, name: str, version: int | None = None) -> Track:
-    """Read a take, the newest version unless told otherwise."""
-    library = _with(folder, name)
+    """Read a take, by default the newest version."""
+    library = _library_with(folder, name)
     try:
         return library.load(name, version)
     except BadRequestError as error:
@@ -177,11 +177,11 @@ def load(folder: Path, name: str, version: int | None = None) -> Track:
 
 def newest_version(folder: Path, name: str) -> int:
     """Return the number of a take's newest version."""
-    return _with(folder, name).versions(name)[-1]
+    return _library_with(folder, name).versions(name)[-1]
 
 
-def _with(folder: Path, name: str) -> Library:
-    """Return the library, which has a take of that name."""
+def _library_with(folder: Path, name: str) -> Library:
+    """Return the library; raise `ProblemError` if it has no take of that name."""
     library = Library(folder)
     if not library.versions(check_existing_name(name)):
         raise ProblemError(
@@ -190,7 +190,7 @@ def _with(folder: Path, name: str) -> Library:
     return library
 
 
-def _document(library: Library, entry: Entry) -> dict[str, Any]:
+def _entry_document(library: Library, entry: Entry) -> dict[str, Any]:
     build = find_build(entry.variant)
     return {
         "name": entry.name,
@@ -211,13 +211,13 @@ def _document(library: Library, entry: Entry) -> dict[str, Any]:
 def _thumbnail(entry: Entry) -> str:
     try:
         facts = entry.path.stat()
-        return _drawn(entry.path, facts.st_mtime_ns, facts.st_size)
+        return _cached_thumbnail(entry.path, facts.st_mtime_ns, facts.st_size)
     except (OSError, RoteError):
         return ""
 
 
 @lru_cache(_MAX_THUMBNAILS)
-def _drawn(path: Path, _time_ns: int, _size: int) -> str:
+def _cached_thumbnail(path: Path, _time_ns: int, _size: int) -> str:
     """Return a take's picture, drawn once for each version of its file."""
     return thumbnail(files.load(path, any_joints=True))
 
@@ -227,7 +227,7 @@ def curves(track: Track, start_s: float = 0.0, end_s: float | None = None) -> di
 
     From `start_s` to `end_s`, with one row more on each side, so that a curve does not end inside.
     """
-    rows = _rows(track, start_s, end_s)
+    rows = _rows_to_draw(track, start_s, end_s)
     return {
         "names": list(track.names),
         "times_s": np.round(track.times_s[rows], 4).tolist(),
@@ -238,7 +238,7 @@ def curves(track: Track, start_s: float = 0.0, end_s: float | None = None) -> di
     }
 
 
-def _rows(track: Track, start_s: float, end_s: float | None) -> NDArray[np.intp]:
+def _rows_to_draw(track: Track, start_s: float, end_s: float | None) -> NDArray[np.intp]:
     """Return the rows to draw of a part of a track."""
     if not len(track):
         return np.zeros(0, dtype=np.intp)
@@ -252,9 +252,9 @@ def _rows(track: Track, start_s: float, end_s: float | None) -> NDArray[np.intp]
 # ---- edits --------------------------------------------------------------------------------------
 
 
-def edited(folder: Path, name: str, version: int | None, steps: Sequence[Step]) -> Track:
-    """Return a take after all steps; a version that is named may be one of a deleted take, so that
-    edits of it can still be saved.
+def edit_take(folder: Path, name: str, version: int | None, steps: Sequence[Step]) -> Track:
+    """Return a take after all steps. `version` may be one of a deleted take, so that edits of it
+    can still be saved.
     """
     library, track = Library(folder), None
     if version is not None and not library.versions(check_existing_name(name)):
@@ -265,7 +265,7 @@ def edited(folder: Path, name: str, version: int | None, steps: Sequence[Step]) 
     return apply(track, steps, others)
 
 
-def playable(
+def load_playable(
     folder: Path,
     name: str,
     version: int | None,
@@ -282,20 +282,20 @@ def playable(
     take. Raises `BadRequestError` for a take of another family, and `UnsafeMotionError` if a check
     forbids it.
     """
-    track = edited(folder, name, version, steps)
+    track = edit_take(folder, name, version, steps)
     check_robot(track, build)
     paced = edit.speed(track, speed) if speed != 1.0 else track
-    paced, rounds = repeated(paced) if loop else (paced, 1)
+    paced, rounds = repeat_closed(paced) if loop else (paced, 1)
     report = check(paced)
     report.permit(family_of(build), force=force)
     return PlayableTake(TrackCheck(paced, 1.0, report), rounds)
 
 
-def repeated(track: Track) -> tuple[Track, int]:
-    """Return a track that ends in its first pose as many times over as one playback may be long,
-    and how many that is.
+def repeat_closed(track: Track) -> tuple[Track, int]:
+    """Repeat a closed track for as long as one playback may take; return it and the number of
+    repetitions.
 
-    Any other track is returned as it is: it is played again after a soft return.
+    Any other track is returned unchanged: it is played again after a soft return.
     """
     if len(track) < 2 or not is_closed(track):
         return track, 1
@@ -314,16 +314,16 @@ def repeated(track: Track) -> tuple[Track, int]:
 
 
 def is_closed(track: Track) -> bool:
-    """Whether a track ends in its first pose, so that it can be repeated without a way back."""
+    """Whether a track ends in its first pose, so that it can be repeated without a return."""
     return bool(np.abs(track.joints_rad[-1] - track.joints_rad[0]).max() <= CLOSED_RAD)
 
 
 def edit_and_save(
     folder: Path, name: str, version: int | None, steps: Sequence[Step], to: str, over: int | None
 ) -> bytes:
-    """Keep an edited take under a name; refused if the newest version of that is not `over`."""
+    """Save an edited take as `to`; refused if the newest version of that is not `over`."""
     newest = max(Library(folder).versions(check_existing_name(to)), default=0)
-    track = edited(folder, name, version, steps)
+    track = edit_take(folder, name, version, steps)
     if over == 0 and newest:
         raise ProblemError(
             409,
@@ -342,19 +342,19 @@ def edit_and_save(
     return save(folder, track, to)
 
 
-def look(folder: Path, name: str, version: int | None, steps: Sequence[Step]) -> bytes:
-    """Return what the page shows of an edited take, and which version of it was edited."""
+def preview(folder: Path, name: str, version: int | None, steps: Sequence[Step]) -> bytes:
+    """Return the edited take as the page shows it, and the version that was edited."""
     version, track = _edited_version(folder, name, version, steps)
-    return to_json({"version": version, **describe(track), **_checked(track)})
+    return to_json({"version": version, **describe(track), **_check_document(track)})
 
 
-def checked(folder: Path, name: str, version: int | None, steps: Sequence[Step]) -> bytes:
-    """Return only what speaks against playing an edited take."""
+def check_edited(folder: Path, name: str, version: int | None, steps: Sequence[Step]) -> bytes:
+    """Return only the findings against playing an edited take."""
     version, track = _edited_version(folder, name, version, steps)
-    return to_json({"version": version, **_checked(track)})
+    return to_json({"version": version, **_check_document(track)})
 
 
-def _checked(track: Track) -> dict[str, Any]:
+def _check_document(track: Track) -> dict[str, Any]:
     report = check(track)
     findings = [finding_document(finding) for finding in report.findings]
     return {"findings": findings, "ok": report.ok}
@@ -364,18 +364,18 @@ def _edited_version(
     folder: Path, name: str, version: int | None, steps: Sequence[Step]
 ) -> tuple[int, Track]:
     """Return a take after all steps, and which version of it that is."""
-    version = version or _with(folder, name).versions(name)[-1]
-    return version, edited(folder, name, version, steps)
+    version = version or _library_with(folder, name).versions(name)[-1]
+    return version, edit_take(folder, name, version, steps)
 
 
-def glance(
+def edited_curves(
     folder: Path,
     name: str,
     version: int | None,
     steps: Sequence[Step],
     part_s: tuple[float, float | None],
 ) -> bytes:
-    """Return the same without a check, which takes longer than all else, and maybe of a part."""
+    """Return the curves of an edited take, optionally of a time range, without the slow check."""
     version, track = _edited_version(folder, name, version, steps)
     return to_json({"version": version, **describe(track, *part_s)})
 
@@ -388,7 +388,7 @@ def keyframes(
     joints: Sequence[str] | None,
 ) -> bytes:
     """Return a few keyframes that an edited take passes through."""
-    found, error_rad = propose(edited(folder, name, version, steps), joints)
+    found, error_rad = propose(edit_take(folder, name, version, steps), joints)
     return to_json(
         {
             "keyframes": [
@@ -401,7 +401,7 @@ def keyframes(
 
 
 def describe(track: Track, start_s: float = 0.0, end_s: float | None = None) -> dict[str, Any]:
-    """Return curves, jerk and peak speed of a track, and whose it is; or the curves of a part."""
+    """Return build, jerk, peak speed and curves of a track, or the curves of a time range."""
     build = build_of(track)
     jerk = edit.jerk_rms(track) if len(track) >= 4 and track.names else None
     drawn = curves(track, start_s, end_s)
