@@ -59,7 +59,7 @@ def _drain(terminal: int) -> None:
 def test_a_person_in_a_browser_approves_what_an_agents_program_proposes(tmp_path: Path) -> None:
     Library(tmp_path / "takes").save(nod(), "nod")
     with terminal(tmp_path) as shown:
-        (url,) = re.findall(r"The pendant is at (\S+)", shown)
+        (url,) = re.findall(r"The web UI is at (\S+)", shown)
         (watching,) = re.findall(r"--pendant '(\S+)'", shown)
         (secret,) = re.findall(r"hold its button: (\S+)", shown)
         assert watching != url

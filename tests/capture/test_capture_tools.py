@@ -125,7 +125,7 @@ def test_the_apps_log_is_shown_and_given_as_json(
 
 def test_a_file_that_is_no_log_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_bytes(b"\xff\xfe buy milk\n")
-    with pytest.raises(BadRequestError, match="no log of the phone app"):
+    with pytest.raises(BadRequestError, match="not a log of the phone app"):
         run("applog", tmp_path / "notes.txt")
     with pytest.raises(BadRequestError, match="cannot be read"):
         run("applog", tmp_path / "nothing")

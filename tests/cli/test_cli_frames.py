@@ -14,7 +14,7 @@ from rote.messages import Keyframe
 from rote.platform.paths import store_file
 from rote.sim.store import Store, StoredAction
 
-TIP = "there is space around it, and somebody has the remote in hand"
+TIP = "there is space around it, and a person has the remote in hand"
 
 
 def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

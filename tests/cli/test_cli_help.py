@@ -92,7 +92,7 @@ def test_verbose_shows_what_the_robot_is_asked(capsys: pytest.CaptureFixture[str
     assert "taught" in json.loads(out)
     assert "connected to sim://g1" in err
     assert "ask ListActions" in err
-    assert ask(capsys, "list") == (0, "0 of 15 places taken.\n", "")
+    assert ask(capsys, "list") == (0, "0 of 15 slots used.\n", "")
 
 
 def test_verbose_may_stand_before_the_command_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -525,7 +525,7 @@ def test_what_the_system_bars_is_told_with_words(
     monkeypatch.setattr(Path, "exists", barred)
     code, _, err = ask(capsys, "motion", "mirror", wave, "/far/x.mcap")
     assert code == 1
-    assert "/far/x.mcap cannot be used: permission denied\n      Name a place" in err
+    assert "/far/x.mcap cannot be used: permission denied\n      Choose a writable path" in err
 
 
 @pytest.mark.parametrize("error", [OSError(), TimeoutError(), ConnectionResetError()])

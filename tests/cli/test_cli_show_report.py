@@ -59,7 +59,7 @@ def test_what_is_no_report_is_refused_in_words(
     file = tmp_path / "report.json"
     file.write_text(json.dumps(said))
     assert main(["show", "report", str(file)]) != 0
-    assert "is no report of a show" in capsys.readouterr().err
+    assert "is not a report of a show" in capsys.readouterr().err
 
 
 def test_text_in_a_report_neither_controls_the_terminal_nor_poses_as_another_line(
@@ -70,6 +70,6 @@ def test_text_in_a_report_neither_controls_the_terminal_nor_poses_as_another_lin
     file.write_text(json.dumps(ShowReport([section], ended="\x1b]0;title\x07").as_json()))
     assert main(["show", "report", str(file)]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "one\\nSTOP was confirmed by all within 3 ms.: nobody moved",
+        "one\\nSTOP was confirmed by all within 3 ms.: no robot moved",
         "\\u001b]0;title\\u0007",
     ]

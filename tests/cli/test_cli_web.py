@@ -97,7 +97,7 @@ def test_it_prints_a_link_for_each_role_and_the_fingerprint_of_its_certificate(
     arguments = ["--no-browser", "--tls", "--token", token]
     assert serve(arguments, port, ask, plain=False) == 128 + signal.SIGTERM
     out, _ = capsys.readouterr()
-    assert f"The pendant is at https://127.0.0.1:{port}/?token={token}" in out
+    assert f"The web UI is at https://127.0.0.1:{port}/?token={token}" in out
     assert "A link that only watches: https://" in out
     assert "fingerprint" in out
     assert "unencrypted" not in out
@@ -207,5 +207,5 @@ def test_a_server_that_dies_later_ends_the_command_with_an_error(
     monkeypatch.setattr(uvicorn.Server, "main_loop", dies)
     assert main(["web", "--no-browser", "--port", "0"]) == 3
     out, err = capsys.readouterr()
-    assert "The pendant is at" in out
+    assert "The web UI is at" in out
     assert "the server has ended: OSError" in err

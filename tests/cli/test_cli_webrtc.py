@@ -150,7 +150,7 @@ def test_delete_asks_first(typed: str, deleted: bool, robot: Robot) -> None:
     out, _ = process.communicate(timeout=30)
     os.close(leader)
     os.close(follower)
-    assert "There is no way back" in out
+    assert "This cannot be undone" in out
     assert ("Deleted" in out) is deleted
     assert process.returncode == (0 if deleted else 1)
 

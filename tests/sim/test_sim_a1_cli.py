@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from rote.cli import main
-from rote.cli.a1.simulate import A1Wish, _ports, _robot, simulate_a1
+from rote.cli.a1.simulate import A1Options, _create_robot, _parse_ports, simulate_a1
 from rote.sim.quadruped.walker import Posture
 from rote.transport.impair import Impairment
 from rote.wire.a1 import codec as wire
@@ -70,7 +70,7 @@ def test_it_prints_where_to_connect_to_and_what_happens_until_it_is_to_end(
     as_json: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def work() -> None:
-        wish = A1Wish("127.0.0.1:0", "3.2", "stand", None, ("low-battery@1",), 0)
+        wish = A1Options("127.0.0.1:0", "3.2", "stand", None, ("low-battery@1",), 0)
         bad = None if as_json else Impairment(loss=0.1)
         robot = asyncio.create_task(simulate_a1(wish, bad, as_json))
         await asyncio.sleep(2.0)
@@ -120,15 +120,15 @@ def test_an_a1_is_named_like_any_other_robot(
 
 
 def test_a_robots_ports_are_its_own_or_free_ones(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _ports("10.0.0.5") == ("10.0.0.5", 8082, 8007)
-    assert _ports("[::1]:0") == ("::1", 0, 0)
+    assert _parse_ports("10.0.0.5") == ("10.0.0.5", 8082, 8007)
+    assert _parse_ports("[::1]:0") == ("::1", 0, 0)
     assert main(["sim", "--a1", "127.0.0.1:9000"]) == 2
     assert "127.0.0.1:0" in capsys.readouterr().err
 
 
 def test_the_robot_is_made_as_wished() -> None:
-    wish = A1Wish("127.0.0.1", "3.3", "lie", "paw:2s", ("hot-motor:3@1", "silent@2"), 7)
-    world = _robot(wish)
+    wish = A1Options("127.0.0.1", "3.3", "lie", "paw:2s", ("hot-motor:3@1", "silent@2"), 7)
+    world = _create_robot(wish)
     assert world.dialect is Dialect.A1_3_3
     assert world.walker.posture is Posture.LYING
     assert world.body.held_by_hand

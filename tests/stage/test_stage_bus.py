@@ -15,7 +15,7 @@ import pytest
 import virtual
 from rote.cli import main
 from rote.cli.show import _stop
-from rote.cli.stage import _tell_silence
+from rote.cli.stage import _report_silence
 from rote.errors import BadRequestError, LinkError
 from rote.platform.ports import free_port
 from rote.stage import folder
@@ -327,7 +327,7 @@ def test_an_agent_that_hears_nothing_of_the_conductor_says_so_and_when_it_is_bac
             async def why() -> str:
                 return reasons.pop(0)
 
-            telling = asyncio.create_task(_tell_silence(one.agent, why))
+            telling = asyncio.create_task(_report_silence(one.agent, why))
             for _ in range(2):
                 one.bus.drops = lambda key: key == one.conductor._keys.conductor
                 await asyncio.sleep(9.0)
@@ -373,7 +373,7 @@ def test_a_stop_from_another_terminal_names_who_was_not_heard_and_fails_aloud(
     assert asyncio.run(story()) == 0
     assert capsys.readouterr().out.splitlines() == [
         "Stopped: ann.",
-        "Not heard: bob. If one of them moves, use its remote!",
+        "No answer from: bob. If one of them moves, use its remote!",
     ]
     with socket.socket() as taken:  # not a conductor, and no place for one
         host, _, port = hall.endpoint.rpartition(":")

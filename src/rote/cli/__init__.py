@@ -23,7 +23,7 @@ from rote.platform.console_text import json_text, one_line, prepare_streams
 EXIT_INTERRUPTED = 130
 
 
-class _Home(NamedTuple):
+class _Definition(NamedTuple):
     """Where a command or a group of commands is defined."""
 
     module: str
@@ -34,46 +34,46 @@ class _Home(NamedTuple):
 
 
 _COMMANDS = {
-    "demo": _Home("demo", "demo"),
-    "sim": _Home("simulate", "sim"),
-    "discover": _Home("discover", "discover"),
-    "robots": _Home("robots", "robots"),
-    "doctor": _Home("doctor", "doctor"),
-    "status": _Home("robot", "status"),
-    "list": _Home("robot", "list_actions"),
-    "teach": _Home("teach", "teach"),
-    "play": _Home("play", "play"),
-    "store": _Home("store", "store"),
-    "stop": _Home("robot", "stop"),
-    "send": _Home("send", "send"),
-    "rename": _Home("robot", "rename"),
-    "delete": _Home("robot", "delete"),
-    "modes": _Home("robot", "modes"),
-    "preview": _Home("motion_inspect", "preview"),
-    "web": _Home("web", "web"),
-    "watch": _Home("watch", "watch"),
-    "ros": _Home("ros", "ros"),
-    "mcp": _Home("mcp", "mcp"),
-    "agent": _Home("stage", "agent"),
-    "applog": _Home("applog", "applog"),
-    "completion": _Home("completion", "completion"),
+    "demo": _Definition("demo", "demo"),
+    "sim": _Definition("simulate", "sim"),
+    "discover": _Definition("discover", "discover"),
+    "robots": _Definition("robots", "robots"),
+    "doctor": _Definition("doctor", "doctor"),
+    "status": _Definition("robot", "status"),
+    "list": _Definition("robot", "list_actions"),
+    "teach": _Definition("teach", "teach"),
+    "play": _Definition("play", "play"),
+    "store": _Definition("store", "store"),
+    "stop": _Definition("robot", "stop"),
+    "send": _Definition("send", "send"),
+    "rename": _Definition("robot", "rename"),
+    "delete": _Definition("robot", "delete"),
+    "modes": _Definition("robot", "modes"),
+    "preview": _Definition("motion_inspect", "preview"),
+    "web": _Definition("web", "web"),
+    "watch": _Definition("watch", "watch"),
+    "ros": _Definition("ros", "ros"),
+    "mcp": _Definition("mcp", "mcp"),
+    "agent": _Definition("stage", "agent"),
+    "applog": _Definition("applog", "applog"),
+    "completion": _Definition("completion", "completion"),
 }
-"""Every command, in the order of the help. A module is imported when its command is asked for."""
+"""Every command, in the order of the help. A module is imported when its command is used."""
 _GROUPS = {
-    "motion": _Home("motion_inspect", more="motion"),
-    "takes": _Home("takes"),
-    "a1": _Home("a1.app"),
-    "capture": _Home("capture"),
-    "frame": _Home("frame"),
-    "stage": _Home("stage"),
-    "show": _Home("show"),
-    "trial": _Home("trial"),
+    "motion": _Definition("motion_inspect", more="motion"),
+    "takes": _Definition("takes"),
+    "a1": _Definition("a1.app"),
+    "capture": _Definition("capture"),
+    "frame": _Definition("frame"),
+    "stage": _Definition("stage"),
+    "show": _Definition("show"),
+    "trial": _Definition("trial"),
 }
 """Every group of commands."""
 
 
-def _application(names: Iterable[str]) -> typer.Typer:
-    """Return the command line with these commands and groups alone."""
+def _build_app(names: Iterable[str]) -> typer.Typer:
+    """Return the command line with only these commands and groups."""
     app = typer.Typer(
         name="rote",
         help="Teach a Unitree robot a motion by hand and play it back.",
@@ -97,7 +97,7 @@ def _application(names: Iterable[str]) -> typer.Typer:
     return app
 
 
-def _version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         import platform
 
@@ -109,16 +109,16 @@ def _version(wanted: bool) -> None:
 
 def _root(
     version: bool = typer.Option(
-        False, "--version", help="Show the version.", is_eager=True, callback=_version
+        False, "--version", help="Show the version.", is_eager=True, callback=_print_version
     ),
 ) -> None:
     """Teach a Unitree robot a motion by hand and play it back."""
 
 
 def commands(wanted: str | None = None) -> Any:
-    """Return the tree of all commands; of one alone if `wanted` is the name of one."""
+    """Return the tree of all commands, or of the command `wanted` only."""
     known = (*_COMMANDS, *_GROUPS)
-    return tree(_application([wanted] if wanted in known else known))
+    return tree(_build_app([wanted] if wanted in known else known))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -130,40 +130,40 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with logs.logging_as(arguments):
             exit_code = _run(arguments)
-            logs.ended(exit_code)
+            logs.log_exit(exit_code)
             return exit_code
     except RoteError as error:  # the log cannot be written
-        return _refuse(arguments, error)
+        return _print_error(arguments, error)
 
 
 def _run(arguments: list[str]) -> int:
     try:
-        result = _report(arguments[1:]) if arguments[0] == "capture" else None
+        result = _run_capture_report(arguments[1:]) if arguments[0] == "capture" else None
         if result is None:
             result = commands(arguments[0]).main(arguments, prog_name="rote", standalone_mode=False)
     except RoteError as error:
-        logs.failed(error)
-        return _refuse(arguments, error)
+        logs.log_error(error)
+        return _print_error(arguments, error)
     except typer.TyperException as error:
         about = _command_of(error, arguments)
         remedy = f"See: {about} {HELP[-1]}"
         message = error.format_message()
         if arguments[0] == "stop":
             message = f"{failed_stop(error)}: {message}"
-        return _fail(arguments, "usage", message, remedy, 2)
+        return _print_failure(arguments, "usage", message, remedy, 2)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader of the output closed the pipe
         sys.stderr.close()
         return 0
     except OSError as error:
-        logs.failed(error)
-        return _fail(arguments, "system", *_system(error), 1)
+        logs.log_error(error)
+        return _print_failure(arguments, "system", *_describe_os_error(error), 1)
     return result if isinstance(result, int) else 0
 
 
-def _report(arguments: list[str]) -> int | None:
-    """Do `rote capture FILE`, which names no command; None if one is named."""
+def _run_capture_report(arguments: list[str]) -> int | None:
+    """Run `rote capture FILE`, which contains no command; return None if it contains one."""
     from rote.cli import capture
 
     return capture.direct(arguments)
@@ -181,24 +181,24 @@ def _command_of(error: typer.TyperException, arguments: list[str]) -> str:
     return " ".join(("rote", *REPORT))
 
 
-def _refuse(arguments: list[str], error: RoteError) -> int:
+def _print_error(arguments: list[str], error: RoteError) -> int:
     stage = {"stage": error.stage} if isinstance(error, StageError) else {}
     message, remedy = worded(error.text), worded(error.remedy)
     if error.headline:
         message = f"{error.headline}: {message}"
-    return _fail(arguments, error.kind, message, remedy, error.exit_code, **stage)
+    return _print_failure(arguments, error.kind, message, remedy, error.exit_code, **stage)
 
 
-def _system(error: OSError) -> tuple[str, str]:
-    """Print what the system did not allow, and what to do next if that is clear."""
+def _describe_os_error(error: OSError) -> tuple[str, str]:
+    """Return the message and the remedy for an error of the operating system."""
     if error.filename is None or error.strerror is None:
-        return str(error) or f"the system reports {type(error).__name__}, and no more", ""
+        return str(error) or f"the system reports {type(error).__name__} without details", ""
     barred = isinstance(error, PermissionError) or error.errno == errno.EROFS
-    remedy = "Name a place that you may use." if barred else ""
+    remedy = "Choose a writable path." if barred else ""
     return f"{error.filename} cannot be used: {error.strerror.lower()}", remedy
 
 
-def _fail(
+def _print_failure(
     arguments: list[str], kind: str, message: str, remedy: str, exit_code: int, **more: str
 ) -> int:
     if "--json" in arguments:
@@ -207,11 +207,11 @@ def _fail(
     else:
         for start, text in (("rote: ", message), ("      ", remedy)):
             if text:
-                print(_folded(start, one_line(text)), file=sys.stderr)
+                print(_wrap_line(start, one_line(text)), file=sys.stderr)
     return exit_code
 
 
-def _folded(start: str, text: str) -> str:
+def _wrap_line(start: str, text: str) -> str:
     """Break a line between words on a terminal; a pipe gets it unbroken."""
     if not sys.stderr.isatty():
         return start + text

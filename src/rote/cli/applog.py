@@ -1,4 +1,4 @@
-"""rote applog: what the phone app asked, and what the robot answered, from the app's own log."""
+"""rote applog: the requests of the phone app and the robot's answers, from the app's log."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,9 +23,9 @@ def applog(
     ] = 0.0,
     as_json: Json = False,
 ) -> None:
-    """Show what the phone app asked, what the robot answered, and what it was doing.
+    """Show the requests of the phone app, the robot's answers, and its states.
 
-    It reads the log that Unitree's app keeps on the phone, where you have one: no capture, no keys.
+    It reads the log that Unitree's app keeps on the phone: no capture and no keys are needed.
     """
     from rote.capture.decode.applog import read
 
@@ -39,7 +39,7 @@ def applog(
         ) from None
     if not log.messages:
         raise BadRequestError(
-            f"{file} is no log of the phone app: none of its {log.lines:,} lines has a message "
+            f"{file} is not a log of the phone app: none of its {log.lines:,} lines has a message "
             "between app and robot",
             "Give the log that Unitree's app keeps on the phone, as text: docs/capture.md.",
         )
@@ -71,7 +71,10 @@ def _document(log: "AppLog") -> dict[str, object]:
 def _events(log: "AppLog") -> list[tuple[str, str]]:
     from rote.capture.model import iso
 
-    rows = [(pair.asked_ns, _asked(pair.name, pair.latency_s, pair.outcome)) for pair in log.pairs]
+    rows = [
+        (pair.asked_ns, _request_line(pair.name, pair.latency_s, pair.outcome))
+        for pair in log.pairs
+    ]
     rows += [(at, f"the arms: {state.label}") for at, state in log.states]
     rows += [
         (at, f"{'a fault' if present else 'no longer'}: {fault.message}")
@@ -80,6 +83,6 @@ def _events(log: "AppLog") -> list[tuple[str, str]]:
     return [(iso(at), event) for at, event in sorted(rows)]
 
 
-def _asked(name: str, latency_s: float | None, outcome: str) -> str:
+def _request_line(name: str, latency_s: float | None, outcome: str) -> str:
     took = "" if latency_s is None else f" after {latency_s * 1000:.0f} ms"
     return f"{name}: {outcome}{took}"

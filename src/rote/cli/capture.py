@@ -40,7 +40,7 @@ class _FileFirst(TyperGroup):
 app = typer.Typer(
     name="capture",
     cls=_FileFirst,
-    help="Say what a packet trace really holds: rote capture FILE. The other commands are below.",
+    help="Analyse a packet trace: rote capture FILE. The other commands are below.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -145,21 +145,21 @@ def _commands() -> list[str]:
 
 
 def read_and_show(arguments: Sequence[str]) -> None:
-    """Read a capture and print the report as the arguments say."""
+    """Read a capture and print the report according to the arguments."""
     parser = _parser()
-    wanted, unknown = parser.parse_known_args(arguments)
-    _check_file(wanted.file, unknown)
+    options, unknown = parser.parse_known_args(arguments)
+    _check_file(options.file, unknown)
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    if wanted.overwrite and wanted.html is None:
+    if options.overwrite and options.html is None:
         raise BadRequestError("--overwrite does nothing without --html", "Leave it out.")
-    if wanted.csv and wanted.json:
+    if options.csv and options.json:
         raise BadRequestError("--csv and --json exclude each other", "Leave out one.")
-    if wanted.html is not None:
+    if options.html is not None:
         from rote.platform.atomic_file import check_new
 
-        check_new(wanted.html, wanted.overwrite)
-    _give(read(wanted.file, wanted.keylog, stream=wanted.stream), wanted)
+        check_new(options.html, options.overwrite)
+    _print_report(read(options.file, options.keylog, stream=options.stream), options)
 
 
 def _check_file(file: str, unknown: list[str]) -> None:
@@ -178,10 +178,10 @@ def read(file: Path | str, keylog: Path | None, *, stream: bool = False) -> "Rep
     """Read a capture, with the keys in `keylog` if given."""
     from rote.capture.report.report import report as survey
 
-    return survey(file, stream=stream, keylog=_text(keylog))
+    return survey(file, stream=stream, keylog=_read_keylog(keylog))
 
 
-def _text(keylog: Path | None) -> str | None:
+def _read_keylog(keylog: Path | None) -> str | None:
     if keylog is None:
         return None
     try:
@@ -192,19 +192,19 @@ def _text(keylog: Path | None) -> str | None:
         ) from error
 
 
-def _give(found: "Report", wanted: argparse.Namespace) -> None:
-    if wanted.html is not None:
+def _print_report(found: "Report", options: argparse.Namespace) -> None:
+    if options.html is not None:
         from rote.capture.report.html import render_page
         from rote.platform.atomic_file import appearing
 
-        with appearing(wanted.html) as file:
+        with appearing(options.html) as file:
             file.write(render_page(found).encode())
-    if wanted.csv:
+    if options.csv:
         from rote.capture.report import terminal
 
         print(terminal.as_csv(found), end="")
     else:
-        show(found, as_json=wanted.json)
+        show(found, as_json=options.json)
 
 
 def show(found: "Report", *, as_json: bool) -> None:
@@ -219,7 +219,7 @@ def show(found: "Report", *, as_json: bool) -> None:
 
 @app.command()
 def explain(file: File, as_json: Json = False) -> None:
-    """Walk through the documents' reading and the true one, side by side, on your own file."""
+    """Compare the documents' interpretation with the actual one, step by step, on your own file."""
     from rote.capture.report.explain import explain as walk
 
     found = walk(read(file, None))
@@ -243,7 +243,7 @@ def field(
     ] = 1,
     as_json: Json = False,
 ) -> None:
-    """Say by statistics whether a field is a counter, a constant, a length, random or a choice."""
+    """Classify a field by statistics: counter, constant, length, random or choice."""
     from rote.capture.report.report import judge_field
     from rote.capture.report.report import report as survey
 
@@ -261,7 +261,7 @@ def field(
 def packets(
     file: File,
     first: Annotated[
-        int | None, typer.Option("--first", min=1, metavar="N", help="Only so many of them.")
+        int | None, typer.Option("--first", min=1, metavar="N", help="Only the first N frames.")
     ] = None,
     as_json: Json = False,
 ) -> None:

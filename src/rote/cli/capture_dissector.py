@@ -12,7 +12,7 @@ from rote.errors import BadRequestError
 def dissector(
     file: Annotated[
         Path | None,
-        typer.Argument(metavar="FILE", help="Where to write it; without, it is printed."),
+        typer.Argument(metavar="FILE", help="Output file; by default standard output."),
     ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,

@@ -26,7 +26,7 @@ from rote.platform import system
 _MIN_S, _MAX_S = 0.1, 7 * 24 * 3600.0
 _LOOK_S = 0.2
 _TELL_TIMES, _PATIENCE_S = 5, 1.0
-"""How often a recorder is told to end before it is killed, and how long it may take each time."""
+"""How often a recorder is asked to end before it is killed, and the timeout each time."""
 _PR_SET_PDEATHSIG = 1
 _BUFFER_KIB = 16 * 1024
 _LOST = re.compile(r"([1-9]\d*) packets? dropped by kernel")
@@ -34,22 +34,23 @@ _LOST = re.compile(r"([1-9]\d*) packets? dropped by kernel")
 
 def live(
     interface: Annotated[
-        str, typer.Option("-i", "--interface", metavar="IFACE", help="Where to listen.")
+        str, typer.Option("-i", "--interface", metavar="IFACE", help="Interface to listen on.")
     ],
     file: Annotated[
-        Path | None, typer.Option("-w", "--write", metavar="FILE", help="Keep the packets there.")
+        Path | None,
+        typer.Option("-w", "--write", metavar="FILE", help="Save the packets to this file."),
     ] = None,
     keylog: Annotated[
         Path | None,
-        typer.Option(metavar="KEYS", help="A file with the session's secrets, to decrypt it."),
+        typer.Option(metavar="KEYS", help="File with the session's secrets for decryption."),
     ] = None,
     seconds: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="How long; else until Ctrl-C.")
+        float | None, typer.Option(metavar="SECONDS", help="Duration; by default until Ctrl-C.")
     ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Listen on an interface until Ctrl-C, then say what was heard."""
+    """Record on an interface until Ctrl-C, then report the traffic."""
     from dataclasses import replace
 
     from rote.cli.capture import read, show
@@ -57,7 +58,7 @@ def live(
 
     if seconds is not None and not _MIN_S <= seconds <= _MAX_S:
         raise BadRequestError(
-            f"--seconds {seconds:g} is no time to listen",
+            f"--seconds {seconds:g} is not a valid duration",
             f"Give {_MIN_S:g} to {_MAX_S:g}, or leave it out and end it with Ctrl-C.",
         )
     if overwrite and file is None:
@@ -70,7 +71,7 @@ def live(
             "Record with Wireshark, and read its file: rote capture FILE.",
         )
     with (
-        _handling(_unwind, *system.end_signals()),
+        _handling_signals(_raise_exit, *system.end_signals()),
         tempfile.TemporaryDirectory(prefix="rote-") as folder,
     ):
         kept = file or Path(folder) / "live.pcap"
@@ -82,7 +83,7 @@ def live(
         if lost:
             found.warnings.append(f"{lost:,} packets came too fast for tcpdump and are missing")
         if file is None:
-            found = replace(found, name=f"heard on {interface}, not kept")
+            found = replace(found, name=f"recorded on {interface}, not kept")
         show(found, as_json=as_json)
 
 
@@ -92,26 +93,28 @@ def record(interface: str, file: Path, seconds: float | None = None) -> int:
     Return how many packets it lost, by its own count. After SIGINT the file is read; SIGTERM and
     SIGHUP end the command.
     """
-    heard: list[int] = []
-    with _handling(lambda number, _: heard.append(number), signal.SIGINT, *system.end_signals()):
-        process = _start(_listener(interface, file))
+    received: list[int] = []
+    with _handling_signals(
+        lambda number, _: received.append(number), signal.SIGINT, *system.end_signals()
+    ):
+        process = _start_recorder(_recorder_command(interface, file))
         try:
-            said = _listen(process, seconds, heard)
+            output = _wait_for_recorder(process, seconds, received)
         finally:
             process.kill()
-    if heard and heard[0] != signal.SIGINT:
-        _unwind(heard[0])
+    if received and received[0] != signal.SIGINT:
+        _raise_exit(received[0])
     if process.returncode not in (0, -signal.SIGINT, -signal.SIGKILL) or not file.exists():
-        raise _nothing_recorded(interface, said)
-    lost = _LOST.search(said)
+        raise _nothing_recorded(interface, output)
+    lost = _LOST.search(output)
     return int(lost[1]) if lost else 0
 
 
-def _nothing_recorded(interface: str, said: str) -> BadRequestError:
-    lines = [line for line in said.splitlines() if line.strip()]
+def _nothing_recorded(interface: str, output: str) -> BadRequestError:
+    lines = [line for line in output.splitlines() if line.strip()]
     if not lines:
         return BadRequestError(
-            f"the listening on {interface} had not begun when it was ended", "Listen for longer."
+            f"recording on {interface} had not begun when it was ended", "Record for longer."
         )
     allowed = "" if system.is_root() else ", and that you may listen: run it with sudo"
     return BadRequestError(
@@ -120,7 +123,7 @@ def _nothing_recorded(interface: str, said: str) -> BadRequestError:
     )
 
 
-def _start(command: list[str]) -> subprocess.Popen[str]:
+def _start_recorder(command: list[str]) -> subprocess.Popen[str]:
     """Start a recorder that does not receive a terminal's Ctrl-C; `_listen` ends it."""
     die_with_us = None
     if sys.platform == "linux":
@@ -141,10 +144,12 @@ def _start(command: list[str]) -> subprocess.Popen[str]:
     )
 
 
-def _listen(process: subprocess.Popen[str], seconds: float | None, heard: list[int]) -> str:
+def _wait_for_recorder(
+    process: subprocess.Popen[str], seconds: float | None, received: list[int]
+) -> str:
     """Wait until a recorder ends, the time is over, or a signal arrives; return its output."""
     until = time.monotonic() + (seconds or math.inf)
-    while not heard and (left := until - time.monotonic()) > 0:
+    while not received and (left := until - time.monotonic()) > 0:
         with suppress(subprocess.TimeoutExpired):
             return process.communicate(timeout=min(left, _LOOK_S))[1]
     # tcpdump ignores a signal while it is starting, so it is sent again.
@@ -156,13 +161,13 @@ def _listen(process: subprocess.Popen[str], seconds: float | None, heard: list[i
     return process.communicate()[1]
 
 
-def _unwind(number: int, _frame: FrameType | None = None) -> None:
+def _raise_exit(number: int, _frame: FrameType | None = None) -> None:
     """End the command as a signal asks, with all clean-up."""
     raise typer.Exit(128 + number)
 
 
 @contextmanager
-def _handling(
+def _handling_signals(
     handler: Callable[[int, FrameType | None], object], *numbers: signal.Signals
 ) -> Iterator[None]:
     """Handle signals while the block runs; ignored ones, as under nohup, stay ignored."""
@@ -175,7 +180,7 @@ def _handling(
             signal.signal(number, former)
 
 
-def _listener(interface: str, file: Path) -> list[str]:
+def _recorder_command(interface: str, file: Path) -> list[str]:
     if tcpdump := shutil.which("tcpdump"):
         # The default buffer of 2 MiB holds few packets in immediate mode, and the rest is lost.
         options = ["-i", interface, "-s", "0", "--immediate-mode", "-B", str(_BUFFER_KIB)]
@@ -184,6 +189,6 @@ def _listener(interface: str, file: Path) -> list[str]:
     if dumpcap := shutil.which("dumpcap"):
         return [dumpcap, "-i", interface, "-q", "-w", str(file)]
     raise BadRequestError(
-        "neither tcpdump nor dumpcap is installed, and one of them does the listening",
+        "neither tcpdump nor dumpcap is installed, and one of them is needed",
         "Run: sudo apt install tcpdump",
     )

@@ -16,18 +16,16 @@ def make(
         Path, typer.Argument(metavar="FILE", help="Where to write it: .pcap or .pcapng.")
     ],
     kind: Annotated[
-        str, typer.Option(metavar=choice(("webrtc", "frames", "a1")), help="Which wire it is of.")
+        str, typer.Option(metavar=choice(("webrtc", "frames", "a1")), help="The wire to simulate.")
     ] = "webrtc",
     cipher: Annotated[
         str,
-        typer.Option(
-            metavar=choice(("chacha20", "aes128", "aes256")), help="What encrypts it, of webrtc."
-        ),
+        typer.Option(metavar=choice(("chacha20", "aes128", "aes256")), help="Cipher, for webrtc."),
     ] = "chacha20",
     keylog: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the session's secrets there.")
+        Path | None, typer.Option(metavar="FILE", help="Write the session's secrets to this file.")
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Another seed, other random numbers.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed.")] = 0,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:

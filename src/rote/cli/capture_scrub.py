@@ -14,7 +14,7 @@ def scrub(
     keep_unknown: Annotated[
         bool,
         typer.Option(
-            "--keep-unknown", help="Keep what cannot be read; only known names are replaced in it."
+            "--keep-unknown", help="Keep undecodable data; only known names are replaced in it."
         ),
     ] = False,
     overwrite: Overwrite = False,
@@ -34,7 +34,7 @@ def scrub(
         print_json({name: getattr(done, name) for name in done.__slots__})
         return
     print(f"{done.packets:,} packets written to {to}.")
-    _print_counts("Replaced", {k: _replaced(count) for k, count in done.replaced.items()})
+    _print_counts("Replaced", {k: _replaced_text(count) for k, count in done.replaced.items()})
     _print_counts("Kept, because it is encrypted", _packets(done.encrypted))
     _print_counts("Cleared, because it cannot be read", _packets(done.cleared))
     _print_counts("Kept, and may hold names that nothing marks as names", _packets(done.unjudged))
@@ -44,7 +44,7 @@ def scrub(
         print(f"Note: {warning}.")
 
 
-def _replaced(count: dict[str, int]) -> str:
+def _replaced_text(count: dict[str, int]) -> str:
     different, times = count["different"], count["times"]
     return f"{different:,} different, {times:,} time{'s' * (times != 1)}"
 

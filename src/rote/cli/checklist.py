@@ -25,7 +25,7 @@ NAME = "checklist_wave"
 MOTION_S = 2.0
 _ANSWER_S = 3.0
 _STATE_S = 30.0
-"""How long a state is waited for: a playback with its way there and back."""
+"""Timeout for a state: a playback with its approach and return."""
 _MOVED_RAD = 0.1
 """What a joint must move at least to count as moving."""
 
@@ -74,7 +74,7 @@ class ChecklistResult:
 
 
 class _Talk:
-    """A client that sends single frames and looks at what comes back."""
+    """A client that sends single frames and collects the replies."""
 
     def __init__(self) -> None:
         self.link: Link | None = None
@@ -109,7 +109,7 @@ class _Talk:
             self._wanted[1].set_result(None)
 
     async def ask(self, said: m.Command) -> m.Reply | None:
-        """Send one command and return its answer; None where none came."""
+        """Send one command and return its answer; None if there was none."""
         assert self.link is not None
         command, payload = teaching.encode_command(said)
         frame = Frame(command, self._sequence, payload)
@@ -124,10 +124,10 @@ class _Talk:
         except (TimeoutError, DecodeError):
             return None
 
-    async def see(self, wanted: Callable[[m.RobotState], bool]) -> bool:
-        """Wait until the robot reports a state like that; False where it never does."""
+    async def see(self, matches: Callable[[m.RobotState], bool]) -> bool:
+        """Wait until the robot reports such a state; False if it never does."""
         seen: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._wanted = wanted, seen
+        self._wanted = matches, seen
         try:
             await asyncio.wait_for(seen, _STATE_S)
         except TimeoutError:
@@ -188,12 +188,12 @@ class Checklist:
         self._step(
             "0x09 to 0x0C: initialisation",
             all(_done(one) for one in answers),
-            ", ".join(_answer(one) for one in answers),
+            ", ".join(_reply_text(one) for one in answers),
         )
 
     async def _list(self) -> tuple[str, ...]:
         names = _names(reply := await self._talk.ask(m.ListActions()))
-        found = f"{len(names)} actions: {', '.join(names)}" if names else _answer(reply)
+        found = f"{len(names)} actions: {', '.join(names)}" if names else _reply_text(reply)
         self._step("0x1A: the list of actions", isinstance(reply, m.ActionList), found)
         return names
 
@@ -202,7 +202,7 @@ class Checklist:
         soft = _done(reply) and await self._talk.see(lambda state: state.arms_soft)
         size = len(teaching.encode_command(m.EnterTeaching(self._newest()))[1])
         arms = "soft" if soft else "stiff"
-        found = f"{_answer(reply)}; {size} bytes of state; the arms are {arms}"
+        found = f"{_reply_text(reply)}; {size} bytes of state; the arms are {arms}"
         self._step("0x0D with the full state: teaching mode", soft, found)
         return soft
 
@@ -215,10 +215,12 @@ class Checklist:
         runs = _done(started) and await talk.see(lambda state: state.recording)
         await talk.ask(m.MoveByHand("wave", round(MOTION_S * 1000)))
         await asyncio.sleep(MOTION_S + 0.3)
-        moved = _moved(talk.states)
+        moved = _largest_motion_rad(talk.states)
         stopped = await talk.ask(m.Record(False))
         ended = _done(stopped) and await talk.see(lambda state: not state.recording)
-        found = f"start: {_answer(started)}, stop: {_answer(stopped)}; moved {moved:.2f} rad"
+        found = (
+            f"start: {_reply_text(started)}, stop: {_reply_text(stopped)}; moved {moved:.2f} rad"
+        )
         return self._step("0x0F: recording on and off", runs and ended, found)
 
     async def _save(self, before: tuple[str, ...]) -> tuple[str, ...]:
@@ -226,7 +228,7 @@ class Checklist:
         reply = await self._talk.ask(said)
         names = _names(await self._talk.ask(m.ListActions()))
         there = names == (*before, NAME)
-        found = f"{_answer(reply)}; {NAME!r} is {'' if there else 'not '}in the list"
+        found = f"{_reply_text(reply)}; {NAME!r} is {'' if there else 'not '}in the list"
         self._step("0x2B: save with a name", _done(reply) and there, found)
         return names
 
@@ -238,17 +240,19 @@ class Checklist:
             played = await talk.see(lambda state: state.phase is m.Phase.PLAYING)
             played &= await talk.see(lambda state: not state.playing)
             played &= not talk.states[-1].stopped_early
-        moved = _moved([state for state in talk.states if state.phase is m.Phase.PLAYING])
+        moved = _largest_motion_rad(
+            [state for state in talk.states if state.phase is m.Phase.PLAYING]
+        )
         played &= moved > _MOVED_RAD
-        found = f"{_answer(reply)}; number {number} played, moved {moved:.2f} rad"
+        found = f"{_reply_text(reply)}; number {number} played, moved {moved:.2f} rad"
         return self._step(
-            "0x41: replay the saved action", played, found if played else _answer(reply)
+            "0x41: replay the saved action", played, found if played else _reply_text(reply)
         )
 
     async def _exit(self) -> None:
         reply = await self._talk.ask(m.ExitTeaching())
         stiff = _done(reply) and await self._talk.see(lambda state: not state.arms_soft)
-        found = f"{_answer(reply)}; the arms {'hold' if stiff else 'are soft'}"
+        found = f"{_reply_text(reply)}; the arms {'hold' if stiff else 'are soft'}"
         self._step("0x0E: exit teaching mode", stiff, found)
 
     def _signs(self, soft: bool, recorded: bool, listed: bool, played: bool) -> None:
@@ -271,7 +275,7 @@ def _done(reply: m.Reply | None) -> bool:
     return isinstance(reply, m.Status) and reply.code == m.Code.OK
 
 
-def _answer(reply: m.Reply | None) -> str:
+def _reply_text(reply: m.Reply | None) -> str:
     if reply is None:
         return "no answer"
     if isinstance(reply, m.Status) and reply.code:
@@ -283,7 +287,7 @@ def _names(reply: m.Reply | None) -> tuple[str, ...]:
     return tuple(one.name for one in reply.actions) if isinstance(reply, m.ActionList) else ()
 
 
-def _moved(states: list[m.RobotState]) -> float:
+def _largest_motion_rad(states: list[m.RobotState]) -> float:
     """Return how far the joint that moved most has moved, in rad."""
     columns = zip(*(state.joints_rad for state in states), strict=True)
     return max((max(column) - min(column) for column in columns), default=0.0)

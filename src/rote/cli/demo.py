@@ -88,7 +88,7 @@ async def _checklist(as_json: bool) -> int:
     return 0 if result.passed else 1
 
 
-def _make(folder: Path) -> None:
+def _create_folder(folder: Path) -> None:
     try:
         folder.mkdir(exist_ok=True)  # no parents: a mistyped one must not make folders
     except OSError as error:
@@ -108,7 +108,7 @@ class _Demo:
         from rote.robot.api_values import check_seconds
 
         check_hand(hand)
-        _make(folder)
+        _create_folder(folder)
         self._folder = folder
         self._hand = hand
         self._seconds = check_seconds(seconds, "a recording")
@@ -133,9 +133,11 @@ class _Demo:
             what = ": teach a robot by hand, over UDP on loopback\n"
             self._screen.print(output.styled(("rote demo", "bold"), what))
             url = await simulator.serve_udp("127.0.0.1", 0)
-            self._say("start", "a simulated G1 listens at ", (url, "bold"))
+            self._print_step("start", "a simulated G1 listens at ", (url, "bold"))
             async with connect(url) as robot:
-                self._say("connect", "control, parameters, subscription, ready: all answered")
+                self._print_step(
+                    "connect", "control, parameters, subscription, ready: all answered"
+                )
                 await self._look(robot)
                 take = await self._teach(robot)
                 await self._list(robot)
@@ -145,7 +147,7 @@ class _Demo:
             await simulator.close()
             store.close()
 
-    def _say(self, title: str, *parts: str | tuple[str, str]) -> None:
+    def _print_step(self, title: str, *parts: str | tuple[str, str]) -> None:
         from rote.cli.output import styled
 
         self._step += 1
@@ -157,13 +159,13 @@ class _Demo:
         found = await robot.preflight()
         ready = "ready to teach" if not found else f"{len(found)} findings"
         listed = len((await robot.actions()).taught)
-        self._say("look", f"mode {mode.id}, {mode.label}; {listed} taught actions; {ready}")
+        self._print_step("look", f"mode {mode.id}, {mode.label}; {listed} taught actions; {ready}")
 
     async def _teach(self, robot: "Robot") -> "Take":
         from rote.cli import output
         from rote.cli.teach import for_seconds
 
-        self._say("teach", f"the arms are soft; a hand makes a {self._hand} and is recorded")
+        self._print_step("teach", f"the arms are soft; a hand makes a {self._hand} and is recorded")
         async with robot.teach(self._hand) as take:
             await robot.move_by_hand(self._hand, self._seconds)
             await for_seconds(self._screen, take, self._seconds)
@@ -176,14 +178,14 @@ class _Demo:
 
     async def _list(self, robot: "Robot") -> None:
         names = (f"{a.name} ({a.duration_s:.2f} s)" for a in (await robot.actions()).taught)
-        self._say("list", "on the robot now: " + ", ".join(names))
+        self._print_step("list", "on the robot now: " + ", ".join(names))
 
     async def _play(self, robot: "Robot") -> "Track":
         from rote.cli.play import watch
         from rote.messages import Phase, RobotState
         from rote.motion.record import Recorder
 
-        self._say("play", "a soft move to the first pose, the motion, a soft return")
+        self._print_step("play", "a soft move to the first pose, the motion, a soft return")
         recorder = Recorder(f"play {self._hand}", robot.build)
 
         def keep(state: RobotState) -> None:
@@ -210,7 +212,7 @@ class _Demo:
         save_csv(played, files[1])
         if plot := self._plot(taught, played, measured):
             files.append(plot)
-        self._say(
+        self._print_step(
             "compare",
             "played against taught: ",
             (f"{measured.rms_rad:.3f} rad", "bold"),

@@ -23,13 +23,13 @@ def discover(
     serials: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="SERIAL", help="Ask for these robots too, and end when all have answered."
+            metavar="SERIAL", help="Also query these robots, and end when all have answered."
         ),
     ] = None,
     family: Annotated[
         str | None,
         typer.Option(
-            "--family", metavar=choice(("g1", "r1", "go2")), help="Ask only these robots."
+            "--family", metavar=choice(("g1", "r1", "go2")), help="Query only these robots."
         ),
     ] = None,
     seconds: Annotated[
@@ -49,7 +49,7 @@ async def _discover(serials: list[str], family: str | None, seconds: float, as_j
 
     robots: list[FoundRobot] = []
     with (
-        _nothing() if as_json else _listed() as show,
+        _ignore_robots() if as_json else _print_robots() as show,
         Search(serials=serials, family=family, seconds=seconds) as search,
     ):
         async for robot in search:
@@ -58,7 +58,7 @@ async def _discover(serials: list[str], family: str | None, seconds: float, as_j
     if as_json:
         print_json({"robots": [_document(robot) for robot in robots], "seconds": seconds})
     if search.missing or not robots:
-        raise _silence(search, seconds)
+        raise _no_answer_error(search, seconds)
 
 
 def _url(robot: "FoundRobot") -> str:
@@ -75,12 +75,12 @@ def _row(robot: "FoundRobot") -> tuple[str, ...]:
 
 
 @contextmanager
-def _nothing() -> "Iterator[Callable[[FoundRobot], None]]":
+def _ignore_robots() -> "Iterator[Callable[[FoundRobot], None]]":
     yield lambda robot: None
 
 
 @contextmanager
-def _listed() -> "Iterator[Callable[[FoundRobot], None]]":
+def _print_robots() -> "Iterator[Callable[[FoundRobot], None]]":
     """Show robots as they answer: on a terminal in a growing table, otherwise as lines at
     the end.
     """
@@ -118,13 +118,13 @@ def _listed() -> "Iterator[Callable[[FoundRobot], None]]":
             out.print(table)
 
 
-def _silence(search: "Search", seconds: float) -> NoAnswerError:
-    """Return the message if nobody answered, or not all who were named."""
+def _no_answer_error(search: "Search", seconds: float) -> NoAnswerError:
+    """Return the error if no robot answered, or not all that were named."""
     from rote.transport.discovery import REMEDY
 
-    who = ", ".join(sorted(search.missing))
-    reasons = [f"no answer from {who or 'any robot'} in {seconds:g} s"]
+    names = ", ".join(sorted(search.missing))
+    reasons = [f"no answer from {names or 'any robot'} in {seconds:g} s"]
     reasons += [f"{interface.name}: {trouble}" for interface, trouble in search.troubles.items()]
     if search.ignored:
         reasons.append(f"{search.ignored} datagrams came that were no answers")
-    return NoAnswerError("; ".join(reasons), REMEDY if who else _NAME_IT + REMEDY)
+    return NoAnswerError("; ".join(reasons), REMEDY if names else _NAME_IT + REMEDY)

@@ -41,7 +41,7 @@ def doctor(
     timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> int:
-    """Find out what is reachable, and say what is wrong: software, network, robot."""
+    """Diagnose software, network and robot."""
     if robot is None:
         refuse_idle(ctx, {"key", "timeout"}, "without --robot")
         return run(_doctor(None, as_json))
@@ -60,13 +60,13 @@ async def _doctor(target: RobotChoice | None, as_json: bool) -> int:
         if url is None:
             seen.add(await _who_is_near())
         elif seen.well and target is not None:
-            seen.add(await _reach(target))
+            seen.add(await _examine_robot(target))
     _show(seen, as_json)
     return 0 if seen.well else 1
 
 
 async def _who_is_near() -> "Examination":
-    """Look for robots: those that answer a search, and on every interface those on DDS."""
+    """Find robots: by discovery, and by DDS on every interface."""
     import asyncio
 
     from rote.robot.doctor import look_for_robots
@@ -99,7 +99,7 @@ async def _who_speaks_dds() -> "Examination":
     return near
 
 
-async def _reach(target: RobotChoice) -> "Examination":
+async def _examine_robot(target: RobotChoice) -> "Examination":
     """Examine one robot, as far as it allows."""
     from rote.connection import connect
     from rote.errors import RoteError
@@ -130,7 +130,7 @@ def _show(seen: "Examination", as_json: bool) -> None:
         print_json({"ok": seen.well, **seen.facts, "findings": findings})
         return
     for name, fact in seen.facts.items():
-        message = _WORDS.get(name, _plainly)(fact)
+        message = _WORDS.get(name, _fact_text)(fact)
         if message:
             print(f"{name.partition('_')[0]:12} {message}")
     for finding in seen.findings:
@@ -143,7 +143,7 @@ def _show(seen: "Examination", as_json: bool) -> None:
 def _verdict(seen: "Examination") -> str:
     if not seen.well:
         return "See what is marked as an error."
-    if "url" in seen.facts or _found(seen.facts):
+    if "url" in seen.facts or _found_text(seen.facts):
         return "Nothing stands in the way."
     return (
         "No robot was found. Switch it on and join its network, or name it: "
@@ -151,7 +151,7 @@ def _verdict(seen: "Examination") -> str:
     )
 
 
-def _found(facts: Mapping[str, Any]) -> bool:
+def _found_text(facts: Mapping[str, Any]) -> bool:
     return bool(facts["found"]) or any(spoken["robot"] for spoken in facts["near"])
 
 
@@ -166,9 +166,9 @@ def _interfaces(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _near(found: Sequence[Mapping[str, Any]]) -> str:
-    """Return who takes part in DDS, by interface."""
+    """Return the robots on DDS, by interface."""
     robots = [spoken["url"] for spoken in found if spoken["robot"]]
-    return ", ".join(f"a G1 at {url}" for url in robots) or "nobody on DDS"
+    return ", ".join(f"a G1 at {url}" for url in robots) or "no robot on DDS"
 
 
 def _dds(spoken: Mapping[str, Any]) -> str:
@@ -181,7 +181,7 @@ def _mode(mode: str | Mapping[str, Any]) -> str:
     return mode if isinstance(mode, str) else f"{mode['name']} ({mode['id']})"
 
 
-def _plainly(fact: object) -> str:
+def _fact_text(fact: object) -> str:
     """Return a fact as text; empty if nothing is known."""
     if isinstance(fact, Mapping):
         return ", ".join(f"{key} {value}" for key, value in fact.items())
@@ -194,7 +194,7 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "packages": _packages,
     "interfaces": _interfaces,
     "firewall": lambda name: name or "none",
-    "found": lambda robots: ", ".join(robots) or "nobody answered a search",
+    "found": lambda robots: ", ".join(robots) or "no robot answered",
     "near": _near,
     "dds": _dds,
     "mode": _mode,

@@ -1,4 +1,4 @@
-"""Motions of other programs on the command line: taken in, checked at once, and said what of it."""
+"""Import of other programs' motions: converted, checked, and reported."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _LEROBOT = "lerobot"
 
 
-class ImportWish(NamedTuple):
+class ImportOptions(NamedTuple):
     """What is to be taken in, and how."""
 
     file: Path
@@ -56,36 +56,36 @@ class _Taken(NamedTuple):
         }
 
 
-def import_file(wish: ImportWish, shelf: "Library", as_json: bool) -> None:
+def import_file(options: ImportOptions, shelf: "Library", as_json: bool) -> None:
     """Take a file into the library, and print what came in."""
-    if wish.episodes and wish.format != _LEROBOT and not wish.file.is_dir():
+    if options.episodes and options.format != _LEROBOT and not options.file.is_dir():
         raise BadRequestError("--episode is for data sets: --as lerobot", "Leave it out.")
-    if wish.format == _LEROBOT or (wish.format is None and wish.file.is_dir()):
-        _import_dataset(wish, shelf, as_json)
+    if options.format == _LEROBOT or (options.format is None and options.file.is_dir()):
+        _import_dataset(options, shelf, as_json)
         return
-    if wish.own_way and _is_own(wish.file):
-        _import_own(wish, shelf, as_json)
+    if options.own_way and _is_own(options.file):
+        _import_own(options, shelf, as_json)
         return
     from rote.motion.files.exchange import import_motion
 
-    if wish.degrees:
+    if options.degrees:
         raise BadRequestError(
             "--degrees is for files of rote's own formats", "Each other format has its unit."
         )
     found = import_motion(
-        wish.file,
-        wish.format,
-        fps=wish.fps,
-        quat=wish.quat,
-        upper_body=wish.upper_body,
-        licence=wish.licence,
-        address=wish.address,
+        options.file,
+        options.format,
+        fps=options.fps,
+        quat=options.quat,
+        upper_body=options.upper_body,
+        licence=options.licence,
+        address=options.address,
     )
-    taken = _kept(found, wish.name or wish.file.stem, shelf)
+    taken = _check_and_save(found, options.name or options.file.stem, shelf)
     if as_json:
         print_json(taken.as_json())
     else:
-        _tell(taken, found)
+        _print_import(taken, found)
 
 
 def _is_own(file: Path) -> bool:
@@ -111,12 +111,12 @@ def _is_own(file: Path) -> bool:
     return True
 
 
-def _import_own(wish: ImportWish, shelf: "Library", as_json: bool) -> None:
+def _import_own(options: ImportOptions, shelf: "Library", as_json: bool) -> None:
     from rote.cli.takes import document
     from rote.motion.files import load
 
-    track = load(wish.file, degrees=wish.degrees)
-    entry = shelf.save(track, wish.name or wish.file.stem)
+    track = load(options.file, degrees=options.degrees)
+    entry = shelf.save(track, options.name or options.file.stem)
     if as_json:
         taken = _Taken(entry, track.names, (), track.check().findings)
         print_json({**document(entry), **taken.as_json()})
@@ -124,33 +124,33 @@ def _import_own(wish: ImportWish, shelf: "Library", as_json: bool) -> None:
         print(f"{entry.name}: {entry.duration_s:.2f} s, version {entry.version}")
 
 
-def _import_dataset(wish: ImportWish, shelf: "Library", as_json: bool) -> None:
+def _import_dataset(options: ImportOptions, shelf: "Library", as_json: bool) -> None:
     from rote.cli import output
     from rote.motion.files.exchange.lerobot_read import import_lerobot
 
     found = import_lerobot(
-        wish.file,
-        wish.episodes or None,
-        upper_body=wish.upper_body,
-        licence=wish.licence,
-        address=wish.address,
+        options.file,
+        options.episodes or None,
+        upper_body=options.upper_body,
+        licence=options.licence,
+        address=options.address,
     )
-    stem = wish.name or wish.file.resolve().name
+    stem = options.name or options.file.resolve().name
     many = len(found) > 1
     taken = []
     with output.bar(output.console(quiet=as_json), "episodes") as move:
         for count, (number, motion) in enumerate(found.items(), start=1):
-            taken.append(_kept(motion, f"{stem}-{number}" if many else stem, shelf))
+            taken.append(_check_and_save(motion, f"{stem}-{number}" if many else stem, shelf))
             move(count / len(found), f"{count} of {len(found)}")
     if as_json:
         documents = [each.as_json() for each in taken]
         print_json({"takes": documents} if many else documents[0])
         return
     for each, motion in zip(taken, found.values(), strict=True):
-        _tell(each, motion)
+        _print_import(each, motion)
 
 
-def _kept(found: "ImportedMotion", name: str, shelf: "Library") -> _Taken:
+def _check_and_save(found: "ImportedMotion", name: str, shelf: "Library") -> _Taken:
     """Check a motion and put it into the library."""
     from rote.cli import output
     from rote.motion.check.rules import check
@@ -163,7 +163,7 @@ def _kept(found: "ImportedMotion", name: str, shelf: "Library") -> _Taken:
     return _Taken(entry, found.track.names, found.left_out, (*findings, *found.notes, *rest))
 
 
-def _tell(taken: _Taken, found: "ImportedMotion") -> None:
+def _print_import(taken: _Taken, found: "ImportedMotion") -> None:
     from rote.cli import output
     from rote.findings import Severity
 

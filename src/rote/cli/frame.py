@@ -70,12 +70,14 @@ def decode(
     ],
     reply: Annotated[
         bool | None,
-        typer.Option("--reply/--request", help="Who sent it, where the frame does not tell."),
+        typer.Option("--reply/--request", help="Direction, if the frame does not contain it."),
     ] = None,
-    why: Annotated[bool, typer.Option("--why", help="Also the reason of each grade.")] = False,
+    why: Annotated[
+        bool, typer.Option("--why", help="Also show the reason for each grade.")
+    ] = False,
     as_json: Json = False,
 ) -> int:
-    """Tell what a teaching frame says: command, direction, every field with its evidence grade."""
+    """Decode a teaching frame: command, direction, every field with its evidence grade."""
     from rote.capture.report.packet_list import frame_lines
     from rote.wire.teaching.explain import explain
 
@@ -128,7 +130,7 @@ def _one_float(text: str) -> float:
     return floats(text)[0]
 
 
-def _asked(layout: "FrameLayout") -> list["FrameField"]:
+def _option_fields(layout: "FrameLayout") -> list["FrameField"]:
     """Return the fields that are options: all but zeros, marks and counts."""
     from rote.wire.teaching.fields import FieldType
 
@@ -164,7 +166,7 @@ def _option(one: "FrameField") -> tuple[Any, Any]:
     return Annotated[str, typer.Option(flag, metavar=form, help=told)], str(one.default)
 
 
-def _given(one: "FrameField", text: Any) -> Any:
+def _parse_option(one: "FrameField", text: Any) -> Any:
     from rote.wire.teaching.fields import FieldType
 
     if one.type is FieldType.GROUP:
@@ -182,10 +184,10 @@ def _given(one: "FrameField", text: Any) -> Any:
 
 def _maker(layout: "FrameLayout") -> Callable[..., int]:
     """Return the command that makes frames of one kind."""
-    fields = _asked(layout)
+    fields = _option_fields(layout)
 
     def run(**asked: Any) -> int:
-        _print(layout, {one.name: _given(one, asked[one.name]) for one in fields}, asked)
+        _print(layout, {one.name: _parse_option(one, asked[one.name]) for one in fields}, asked)
         return 0
 
     options: dict[str, tuple[Any, Any]] = {one.name: _option(one) for one in fields}

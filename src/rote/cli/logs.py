@@ -1,6 +1,6 @@
-"""What rote logs about its own work: -v shows it on standard error, --log FILE keeps it.
+"""Logging: -v prints to standard error, --log FILE appends to a file.
 
--v    what a robot was asked, and what it answered
+-v    requests to the robot, and its answers
 -vv   everything
 """
 
@@ -15,8 +15,8 @@ from pathlib import Path
 from rote.errors import BadRequestError
 from rote.platform.atomic_file import check_new
 
-VERBOSE_HELP = "Show what a robot is asked, and its answers; -vv shows all that rote logs."
-LOG_HELP = "Add all that rote logs to this file, with the time."
+VERBOSE_HELP = "Log requests to the robot and its answers; -vv logs everything."
+LOG_HELP = "Append the complete log to this file, with timestamps."
 
 _SECRETS = ("--key", "--token", "--pendant")
 _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
@@ -41,11 +41,11 @@ class _LogFormat(logging.Formatter):
 
 @contextmanager
 def logging_as(arguments: Sequence[str]) -> Iterator[None]:
-    """Log during the block as -v and --log among the arguments say.
+    """Log during the block according to -v and --log among the arguments.
 
     They are read before the command line is parsed, so that mistakes in it are logged too.
     """
-    verbosity, file = _wanted(arguments)
+    verbosity, file = _parse_arguments(arguments)
     if not verbosity and file is None:
         yield
         return
@@ -55,7 +55,7 @@ def logging_as(arguments: Sequence[str]) -> Iterator[None]:
         _log.addHandler(handler)
     _log.setLevel(min(handler.level for handler in handlers))
     try:
-        _begin(arguments)
+        _log_start(arguments)
         yield
     finally:
         _log.setLevel(level)
@@ -64,7 +64,7 @@ def logging_as(arguments: Sequence[str]) -> Iterator[None]:
             handler.close()
 
 
-def _wanted(arguments: Sequence[str]) -> tuple[int, Path | None]:
+def _parse_arguments(arguments: Sequence[str]) -> tuple[int, Path | None]:
     """Return how often -v was given, and the file of --log."""
     verbosity, file = 0, None
     before = ""
@@ -89,7 +89,7 @@ def _handlers(verbosity: int, file: Path | None) -> list[logging.Handler]:
     shown.setFormatter(_LogFormat(dated=False) if verbosity else logging.Formatter("%(message)s"))
     if file is None:
         return [shown]
-    check_new(file, overwrite=True)  # it is added to, never replaced
+    check_new(file, overwrite=True)  # appended to, never replaced
     try:
         kept = logging.FileHandler(file, encoding="utf-8")
     except OSError as error:
@@ -101,7 +101,7 @@ def _handlers(verbosity: int, file: Path | None) -> list[logging.Handler]:
     return [shown, kept]
 
 
-def _begin(arguments: Sequence[str]) -> None:
+def _log_start(arguments: Sequence[str]) -> None:
     from rote import __version__
 
     system = f"Python {platform.python_version()} on {platform.system()} {platform.release()}"
@@ -121,11 +121,11 @@ def _without_secrets(arguments: Sequence[str]) -> Iterator[str]:
         before = argument
 
 
-def ended(exit_code: int) -> None:
+def log_exit(exit_code: int) -> None:
     """Log how the command ended."""
     _log.debug("ended with exit code %d", exit_code)
 
 
-def failed(error: BaseException) -> None:
-    """Log an error with the place it comes from."""
+def log_error(error: BaseException) -> None:
+    """Log an error with its traceback."""
     _log.debug("failed", exc_info=error)

@@ -23,14 +23,14 @@ def mcp(
             "--pendant",
             envvar="ROTE_PENDANT",
             metavar="LINK",
-            help="The watching link of a pendant that a person runs: rote web --agents.",
+            help="The watch link of a running web UI: rote web --agents.",
         ),
     ] = None,
 ) -> int:
     """Give an agent tools by MCP: look, check, simulate, edit, propose, stop.
 
     An agent's program starts this, and speaks to it over standard input and output. Its robot is a
-    simulated one. With --pendant it may propose motions for that pendant's robot: each moves only
+    simulated one. With --pendant it may propose motions for that web UI's robot: each moves only
     if a person approves it there, by holding a button.
     """
     try:

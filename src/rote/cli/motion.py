@@ -151,7 +151,7 @@ def _write(
     check_out(out, take=how.take, overwrite=how.overwrite)
     track = edit(*(load(source, degrees=degrees, take=how.take) for source in sources))
     report = _report(track) if how.checks else None
-    _tell(track, out, write(track, out, take=how.take), how.as_json, report)
+    _print_result(track, out, write(track, out, take=how.take), how.as_json, report)
 
 
 def _report(track: "Track") -> "CheckReport":
@@ -162,10 +162,10 @@ def _report(track: "Track") -> "CheckReport":
         return check(track)
 
 
-def _tell(
+def _print_result(
     track: "Track", out: Path, loss: str, as_json: bool, report: "CheckReport | None" = None
 ) -> None:
-    """Print what was written, and what a check says of it."""
+    """Print what was written, and the findings of a check."""
     done = track.history[-1] if track.history else ""
     if as_json:
         found = () if report is None else report.findings
@@ -197,12 +197,12 @@ def convert(
     source: Source,
     out: Out,
     degrees: Annotated[
-        bool, typer.Option("--degrees", help="FILE holds degrees: make them rad.")
+        bool, typer.Option("--degrees", help="FILE contains degrees; convert them to rad.")
     ] = False,
     build: Annotated[
         str | None,
         typer.Option(
-            "--build", metavar="BUILD", help="For another build as well: g1-29, g1-27 or g1-23."
+            "--build", metavar="BUILD", help="Also convert to this build: g1-29, g1-27 or g1-23."
         ),
     ] = None,
     variant: Annotated[str | None, typer.Option("--variant", hidden=True)] = None,
@@ -213,7 +213,7 @@ def convert(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Write it in another format, or for another build of the robot."""
+    """Convert a motion to another format or another build."""
     wanted = build or variant
     if force and wanted is None:
         raise BadRequestError("--force does nothing without --build", "Leave it out.")
@@ -238,7 +238,7 @@ def recover(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Save what can be read of a recording that was cut off; FILE stays as it is.
+    """Recover a recording that was cut off; FILE is not changed.
 
     Takes that a crash cut off are recovered by the next `rote takes list` or `rote teach`.
     """
@@ -248,4 +248,4 @@ def recover(
         raise BadRequestError(f"{out} would be changed in place", "Name another file to write to.")
     check_out(out, take=False, overwrite=overwrite)
     track = recovered(source)
-    _tell(track, out, write(track, out, take=False), as_json)
+    _print_result(track, out, write(track, out, take=False), as_json)

@@ -45,7 +45,7 @@ def load(path: Path, *, degrees: bool = False, take: bool = False) -> "Track":
 
     if take:
         if degrees:
-            raise BadRequestError("takes hold rad, so --degrees is not for them", "Leave it out.")
+            raise BadRequestError("takes contain rad, so --degrees has no effect", "Leave it out.")
         return library().load(str(path))
     check_no_take(path, "Add --take, or make a file of it: rote takes export {name} {file}")
     return load_file(path, degrees=degrees)

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 Joint = Annotated[
     list[str] | None,
-    typer.Option("--joint", metavar="JOINT", help="Only this one. May be repeated."),
+    typer.Option("--joint", metavar="JOINT", help="Only this joint. May be repeated."),
 ]
 
 
 @app.command()
 def info(source: Source, take: IsTake = False, as_json: Json = False) -> None:
-    """Say what a file holds and how it came to be."""
+    """Show the content and origin of a motion."""
     from dataclasses import asdict
 
     import numpy as np
@@ -66,7 +66,7 @@ def info(source: Source, take: IsTake = False, as_json: Json = False) -> None:
         end="",
     )
     print(f"longest gap {1000 * track.longest_gap_s:.0f} ms")
-    source_text = one_line(track.source) or "from nowhere it says"
+    source_text = one_line(track.source) or "unknown source"
     print(f"{one_line(track.variant)}, {len(track.names)} joints; {source_text}")
     if track.origin is not None:
         print(origin_line(track.origin))
@@ -87,12 +87,12 @@ def check(
     variant: Annotated[
         str | None, typer.Option(metavar="BUILD", help="The robot's build, like g1-23.")
     ] = None,
-    contact: Annotated[bool, typer.Option(help="Look for collisions too.")] = True,
+    contact: Annotated[bool, typer.Option(help="Also check for collisions.")] = True,
     payload: Annotated[float, typer.Option(metavar="KG", help="What each hand carries.")] = 0.0,
     take: IsTake = False,
     as_json: Json = False,
 ) -> int:
-    """Say what speaks against playing it. Exit code 5 if something forbids it."""
+    """Check whether it can be played. Exit code 5 if something forbids it."""
     from rote.cli import output
     from rote.model.registry import family_of, find_build
     from rote.motion.check.rules import check as checked
@@ -165,7 +165,7 @@ def best(
     take: IsTake = False,
     as_json: Json = False,
 ) -> None:
-    """Say which of several takes is nearest to all the others."""
+    """Find the take that is nearest to all the others."""
     from rote.motion.compare import best_of
 
     chosen = sources[best_of([load(source, take=take) for source in sources])]
@@ -180,33 +180,32 @@ def compress(
     ctx: typer.Context,
     source: Source,
     budget: Annotated[
-        int | None, typer.Option(metavar="N", help="At most this many keyframes.")
+        int | None, typer.Option(metavar="N", help="Maximum number of keyframes.")
     ] = None,
     bound: Annotated[
         float | None,
-        typer.Option(metavar="RAD", help="The fewest that stay within this many rad."),
+        typer.Option(metavar="RAD", help="Fewest keyframes with an error of at most this."),
     ] = None,
     hand_mm: Annotated[
         float | None,
-        typer.Option(metavar="MM", help="With --bound: keep the hands within this many mm too."),
+        typer.Option(metavar="MM", help="With --bound: also keep the hands within this distance."),
     ] = None,
     interpolation: Annotated[
         str,
-        typer.Option(
-            metavar=choice(("linear", "smooth")), help="How to get from one keyframe to the next."
-        ),
+        typer.Option(metavar=choice(("linear", "smooth")), help="Interpolation between keyframes."),
     ] = "linear",
     measure: Annotated[
         str,
         typer.Option(
-            metavar=choice(("max", "rms")), help="With --budget: which error is to be small."
+            metavar=choice(("max", "rms")), help="With --budget: which error to minimise."
         ),
     ] = "max",
     free: Annotated[
         bool, typer.Option("--free", help="Values need not lie on samples; linear only.")
     ] = False,
     exact: Annotated[
-        bool, typer.Option("--exact", help="With --bound: the fewest, however long it takes.")
+        bool,
+        typer.Option("--exact", help="With --bound: the exact minimum, however long it takes."),
     ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Show them even if the error is too large.")
@@ -216,19 +215,21 @@ def compress(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write what the keyframes play to this file."),
+        typer.Option(
+            "--out", metavar="FILE", help="Write the motion of the keyframes to this file."
+        ),
     ] = None,
     take: IsTake = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Find the keyframes that say the same best, and how far off they are."""
+    """Compress a motion to keyframes, and show the error."""
     from rote.cli.output import waiting
     from rote.messages import Interpolation
     from rote.motion.files import save
     from rote.motion.keyframes import search as k
 
-    _check_asked(budget, bound, hand_mm)
+    _check_target(budget, bound, hand_mm)
     for names, idle, why in (
         ({"exact"}, bound is None, "with --budget"),
         ({"measure", "force"}, bound is not None, "with --bound"),
@@ -250,11 +251,11 @@ def compress(
             assert budget is not None
             result = k.compress_to_budget(track, budget, how, measure, free=free)  # type: ignore[arg-type]
     if result.absurd and not force and bound is None:
-        raise _absurd(result)
+        raise _too_coarse_error(result)
     if out is not None:
         save(k.played(track, result), out)
     if as_json:
-        print_json(_compressed(result, track.names if keyframes else ()))
+        print_json(_compressed_document(result, track.names if keyframes else ()))
         return
     count = len(result.keyframes)
     print(
@@ -265,30 +266,31 @@ def compress(
         print(f"The {hand.hand} hand is {hand.error_mm:.1f} mm off at most.")
 
 
-def _check_asked(budget: int | None, bound: float | None, hand_mm: float | None) -> None:
+def _check_target(budget: int | None, bound: float | None, hand_mm: float | None) -> None:
     if (budget is None) == (bound is None):
         raise BadRequestError(
-            "how far to compress is not said, or twice", "Use --budget or --bound."
+            "the compression target is missing or given twice", "Use --budget or --bound."
         )
     if budget is not None and hand_mm is not None:
         raise BadRequestError(
-            "a budget leaves no choice of --hand-mm", "Use it with --bound; both state the error."
+            "--hand-mm cannot be combined with --budget",
+            "Use it with --bound; both limit the error.",
         )
 
 
-def _absurd(result: "Compressed") -> BadRequestError:
+def _too_coarse_error(result: "Compressed") -> BadRequestError:
     from rote.motion.keyframes.search import ABSURD_RAD
 
     return BadRequestError(
         f"{len(result.keyframes)} keyframes miss the motion by {result.max_error_rad:.3f} rad "
         f"({result.worst_joint} at {result.worst_time_s:.2f} s); beyond {ABSURD_RAD} rad "
         "they are another motion",
-        f"Allow more keyframes, or say how near: --bound {ABSURD_RAD}. A file holds it at "
-        "full rate. --force shows these all the same.",
+        f"Allow more keyframes, or set the error: --bound {ABSURD_RAD}. A file contains it at "
+        "full rate. --force shows these anyway.",
     )
 
 
-def _compressed(result: "Compressed", names: tuple[str, ...]) -> dict[str, Any]:
+def _compressed_document(result: "Compressed", names: tuple[str, ...]) -> dict[str, Any]:
     """Return what is printed; with the joints' names, the keyframes too."""
     document: dict[str, Any] = {
         "keyframes": len(result.keyframes),
@@ -329,7 +331,7 @@ def lerobot(
             help="What the episodes show, as text; once for all, or once for each file in turn.",
         ),
     ],
-    fps: Annotated[int, typer.Option(metavar="N", help="Frames a second.")] = 50,
+    fps: Annotated[int, typer.Option(metavar="N", help="Frames per second.")] = 50,
     robot_type: Annotated[
         str,
         typer.Option(
@@ -400,7 +402,7 @@ def plot(
         title=source.stem if other is None else (source.stem, other.stem),
         findings=checked(track).findings if findings else (),
     )
-    _said(out, as_json)
+    _print_written(out, as_json)
 
 
 @app.command()
@@ -414,7 +416,7 @@ def spread(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Say how much several takes of one motion differ, and draw the band that they fill."""
+    """Show how much several takes of one motion differ, and plot their range."""
     from rote.cli import output
     from rote.motion.draw.plot import picture_format, plot_spread
     from rote.motion.draw.spread import spread as spread_of
@@ -464,7 +466,7 @@ def show(
         draw_gif(track, out)
     else:
         draw_frames(track, out, count=frames)
-    _said(out, as_json)
+    _print_written(out, as_json)
 
 
 def preview(
@@ -481,7 +483,7 @@ def preview(
     payload: Annotated[float, typer.Option(metavar="KG", help="What each hand carries.")] = 0.0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write what the body did to this file."),
+        typer.Option("--out", metavar="FILE", help="Write the simulated motion to this file."),
     ] = None,
     take: IsTake = False,
     overwrite: Overwrite = False,
@@ -531,7 +533,7 @@ def preview(
     return 0 if result.ok else 5
 
 
-def _said(out: Path, as_json: bool) -> None:
+def _print_written(out: Path, as_json: bool) -> None:
     if as_json:
         print_json({"file": str(out)})
     else:

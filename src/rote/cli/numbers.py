@@ -8,7 +8,7 @@ def whole_number(text: str) -> int:
     try:
         return int(text, 0)
     except ValueError:
-        raise BadRequestError(f"{text!r} is no whole number", "Write 26 or 0x1a.") from None
+        raise BadRequestError(f"{text!r} is not a whole number", "Write 26 or 0x1a.") from None
 
 
 def floats(text: str) -> list[float]:
@@ -17,5 +17,5 @@ def floats(text: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise BadRequestError(
-            f"{text!r} are not numbers with commas between them", "Write them like 0.5,-1,2."
+            f"{text!r} is not a comma-separated list of numbers", "Write it like 0.5,-1,2."
         ) from None

@@ -56,7 +56,7 @@ Keylog = Annotated[
     typer.Option(
         "--keylog",
         metavar="FILE",
-        help="webrtc:// only: add the session's secrets to FILE, so that Wireshark can read it.",
+        help="webrtc:// only: append the session's secrets to FILE for decryption in Wireshark.",
     ),
 ]
 TIMEOUT_S = 5.0
@@ -64,9 +64,7 @@ _STOP_AGAIN_S = 0.5
 """Delay before a stop that did not reach the robot is sent again."""
 Timeout = Annotated[
     float,
-    typer.Option(
-        "--timeout", metavar="SECONDS", help="How long to wait for an answer of the robot."
-    ),
+    typer.Option("--timeout", metavar="SECONDS", help="Timeout for an answer of the robot."),
 ]
 Name = Annotated[str, typer.Argument(metavar="ACTION", help="The action's name.")]
 HELP = ("-h", "--help")
@@ -75,8 +73,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 
 
 def run(work: Coroutine[Any, Any, int | None]) -> int:
-    """Run a command to its end and return its exit code; signals that ask to end unwind it."""
-    unwound = _unwound_by_signals(work)
+    """Run a command to its end and return its exit code; termination signals cancel it."""
+    unwound = _cancel_on_signals(work)
     try:
         import asyncio
 
@@ -85,20 +83,20 @@ def run(work: Coroutine[Any, Any, int | None]) -> int:
         with asyncio.Runner(loop_factory=new_loop) as runner:
             return runner.run(unwound) or 0
     finally:
-        # Ctrl-C may come before the loop runs; then nobody else ends these.
+        # Ctrl-C may come before the loop runs; then nothing else closes these.
         unwound.close()
         work.close()
 
 
-async def _unwound_by_signals(work: Coroutine[Any, Any, int | None]) -> int | None:
+async def _cancel_on_signals(work: Coroutine[Any, Any, int | None]) -> int | None:
     import asyncio
 
     task = asyncio.current_task()
     assert task is not None
-    heard: list[int] = []
+    received: list[int] = []
 
     def unwind(number: int) -> None:
-        heard.append(number)
+        received.append(number)
         task.cancel()
 
     loop = asyncio.get_running_loop()
@@ -108,28 +106,28 @@ async def _unwound_by_signals(work: Coroutine[Any, Any, int | None]) -> int | No
     undo = [on_signal(loop, number, partial(unwind, number)) for number in ours]
     try:
         code = await work
-        return 128 + heard[0] if heard and code == 128 + signal.SIGINT else code
+        return 128 + received[0] if received and code == 128 + signal.SIGINT else code
     except asyncio.CancelledError:
-        if not heard:
+        if not received:
             raise
-        return 128 + heard[0]
+        return 128 + received[0]
     finally:
         for end in undo:
             end()
 
 
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace what is there under that name.")
+    bool, typer.Option("--overwrite", help="Replace an existing item of that name.")
 ]
 
 
 def choice(values: Iterable[str]) -> str:
-    """Return how the help shows an option that takes one of a few values."""
+    """Return the metavar of an option with a fixed set of values."""
     return f"[{'|'.join(values)}]"
 
 
 def refuse_idle(ctx: typer.Context, names: Iterable[str], why: str) -> None:
-    """Raise `BadRequestError` if one of these options was given though it would do nothing.
+    """Raise `BadRequestError` if one of these options was given but would have no effect.
 
     `names` are those of the command's parameters; `why` completes "--speed does nothing".
     """
@@ -152,7 +150,7 @@ class RobotChoice:
         """Return the key if the robot's wire takes one.
 
         A key in the environment is for any robot that needs one; one that was given as an option is
-        for this robot, and refused where it does nothing.
+        for this robot, and refused if it has no effect.
         """
         from rote.transport.wires import wire_of
 
@@ -179,7 +177,7 @@ async def connect_to(
     every_state: bool = False,
     reconnect: bool = False,
 ) -> "AsyncIterator[Robot]":
-    """Connect to a robot for an ability; a terminal shows that it is waiting.
+    """Connect to a robot for an ability; a terminal shows a spinner meanwhile.
 
     Later waits are printed too, unless `quiet`, for JSON. With `reconnect` a lost robot is
     connected again, so that a stop reaches it.
@@ -201,12 +199,12 @@ async def connect_to(
                 )
             )
         if not quiet:
-            stack.callback(robot.on_waiting(_tell_waiting))
+            stack.callback(robot.on_waiting(_print_waiting))
         yield robot
 
 
-def _tell_waiting(waiting: "Waiting | None") -> None:
-    """Print on standard error what is waited for, even in a script: it explains the delay."""
+def _print_waiting(waiting: "Waiting | None") -> None:
+    """Print on standard error why the command waits, even in a script: it explains the delay."""
     from rote.robot.api_values import Waits
 
     if waiting is None:
@@ -215,14 +213,14 @@ def _tell_waiting(waiting: "Waiting | None") -> None:
         Waits.RELEASE: "the arms come to rest",
         Waits.LISTED: f"the robot lists {waiting.name!r}",
     }
-    told = f"Waiting until {events[waiting.why]}, {waiting.most_s:.0f} s at most."
-    print(told, file=sys.stderr, flush=True)
+    message = f"Waiting until {events[waiting.why]}, {waiting.most_s:.0f} s at most."
+    print(message, file=sys.stderr, flush=True)
 
 
-def need(target: RobotChoice, ability: str, what: str, remedy: str = "") -> None:
+def require_ability(target: RobotChoice, ability: str, what: str, remedy: str = "") -> None:
     """Raise `UnsupportedError` if the wire of a robot cannot do what a command is for.
 
-    This is checked before a connection is made; what the robot itself cannot do is reported by it.
+    This is checked before connecting; what the robot itself cannot do is reported by the robot.
     """
     from rote.transport.wires import unsupported, wire_of
 
@@ -242,7 +240,7 @@ async def stopping_softly(
         yield
     except asyncio.CancelledError:
         await _stop_until_confirmed(robot)
-        tell_stopped(how_left, as_json)
+        print_stopped(how_left, as_json)
         raise
 
 
@@ -276,7 +274,7 @@ async def _stop_until_confirmed(robot: "Robot") -> None:
 
 
 async def _repeat_stop(robot: "Robot") -> None:
-    """Stop the robot again and again until it is reached."""
+    """Repeat the stop until it reaches the robot."""
     import asyncio
 
     while True:
@@ -287,9 +285,9 @@ async def _repeat_stop(robot: "Robot") -> None:
 
 
 def failed_stop(error: BaseException, limbs: str = "arms", *, sent: bool = False) -> str:
-    """Return what the operator reads first after a failed stop, and what to use instead.
+    """Return the headline for a failed stop, and what to use instead.
 
-    `limbs` are what the robot moves; `sent` says that it was connected when the stop was requested.
+    `limbs` are what the robot moves; `sent`: whether it was connected when the stop was requested.
     """
     if isinstance(error, RefusedError):
         what = "the robot did NOT accept the stop"
@@ -303,10 +301,10 @@ def failed_stop(error: BaseException, limbs: str = "arms", *, sent: bool = False
     return f"{what}; use the remote ({buttons})"
 
 
-def tell_to_keep_clear(build: "Build", as_json: bool) -> None:
-    """Say before a session's first motion what a person has to see to, as the phone app does.
+def print_safety_notice(build: "Build", as_json: bool) -> None:
+    """Print the safety notice before a session's first motion, as the phone app does.
 
-    It goes to standard error, so that it is in the log of whoever runs this unattended.
+    It goes to standard error, so that the log of an unattended run contains it.
     """
     from rote.cli import output
 
@@ -314,15 +312,15 @@ def tell_to_keep_clear(build: "Build", as_json: bool) -> None:
         return
     standing = "" if output.limbs(build) == "legs" else "the robot stands under control, "
     print(
-        f"Before it moves: {standing}there is space around it, and somebody has the remote "
+        f"Before it moves: {standing}there is space around it, and a person has the remote "
         "in hand for an emergency stop. Ctrl-C stops softly.",
         file=sys.stderr,
         flush=True,
     )
 
 
-def tell_stopped(how_left: str, as_json: bool, **more: object) -> None:
-    """Tell the person who interrupted a command how the robot was left, if anybody still reads."""
+def print_stopped(how_left: str, as_json: bool, **more: object) -> None:
+    """Print how the robot was left after an interrupt, if the output is still open."""
     with suppress(OSError):
         if as_json:
             print_json({"stopped": True, "state": how_left, **more})

@@ -55,7 +55,7 @@ class Bar(Protocol):
 
 @contextmanager
 def waiting(message: str) -> Iterator[None]:
-    """Show on standard error that something takes time; on a terminal only."""
+    """Show a spinner on standard error while the block runs; on a terminal only."""
     out = rich_console(stderr=True)
     if not out.is_terminal:
         yield
@@ -97,7 +97,7 @@ def findings(out: Console, found: Sequence[Finding]) -> None:
             out.print(f"      {one_line(worded(finding.remedy))}", style="dim")
 
 
-def streamed(out: Console, report: StreamReport, how_well: str) -> None:
+def print_stream_report(out: Console, report: StreamReport, how_well: str) -> None:
     """Print how well a motion of this computer was played."""
     verb = "Played" if report.completed else "Stopped"
     rate = f"{report.rate_hz:.1f} poses a second"
@@ -127,9 +127,9 @@ def actions(out: Console, listed: Actions) -> None:
         )
         out.print(f"presets: {presets}", style="dim")
     for note in listed.notes:
-        out.print(f"The robot's list is odd: {note}.", style="yellow")
+        out.print(f"Unexpected in the robot's list: {note}.", style="yellow")
     used = len(listed.taught)
-    out.print(f"{used} of {used + listed.free_places} places taken.", style="dim")
+    out.print(f"{used} of {used + listed.free_places} slots used.", style="dim")
 
 
 def joints(out: Console, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -143,7 +143,7 @@ def joints(out: Console, titles: Sequence[str], rows: Sequence[Sequence[str]]) -
 
 
 def robot(build: Build) -> str:
-    """Return what kind of robot a build is, for use in a sentence."""
+    """Return the kind of robot of a build, for use in a sentence."""
     family = family_of(build)
     return "this robot" if family is None else a_robot(family)
 
@@ -184,7 +184,7 @@ def command(called: str) -> str:
     return "rote" if shutil.which("rote") else os.path.relpath(called)
 
 
-async def agreed(question: str = "Type yes to delete it: ") -> bool:
+async def ask_yes(question: str = "Type yes to delete it: ") -> bool:
     """Ask a person for yes or no; Enter alone is no."""
     print(question, end="", flush=True)
     return (await enter_pressed()).strip().lower() in {"y", "yes"}
@@ -202,7 +202,7 @@ async def enter_pressed() -> str:
 
     try:
         loop.add_reader(sys.stdin, read)
-    except NotImplementedError:  # the loop of Windows: a thread waits, and nobody waits for it
+    except NotImplementedError:  # the loop of Windows: a daemon thread reads instead
         wait = partial(_read_line, loop, pressed)
         threading.Thread(target=wait, name="rote Enter", daemon=True).start()
         return await pressed
@@ -232,5 +232,5 @@ def _typed_line() -> str:
 
 
 def stdin_is_terminal() -> bool:
-    """Whether a person can be asked."""
+    """Whether a user can be prompted."""
     return sys.stdin is not None and sys.stdin.isatty()

@@ -19,12 +19,12 @@ from rote.cli.options import (
     Timeout,
     choice,
     connect_to,
-    need,
     print_json,
+    print_safety_notice,
     refuse_idle,
+    require_ability,
     run,
     stopping_softly,
-    tell_to_keep_clear,
 )
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
@@ -59,35 +59,38 @@ def play(
     ],
     speed: Annotated[
         float | None,
-        typer.Option(metavar="FACTOR", help="0.05 to 4; 0.5 is half as fast. Not with --duration."),
+        typer.Option(metavar="FACTOR", help="0.05 to 4; 0.5 is half speed. Not with --duration."),
     ] = None,
     duration: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="How long it is to take.")
+        float | None, typer.Option(metavar="SECONDS", help="Total duration of the playback.")
     ] = None,
-    loop: Annotated[bool, typer.Option("--loop", help="Again and again, until Ctrl-C.")] = False,
+    loop: Annotated[bool, typer.Option("--loop", help="Loop until Ctrl-C.")] = False,
     interpolation: Annotated[
         str,
         typer.Option(
             metavar=choice(each.name.lower() for each in Interpolation),
-            help="How to get from one frame to the next.",
+            help="Interpolation between frames.",
         ),
     ] = "linear",
     frames: Annotated[
         int,
-        typer.Option(metavar="N", help="Only so many frames from the start; 0 plays all.", min=0),
+        typer.Option(metavar="N", help="Play only the first N frames; 0 plays all.", min=0),
     ] = 0,
     keyframe: Annotated[
         list[str] | None,
         typer.Option(
             metavar="JOINT:MS:RAD",
-            help="Play this instead of what is stored, like 18:400:-0.3; up to 20 times.",
+            help="Play this keyframe instead of the stored ones, like 18:400:-0.3; up to 20 times.",
         ),
     ] = None,
     is_name: Annotated[
-        bool, typer.Option("--name", help="ACTION is a name, though made of digits alone.")
+        bool, typer.Option("--name", help="Treat ACTION as a name even if it consists of digits.")
     ] = False,
     is_number: Annotated[
-        bool, typer.Option("--number", help="ACTION is a number, though an action is called so.")
+        bool,
+        typer.Option(
+            "--number", help="Treat ACTION as a list index even if an action has that name."
+        ),
     ] = False,
     preset: Annotated[
         bool, typer.Option("--preset", help="ACTION is a factory action, by its name or id.")
@@ -96,21 +99,21 @@ def play(
         bool, typer.Option("--take", help="ACTION is a take on this computer: rote takes list.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Play a file or take in spite of warnings.")
+        bool, typer.Option("--force", help="Play a file or take despite warnings.")
     ] = False,
     by_name: Annotated[
         bool,
-        typer.Option("--map", help="Play a motion of another build by the names of its joints."),
+        typer.Option("--map", help="Map a motion of another build by joint names."),
     ] = False,
     hands: Annotated[
         bool,
-        typer.Option("--hands", help="Play the hands of a file or take too; else arms only."),
+        typer.Option(
+            "--hands", help="Also play the hands of a file or take; by default arms only."
+        ),
     ] = False,
     imported: Annotated[
         bool,
-        typer.Option(
-            "--imported", help="Play a motion that others made on a real robot, without asking."
-        ),
+        typer.Option("--imported", help="Play an imported motion on a real robot without asking."),
     ] = False,
     robot: RobotUrl = EMBEDDED,
     key: Key = None,
@@ -127,17 +130,17 @@ def play(
             raise BadRequestError(
                 "a robot's own actions have no hands", "Use --hands with a file, or with --take."
             )
-        need(target, "hands", "play hands")
+        require_ability(target, "hands", "play hands")
     if preset:
         refuse_idle(ctx, _OF_ACTIONS | _OF_MOTIONS | {"speed", "take"}, "with --preset")
-        need(target, "presets", "perform factory actions")
+        require_ability(target, "presets", "perform factory actions")
         return run(_perform(target, name, as_json))
     if take or _is_file(name):
         refuse_idle(ctx, {"is_name", "is_number"}, "with a motion of this computer")
         if duration is not None or loop or interpolation != "linear" or frames or keyframe:
-            need(target, "play", "do that with a motion")
+            require_ability(target, "play", "do that with a motion")
             raise BadRequestError("a motion of this computer has --speed only")
-        need(target, "stream", "stream a motion")
+        require_ability(target, "stream", "stream a motion")
         track = takes.motion(name, take, takes.PLAY_IT, any_joints=True)
         how = _PlayOptions(
             _first_speed(track, target, as_json) if speed is None else speed,
@@ -146,7 +149,7 @@ def play(
             hands,
             imported,
         )
-        return run(_stream(target, _checked(track, how, as_json), how, as_json))
+        return run(_stream(target, _check_motion(track, how, as_json), how, as_json))
     refuse_idle(ctx, _OF_MOTIONS, "with an action of the robot")
     if is_name and is_number:
         raise BadRequestError("--name and --number exclude each other", "Leave out one.")
@@ -156,27 +159,27 @@ def play(
             f"Play a take of this computer: rote play {name} --take, or a file.",
         )
     if frames or keyframe:
-        need(target, "frames", "play a part of an action, or keyframes instead")
+        require_ability(target, "frames", "play a part of an action, or keyframes instead")
     tempo = {
         "speed": speed,
         "duration": duration,
         "loop": loop,
         "interpolation": interpolation,
         "frames": frames,
-        "keyframes": _keyframes(keyframe or []),
+        "keyframes": _parse_keyframes(keyframe or []),
     }
-    return run(_play(target, _Which(name, is_name, is_number), tempo, as_json))
+    return run(_play(target, _RequestedAction(name, is_name, is_number), tempo, as_json))
 
 
-class _Which(NamedTuple):
-    """Which action is meant: by its name, or by its number where that is all digits."""
+class _RequestedAction(NamedTuple):
+    """The requested action: a name, or a list number if it consists of digits."""
 
     text: str
     is_name: bool
     is_number: bool
 
     async def of(self, robot: "Robot") -> str | int:
-        """Return the name or the number; where it could be either of two actions, refuse."""
+        """Return the name or the number; refuse if both would match different actions."""
         if self.is_name or not self.text.isdecimal():
             if self.is_number:
                 raise BadRequestError(f"{self.text!r} is not a number", "Leave --number out.")
@@ -192,11 +195,11 @@ class _Which(NamedTuple):
             return self.text
         raise BadRequestError(
             f"{self.text} is the number of {numbered.name!r} and the name of another action",
-            f"Say which: rote play {self.text} --number, or rote play {self.text} --name.",
+            f"Choose one: rote play {self.text} --number, or rote play {self.text} --name.",
         )
 
 
-def _keyframes(texts: Sequence[str]) -> "tuple[Keyframe, ...]":
+def _parse_keyframes(texts: Sequence[str]) -> "tuple[Keyframe, ...]":
     from rote.messages import Keyframe
 
     found = []
@@ -214,7 +217,7 @@ def _keyframes(texts: Sequence[str]) -> "tuple[Keyframe, ...]":
 
 
 def _is_file(name: str) -> bool:
-    """Whether a name is a motion file, by its ending."""
+    """Whether a name has the extension of a motion file."""
     suffix = Path(name).suffix.lower()
     if not suffix:  # usually an action: then the code that reads files need not be imported
         return False
@@ -234,23 +237,23 @@ class _PlayOptions(NamedTuple):
 
 
 _FIRST_SPEED = 0.5
-"""How fast a motion that others made is played on a real robot until somebody has seen it."""
+"""Speed of the first playback of an imported motion on a real robot."""
 
 
 def _first_speed(track: "Track", target: RobotChoice, as_json: bool) -> float:
-    """Return the speed of a motion where none was asked for."""
+    """Return the default speed of a motion."""
     from rote.motion.files.agreed_origins import agreed
     from rote.transport.wires import wire_of
 
     if wire_of(target.url).lives_here or agreed(track.origin):
         return 1.0
     if not as_json:
-        print("It was not taught here: at half speed the first time. Choose another by --speed.")
+        print("Imported motion: playing at half speed the first time (override with --speed).")
     return _FIRST_SPEED
 
 
-def _checked(track: "Track", how: _PlayOptions, as_json: bool) -> "TrackCheck":
-    """See that a motion may be played, before a robot is asked for."""
+def _check_motion(track: "Track", how: _PlayOptions, as_json: bool) -> "TrackCheck":
+    """Check that a motion may be played, before connecting to a robot."""
     from rote.cli import output
     from rote.motion.track_build import family_of
     from rote.robot.streaming import TrackCheck, checked
@@ -271,12 +274,12 @@ async def _stream(
     screen = output.console(quiet=as_json)
     async with connect_to(target, "stream", quiet=as_json, reconnect=True) as robot:
         legs = output.limbs(robot.build) == "legs"
-        tell_to_keep_clear(robot.build, as_json)
+        print_safety_notice(robot.build, as_json)
         async with stopping_softly(robot, _BRAKED if legs else _AT_REST, as_json):
-            playing = await _begun(robot, checked, how, as_json)
+            playing = await _start_streaming(robot, checked, how, as_json)
             await playing.started()
             if playing.left_out:
-                screen.print(output.styled((_left_out(playing.left_out), "yellow")))
+                screen.print(output.styled((_left_out_text(playing.left_out), "yellow")))
             await watch(screen, playing)
             report = await playing
     if as_json:
@@ -284,22 +287,22 @@ async def _stream(
     else:
         how_well = f"late by {report.late_p99_ms:.1f} ms (p99), {report.missed} missed."
         how_well += " The legs are braked now." if legs else ""
-        output.streamed(screen, report, how_well)
+        output.print_stream_report(screen, report, how_well)
     return 0 if report.completed else 1
 
 
-def _left_out(joints: Sequence[str]) -> str:
+def _left_out_text(joints: Sequence[str]) -> str:
     return (
         f"The hands are left out ({len(joints)} joints of this motion): only the arms move. "
-        "With --hands they are played too."
+        "Add --hands to play them, too."
     )
 
 
-async def _begun(
+async def _start_streaming(
     robot: "Robot", checked: "TrackCheck", how: _PlayOptions, as_json: bool
 ) -> "Streaming":
-    """Begin to play. A person may agree to what is refused otherwise: a motion that others made,
-    and one of another build.
+    """Begin to play. The user may confirm what is refused otherwise: an imported motion, or one
+    of another build.
     """
     from rote.cli import output
     from rote.errors import ImportedMotionError, OtherBuildError
@@ -319,7 +322,7 @@ async def _begun(
                 speed=how.speed,
                 force=how.force,
                 hands=how.hands,
-                # What was checked holds for the robot's own build.
+                # The check is valid for the robot's own build only.
                 checked=None if yes["mapped"] and not how.by_name else checked,
                 mapped=yes["mapped"],
                 imported=yes["imported"],
@@ -327,11 +330,11 @@ async def _begun(
         except (OtherBuildError, ImportedMotionError) as refused:
             if as_json or not output.stdin_is_terminal():
                 raise
-            asked, question = questions[type(refused)]
+            option, question = questions[type(refused)]
             print(f"{one_line(str(refused)).capitalize()}.")
-            if not await output.agreed(question.format(speed=how.speed)):
+            if not await output.ask_yes(question.format(speed=how.speed)):
                 raise
-            yes[asked] = True
+            yes[option] = True
         else:
             if yes["imported"] and not known and not wire_of(robot.url).lives_here:
                 agree(track.origin)
@@ -343,7 +346,7 @@ async def _perform(target: RobotChoice, name: str, as_json: bool) -> None:
 
     loop = asyncio.get_running_loop()
     async with connect_to(target, quiet=as_json, reconnect=True) as robot:
-        tell_to_keep_clear(robot.build, as_json)
+        print_safety_notice(robot.build, as_json)
         began = loop.time()
         async with stopping_softly(robot, _AT_REST, as_json):
             with output.waiting(f"performing {name}"):
@@ -356,18 +359,18 @@ async def _perform(target: RobotChoice, name: str, as_json: bool) -> None:
 
 
 async def _play(
-    target: RobotChoice, which: _Which, how: Mapping[str, object], as_json: bool
+    target: RobotChoice, which: _RequestedAction, how: Mapping[str, object], as_json: bool
 ) -> int:
     from rote.cli import output
 
     screen = output.console(quiet=as_json)
     async with connect_to(target, quiet=as_json, reconnect=True) as robot:
         action = await which.of(robot)
-        found = await _found(action, robot)
+        found = await _find_action(action, robot)
         name = str(action) if found is None else found.name
         playing = robot.play(action, **how)  # type: ignore[arg-type] # checked by play itself
         if found is not None:  # else nothing will move
-            tell_to_keep_clear(robot.build, as_json)
+            print_safety_notice(robot.build, as_json)
         async with stopping_softly(robot, _AT_REST, as_json):
             await playing.started()
             await watch(screen, playing)
@@ -390,8 +393,8 @@ async def _play(
     return 0 if report.completed else 1
 
 
-async def _found(action: str | int, robot: "Robot") -> "TaughtAction | None":
-    """Return an action by its name or number; that one does not exist, playing says itself."""
+async def _find_action(action: str | int, robot: "Robot") -> "TaughtAction | None":
+    """Return an action by its name or number; None if missing (`play` raises the error)."""
     actions = await robot.actions()
     return actions.numbered(action) if isinstance(action, int) else actions.find(action)
 

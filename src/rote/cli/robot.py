@@ -18,8 +18,8 @@ from rote.cli.options import (
     Timeout,
     connect_to,
     failed_stop,
-    need,
     print_json,
+    require_ability,
     run,
 )
 from rote.cli.wording import finding_json, worded
@@ -82,14 +82,14 @@ async def _status(target: RobotChoice, as_json: bool) -> None:
         )
         return
     out = output.console()
-    told = "" if mode is None else f"  mode {mode.id}, {mode.name}: {mode.label}"
-    out.print(output.styled((target.url, "bold"), told))
+    shown_mode = "" if mode is None else f"  mode {mode.id}, {mode.name}: {mode.label}"
+    out.print(output.styled((target.url, "bold"), shown_mode))
     out.print(f"{build.title} ({build.name})")
     if build.hands:
         worn = ", ".join(f"{hand.side} {hand.name}" for hand in build.hands)
         out.print(f"hands: {worn}")
     limbs = "soft" if state.arms_soft else "moving" if state.playing else "holding"
-    limbs = limbs if state.phase_told else "not told"
+    limbs = limbs if state.phase_told else "not reported"
     if actions is not None:
         used = len(actions.taught)
         places = f"{used} of {used + actions.free_places} places for actions taken"
@@ -115,7 +115,7 @@ def list_actions(
 async def _list(target: RobotChoice, as_json: bool) -> None:
     from rote.cli import output
 
-    need(target, "list", "keep actions", _KEEPS_NONE)
+    require_ability(target, "list", "keep actions", _KEEPS_NONE)
     async with connect_to(target) as robot:
         actions = await robot.actions()
     if as_json:
@@ -144,7 +144,7 @@ def rename(
 
 
 async def _rename(target: RobotChoice, names: tuple[str, str], as_json: bool) -> None:
-    need(target, "list", "keep actions", _KEEPS_NONE)
+    require_ability(target, "list", "keep actions", _KEEPS_NONE)
     async with connect_to(target) as robot:
         await robot.rename(*names)
     if as_json:
@@ -162,26 +162,28 @@ def delete(
     timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> int:
-    """Delete a taught action for good. It asks first."""
+    """Delete a taught action permanently. Asks first."""
     return run(_delete(RobotChoice(robot, key, keylog, timeout), name, yes, as_json))
 
 
 async def _delete(target: RobotChoice, name: str, sure: bool, as_json: bool) -> int:
     from rote.cli import output
 
-    need(target, "list", "keep actions", _KEEPS_NONE)
+    require_ability(target, "list", "keep actions", _KEEPS_NONE)
     if not sure and (as_json or not output.stdin_is_terminal()):
         raise BadRequestError(
-            "nobody can be asked whether to delete it", "Add --yes if you mean it."
+            "deleting needs a confirmation, and there is no terminal to ask on",
+            "Add --yes to delete it.",
         )
     async with connect_to(target) as robot:
         robot.check_can_delete()
         action = (await robot.actions()).find(name)
         if action is not None and not sure:
             print(
-                f"Delete {name!r} ({action.duration_s:.1f} s) from the robot? There is no way back."
+                f"Delete {name!r} ({action.duration_s:.1f} s) from the robot? "
+                "This cannot be undone."
             )
-            if not await output.agreed():
+            if not await output.ask_yes():
                 print("Nothing was deleted.")
                 return 1
         await robot.delete(name)
@@ -208,7 +210,7 @@ def stop(
 
 @contextmanager
 def _heading_failed_stop(url: str) -> Iterator[None]:
-    """Begin whatever the operator reads of a failed stop with the failure."""
+    """Put the failure first in every message about a failed stop."""
     limbs = "legs" if url.lower().startswith(("a1:", "sim://a1")) else "arms"
     try:
         yield
@@ -246,7 +248,7 @@ async def _stop(target: RobotChoice, as_json: bool) -> None:
         print(_STOPPED.get(stopped.was, f"The robot confirmed the stop{still}."))
     if "hand" in wire.abilities and "rename" in wire.abilities:
         print(
-            "This embedded robot lived in this command alone. To stop a motion of another "
+            "This embedded robot existed only in this command. To stop a motion of another "
             "terminal, press Ctrl-C there; for one robot in several terminals, run: rote sim."
         )
 
@@ -256,7 +258,7 @@ _STOPPED: dict[str | None, str] = {
     "playing": "Stopped the playback; the arms return softly.",
     "teaching": "Ended the teaching; the arms hold.",
 }
-"""What is printed, by what the robot did before."""
+"""The message for each activity that a stop ended."""
 
 
 _TARGETS = ("stand", "damp")
@@ -276,8 +278,8 @@ def modes(
 ) -> int:
     """Show the robot's modes, or change to one.
 
-    `rote modes stand` brings it into a balanced standing. `rote modes damp` lets all joints give
-    way: a standing robot sinks to the floor, so it asks first. For soft arms use `rote teach`.
+    `rote modes stand` brings it into a balanced stand. `rote modes damp` makes all joints
+    limp: a standing robot sinks to the floor, so it asks first. For soft arms use `rote teach`.
     """
     if yes and target != "damp":
         raise BadRequestError("--yes is for damp only", "Leave it out.")
@@ -285,13 +287,13 @@ def modes(
 
 
 _SINKS = (
-    "Damping lets all joints give way, legs and arms: a robot that stands sinks to the floor, and "
+    "Damping makes all joints limp, legs and arms: a standing robot sinks to the floor, and "
     "may fall. Hold it, or hang it up, before you go on. (For soft arms alone: rote teach.)"
 )
 
 
-async def _damped(robot: "Robot", sure: bool, as_json: bool) -> "ModeReport | None":
-    """Damp the joints; of a robot that would sink, only if a person says so."""
+async def _damp(robot: "Robot", sure: bool, as_json: bool) -> "ModeReport | None":
+    """Damp the joints; if the robot would sink, only after a confirmation."""
     from rote.cli import output
     from rote.errors import CautionError
 
@@ -301,7 +303,7 @@ async def _damped(robot: "Robot", sure: bool, as_json: bool) -> "ModeReport | No
         if as_json or not output.stdin_is_terminal():
             raise
     print(_SINKS)
-    if not await output.agreed("Type yes to damp it: "):
+    if not await output.ask_yes("Type yes to damp it: "):
         print("Nothing was changed.")
         return None
     return await robot.damp(yes=True)
@@ -312,7 +314,7 @@ async def _modes(at: RobotChoice, target: str | None, sure: bool, as_json: bool)
 
     if target not in (None, *_TARGETS):
         raise BadRequestError(f"there is no mode {target!r} to go to", "Use stand or damp.")
-    need(at, "mode", "change to a G1's modes", "Use: rote a1 stand, or rote a1 lie")
+    require_ability(at, "mode", "change to a G1's modes", "Use: rote a1 stand, or rote a1 lie")
     out = output.console()
     async with connect_to(at) as robot:
         mode: ModeReport | None
@@ -322,7 +324,7 @@ async def _modes(at: RobotChoice, target: str | None, sure: bool, as_json: bool)
             with output.waiting("changing the mode"):
                 mode = await robot.stand()
         else:
-            mode = await _damped(robot, sure, as_json)
+            mode = await _damp(robot, sure, as_json)
         modes = () if robot.family is None else robot.family.modes.all
     if mode is None:
         return 1

@@ -22,7 +22,7 @@ def robots(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the robots that rote knows, what works with each, and on what evidence."""
+    """List supported robots, what works with each, and on what evidence."""
     from rote.cli import output
     from rote.model import registry
 
@@ -83,7 +83,7 @@ def _print_one(out: "Console", family: "Family", build: "Build") -> None:
     from rote.cli import output
 
     out.print(f"{build.name}: {build.title}. Family {family.name}, {family.title}.")
-    out.print(_recognised(family, build))
+    out.print(_recognition_text(family, build))
     out.print()
     titles = ("joint", "slot", "lower rad", "upper rad", "rad/s", "N.m", "use")
     rows = [
@@ -107,7 +107,7 @@ def _print_one(out: "Console", family: "Family", build: "Build") -> None:
         out.print(f"Evidence, {group}: {evidence.grade.value}; {evidence.source}.", style="dim")
 
 
-def _recognised(family: "Family", build: "Build") -> str:
+def _recognition_text(family: "Family", build: "Build") -> str:
     """Return how rote recognises a robot of this build."""
     by = []
     if build.machines:
@@ -137,7 +137,7 @@ def _modes(family: "Family") -> "Iterable[str]":
 
 def _stream(build: "Build") -> str:
     if build.stream is None:
-        return f"Nothing is streamed to it: {build.no_stream or 'nobody said how'}."
+        return f"Nothing is streamed to it: {build.no_stream or 'unknown how'}."
     weight = build.stream.weight_slot
     return (
         f"Streamed by {build.stream.topic or 'wires of our own'}"

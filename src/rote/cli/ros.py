@@ -17,8 +17,8 @@ from rote.cli.options import (
     Timeout,
     connect_to,
     print_json,
+    print_safety_notice,
     run,
-    tell_to_keep_clear,
 )
 from rote.errors import BadRequestError, MissingExtraError
 from rote.platform.paths import meshes_folder
@@ -80,7 +80,7 @@ async def _serve(target: RobotChoice, interface: str, domain: int, as_json: bool
             DdsTarget(interface, domain, multicast=True),
             library(),
             _mesh_uris,
-            on_result=_tell_json if as_json else _tell,
+            on_result=_print_result_json if as_json else _print_result,
         )
         try:
             bridge.open()
@@ -100,16 +100,16 @@ def _introduce(robot: "Robot", interface: str, domain: int, as_json: bool) -> No
     )
     if os.environ.get(_DOMAIN) != str(domain):
         print(f"There: export {_DOMAIN}={domain}, then ros2 topic echo /joint_states")
-    tell_to_keep_clear(robot.build, as_json)
+    print_safety_notice(robot.build, as_json)
     print("Ctrl-C ends it.", flush=True)
 
 
-def _tell(result: "RosResult") -> None:
+def _print_result(result: "RosResult") -> None:
     how = "" if result.success else "refused: "
     print(f"{result.asked}: {how}{result.message}", file=sys.stderr, flush=True)
 
 
-def _tell_json(result: "RosResult") -> None:
+def _print_result_json(result: "RosResult") -> None:
     print_json({"event": "result", **result._asdict()})
 
 

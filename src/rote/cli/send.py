@@ -14,8 +14,8 @@ from rote.cli.options import (
     RobotUrl,
     Timeout,
     connect_to,
-    need,
     print_json,
+    require_ability,
     run,
 )
 from rote.errors import BadRequestError
@@ -69,17 +69,17 @@ def _command(text: str) -> int:
 
 
 async def _send(target: RobotChoice, command: int, payload: bytes, as_json: bool) -> None:
-    need(target, "frames", "send single frames")
+    require_ability(target, "frames", "send single frames")
     async with connect_to(target, quiet=as_json) as robot:
         reply = await robot.send(command, payload)
-    document = {"command": f"0x{command:02x}", **_told(reply)}
+    document = {"command": f"0x{command:02x}", **_reply_document(reply)}
     if as_json:
         print_json(document)
     else:
         print(", ".join(f"{name} {value}" for name, value in document.items() if value != ""))
 
 
-def _told(reply: "Reply") -> dict[str, object]:
+def _reply_document(reply: "Reply") -> dict[str, object]:
     from rote import messages as m
     from rote.cli import output
 

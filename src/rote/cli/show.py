@@ -32,7 +32,7 @@ REHEARSAL_PACE = 0.5
 _KEPT = Path("show-report.json")
 ShowFile = Annotated[Path, typer.Argument(metavar="FILE", help="The show's file.")]
 CastFile = Annotated[
-    Path, typer.Option("--cast", metavar="CAST", help="The file that says who plays which role.")
+    Path, typer.Option("--cast", metavar="CAST", help="The cast: which robot plays which role.")
 ]
 Osc = Annotated[
     str,
@@ -41,12 +41,12 @@ Osc = Annotated[
     ),
 ]
 Automatic = Annotated[
-    bool, typer.Option("--automatic", help="Begin section after section and wait for nobody.")
+    bool, typer.Option("--automatic", help="Run all sections without waiting for GO.")
 ]
 Mute = Annotated[
-    bool, typer.Option("--mute", help="Sounds of this computer are timed, and not heard.")
+    bool, typer.Option("--mute", help="Do not play sounds on this computer; only their timing.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Run it in spite of warnings.")]
+Force = Annotated[bool, typer.Option("--force", help="Run despite warnings.")]
 Report = Annotated[
     Path, typer.Option("--report", metavar="FILE", help="Where the report is written.")
 ]
@@ -72,16 +72,16 @@ def check(
 
     Exit code 1 if something forbids to run it.
     """
-    checked, _ = _checked(file, cast, quiet=as_json)
+    checked, _ = _load_checked(file, cast, quiet=as_json)
     if as_json:
         print_json(checked.as_json())
         return 0 if checked.ok else 1
     _print_findings(checked)
-    print("Nothing forbids to run it." if checked.ok else "It cannot be run.")
+    print("It can be run." if checked.ok else "It cannot be run.")
     return 0 if checked.ok else 1
 
 
-def _checked(file: Path, cast: Path | None, *, quiet: bool) -> "tuple[CheckedShow, ShowFiles]":
+def _load_checked(file: Path, cast: Path | None, *, quiet: bool) -> "tuple[CheckedShow, ShowFiles]":
     from rote.cli import output
     from rote.stage.show.check import check_show
     from rote.stage.stage import read_cast, read_show
@@ -127,7 +127,7 @@ def run_show(
     force: Force = False,
     as_json: Json = False,
 ) -> int:
-    """Run a show. Enter is GO; s and Enter, or Ctrl-C, is STOP for everybody."""
+    """Run a show. Enter is GO; s and Enter, or Ctrl-C, is STOP for all robots."""
     how = _ShowRun(file, cast, stage, automatic, osc, mute, report, overwrite, force, as_json)
     return run(how.play(1.0, motion=True))
 
@@ -138,7 +138,7 @@ def rehearse(
     cast: CastFile,
     stage: StageDir = HERE,
     lights_only: Annotated[
-        bool, typer.Option("--lights-only", help="Only light, sound and OSC; nobody moves.")
+        bool, typer.Option("--lights-only", help="Only light, sound and OSC; no robot moves.")
     ] = False,
     automatic: Automatic = False,
     osc: Osc = "",
@@ -182,10 +182,10 @@ class _ShowRun:
     async def play(self, pace: float, *, motion: bool) -> int:
         from rote.stage.stage import open_stage, read_cast
 
-        checked, files = _checked(self._file, self._cast, quiet=self._as_json)
+        checked, files = _load_checked(self._file, self._cast, quiet=self._as_json)
         self._permit(checked)
         cast = read_cast(self._cast)
-        async with open_stage(self._stage, tell=self._tell, mute=self._mute) as opened:
+        async with open_stage(self._stage, tell=self._notify, mute=self._mute) as opened:
             await self._listen(opened)
             return await self.conduct(opened, checked, files, cast, pace, motion=motion)
 
@@ -199,16 +199,16 @@ class _ShowRun:
         *,
         motion: bool,
     ) -> int:
-        """Play a show on a stage that is open, and return the exit code.
+        """Play a show on an open stage, and return the exit code.
 
-        Whatever ends it, all robots are stopped and the report says so.
+        However it ends, all robots are stopped and the report contains that.
         """
         import asyncio
 
         from rote.stage.conductor import SectionError
         from rote.stage.report import ShowRecorder
 
-        recorder = ShowRecorder(opened.conductor, str(self._file), self._save, self._tell)
+        recorder = ShowRecorder(opened.conductor, str(self._file), self._save, self._notify)
         report = recorder.report
         try:
             async with recorder:
@@ -230,7 +230,7 @@ class _ShowRun:
         finally:
             self._print_stop(report)
         if self._as_json:
-            with suppress(BrokenPipeError):  # the exit code still has to say how it ended
+            with suppress(BrokenPipeError):  # the exit code must still report how it ended
                 print_json(report.as_json())
         return 0 if report.complete and not recorder.fault else SectionError.exit_code
 
@@ -245,11 +245,11 @@ class _ShowRun:
         *,
         motion: bool,
     ) -> None:
-        self._tell(f"waiting for {', '.join(sorted(cast.robots.values()))}")
+        self._notify(f"waiting for {', '.join(sorted(cast.robots.values()))}")
         missing = await opened.conductor.wait_for_agents(tuple(cast.robots.values()), 30.0)
         if missing:
             raise opened.absence(missing)
-        keys = _Keys(opened, self._tell)
+        keys = _Keys(opened, self._notify)
         try:
             async for section in opened.sections(
                 checked,
@@ -282,9 +282,9 @@ class _ShowRun:
             from rote.transport.udp.link import host_and_port
 
             where = await opened.listen(*host_and_port(self._osc, PORT))
-            self._tell(f"OSC is heard at {where[0]}:{where[1]}")
+            self._notify(f"Listening for OSC at {where[0]}:{where[1]}")
 
-    def _tell(self, text: str) -> None:
+    def _notify(self, text: str) -> None:
         self._print(text)
 
     def _print(self, line: str, style: str | None = None) -> None:
@@ -325,7 +325,7 @@ class _Keys:
 
         from rote.cli import output
 
-        self._opened, self._tell = opened, tell
+        self._opened, self._notify = opened, tell
         self._task = (
             asyncio.get_running_loop().create_task(self._read())
             if output.stdin_is_terminal()
@@ -335,12 +335,12 @@ class _Keys:
     async def _read(self) -> None:
         from rote.cli import output
 
-        self._tell("Enter is GO. s and Enter is STOP for everybody.")
+        self._notify("Enter is GO. s and Enter is STOP for all robots.")
         while True:
             typed = await output.enter_pressed()
             if not typed:  # Ctrl-D, or the terminal is gone: neither is GO
                 if not output.stdin_is_terminal():
-                    self._tell("The keyboard is gone: use `rote show stop` to stop.")
+                    self._notify("The keyboard is gone: use `rote show stop` to stop.")
                     return
                 continue
             if typed.strip().lower() in {"s", "stop"}:
@@ -349,14 +349,14 @@ class _Keys:
                 self._opened.go()
 
     def close(self) -> None:
-        """Leave the keyboard alone."""
+        """Stop reading the keyboard."""
         if self._task is not None:
             self._task.cancel()
 
 
 @app.command()
 def stop(stage: StageDir = HERE, as_json: Json = False) -> int:
-    """Stop everybody on a stage, from any terminal of the conductor's computer."""
+    """Stop all robots on a stage, from any terminal of the conductor's computer."""
     return run(_stop(stage, as_json))
 
 
@@ -366,22 +366,22 @@ async def _stop(folder: Path, as_json: bool) -> int:
     try:
         async with watching(folder) as watcher:
             missing = await watcher.stop("rote show stop")
-            heard, unheard = sorted(watcher.agents), watcher.missing
+            answered, unheard = sorted(watcher.agents), watcher.missing
     except RoteError as error:
         error.headline = "the stop did NOT reach the stage; use the remotes (L2+B)"
         raise
     if as_json:
-        print_json({"robots": heard, "unconfirmed": list(missing), "unheard": list(unheard)})
-        return 1 if missing or not heard else 0
+        print_json({"robots": answered, "unconfirmed": list(missing), "unheard": list(unheard)})
+        return 1 if missing or not answered else 0
     if missing:
         print(f"Not confirmed by {', '.join(missing)}: use the remote!")
-    if stopped := [name for name in heard if name not in missing]:
+    if stopped := [name for name in answered if name not in missing]:
         print(f"Stopped: {', '.join(stopped)}.")
-    if not heard:
-        print("Nobody was heard on the stage. If a robot moves, use its remote!")
+    if not answered:
+        print("No robot answered on the stage. If a robot moves, use its remote!")
     elif unheard:
-        print(f"Not heard: {', '.join(unheard)}. If one of them moves, use its remote!")
-    return 1 if missing or not heard else 0
+        print(f"No answer from: {', '.join(unheard)}. If one of them moves, use its remote!")
+    return 1 if missing or not answered else 0
 
 
 @app.command()
@@ -391,41 +391,41 @@ def report(
 ) -> None:
     """Show the report of a show that was run or rehearsed."""
     try:
-        said = json.loads(file.read_text("utf-8"))
-        lines = list(_report_lines(said))
+        document = json.loads(file.read_text("utf-8"))
+        lines = list(_report_lines(document))
     except OSError as error:
         raise BadRequestError(f"{file} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise BadRequestError(f"{file} is no report of a show") from None
+        raise BadRequestError(f"{file} is not a report of a show") from None
     if as_json:
-        print_json(said)
+        print_json(document)
         return
     for line in lines:
         print(one_line(line))
 
 
-def _report_lines(said: dict[str, Any]) -> Iterator[str]:
+def _report_lines(document: dict[str, Any]) -> Iterator[str]:
     """Yield how a report is shown; reports of older versions have fewer fields."""
-    if said.get("run"):
-        yield f"{said['show']}: run {said['run'][:8]}, begun at {said['began']}"
-    for section in said["sections"]:
+    if document.get("run"):
+        yield f"{document['show']}: run {document['run'][:8]}, begun at {document['began']}"
+    for section in document["sections"]:
         yield from _section_lines(section)
-    if not said.get("over", True):
-        playing = f" in the section {said['playing']!r}" if said["playing"] else ""
+    if not document.get("over", True):
+        playing = f" in the section {document['playing']!r}" if document["playing"] else ""
         yield f"The report ends here{playing}: the show is still running, or its conductor died."
-    if said.get("ended"):
-        yield said["ended"]
-    for robot in said.get("lost", ()):
+    if document.get("ended"):
+        yield document["ended"]
+    for robot in document.get("lost", ()):
         yield f"  {robot}: lost"
-    if line := _stop_line(said):
+    if line := _stop_line(document):
         yield line
 
 
-def _stop_line(said: dict[str, Any]) -> str:
+def _stop_line(document: dict[str, Any]) -> str:
     """Return how a stop in a report is shown; "" if there was none."""
-    if unconfirmed := said.get("unconfirmed"):
+    if unconfirmed := document.get("unconfirmed"):
         return f"STOP was not confirmed by {', '.join(unconfirmed)}: use the remote!"
-    within_ms = said.get("stopped_within_ms")
+    within_ms = document.get("stopped_within_ms")
     return "" if within_ms is None else f"STOP was confirmed by all within {within_ms:.0f} ms."
 
 
@@ -438,7 +438,7 @@ def _section_lines(section: dict[str, Any]) -> Iterator[str]:
     """Yield how a section of a report is shown."""
     name, skew_ms = section["name"], section["skew_ms"]
     if skew_ms["max"] is None:
-        yield f"{name}: nobody moved"
+        yield f"{name}: no robot moved"
     else:
         yield f"{name}: half within {skew_ms['p50']} ms, all within {skew_ms['max']} ms"
     for robot, each in section["robots"].items():
@@ -446,9 +446,9 @@ def _section_lines(section: dict[str, Any]) -> Iterator[str]:
             exact = f"known to {each['resolution_ms']} ms"
             yield f"  {robot}: {each['late_ms']} ms late ({exact})"
     for cue in section["cues"]:
-        who = cue["by"] or "here"
+        device = cue["by"] or "here"
         when = "failed" if cue["late_ms"] is None else f"{cue['late_ms']} ms late"
-        yield f"  {who}: {cue['cue']}: {when}{' (too late)' if cue['late'] else ''}"
+        yield f"  {device}: {cue['cue']}: {when}{' (too late)' if cue['late'] else ''}"
     lost = section.get("lost", ())
     for robot in section.get("incomplete", ()):
         if robot not in lost:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from rote.cli.options import Json, choice, print_json, refuse_idle, run
-from rote.cli.simulate_dds import Dds, DdsWish, Domain, Hands, check_dds, hands_of, serve_dds
+from rote.cli.simulate_dds import Dds, DdsOptions, Domain, Hands, check_dds, hands_of, serve_dds
 from rote.errors import BadRequestError
 from rote.platform.system import on_signal
 
@@ -75,21 +75,21 @@ WebRtc = Annotated[
     typer.Option(
         "--webrtc",
         metavar="HOST",
-        help="Stock firmware: WebRTC at this address, and found by discovery.",
+        help="Emulate stock firmware: WebRTC at this address, with discovery.",
     ),
 ]
 Signalling = Annotated[
     str,
     typer.Option(
         metavar=choice(("legacy", "none", "1", "2", "3")),
-        help="How offers are signalled; 3 needs --key. By default as the firmware does.",
+        help="Signalling version; 3 needs --key. By default that of the firmware.",
     ),
 ]
 DeviceKey = Annotated[
     str | None, typer.Option("--key", metavar="HEX", help="The robot's own key, 32 digits.")
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Read offers exactly like the robot's own stack.")
+    bool, typer.Option("--strict", help="Parse offers exactly like the robot's own stack.")
 ]
 FirmwareName = Annotated[
     str, typer.Option(metavar="VERSION", help="For a G1: 1.4.7 or 1.5.3; by default 1.4.7.")
@@ -113,7 +113,7 @@ QuirkNames = Annotated[
 ]
 Serial = Annotated[
     str,
-    typer.Option(metavar="SERIAL", help="Answer discovery with this serial; empty for no answer."),
+    typer.Option(metavar="SERIAL", help="Serial number for discovery; empty to stay hidden."),
 ]
 A1 = Annotated[
     str | None,
@@ -125,7 +125,7 @@ A1 = Annotated[
     ),
 ]
 DialectName = Annotated[
-    str, typer.Option(help="How an A1 speaks.", metavar=choice(("3.2", "3.3", "3.3.4", "go1")))
+    str, typer.Option(help="Dialect of an A1.", metavar=choice(("3.2", "3.3", "3.3.4", "go1")))
 ]
 HandName = Annotated[
     str | None,
@@ -149,7 +149,7 @@ StoreFile = Annotated[
     typer.Option(
         "--store",
         metavar="FILE",
-        help="Where taught actions are kept; by default in a store of rote sim alone.",
+        help="File for taught actions; by default a store used only by rote sim.",
     ),
 ]
 Factory = Annotated[bool, typer.Option("--factory", help="Add the four actions of a new G1.")]
@@ -161,15 +161,19 @@ Start = Annotated[
         "walk-waist, run, run-29, lock-stand, damp, zero-torque. An A1's: stand, lie, damp, hung.",
     ),
 ]
-Loss = Annotated[float, typer.Option(metavar="SHARE", help="Lose this share of datagrams, 0 to 1.")]
-Delay = Annotated[str, typer.Option(metavar="TIME", help="Delay each datagram, like 50ms.")]
-Duplicate = Annotated[float, typer.Option(metavar="SHARE", help="Double this share.")]
-Reorder = Annotated[float, typer.Option(metavar="SHARE", help="Let this share be overtaken.")]
-Corrupt = Annotated[float, typer.Option(metavar="SHARE", help="Damage this share.")]
-DropAfter = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Cut the network after this long, like 3.2s.")
+Loss = Annotated[
+    float, typer.Option(metavar="SHARE", help="Drop this fraction of packets, 0 to 1.")
 ]
-Seed = Annotated[int, typer.Option(metavar="N", help="Makes a bad network repeatable.")]
+Delay = Annotated[str, typer.Option(metavar="TIME", help="Delay each packet, like 50ms.")]
+Duplicate = Annotated[
+    float, typer.Option(metavar="SHARE", help="Duplicate this fraction of packets.")
+]
+Reorder = Annotated[float, typer.Option(metavar="SHARE", help="Reorder this fraction of packets.")]
+Corrupt = Annotated[float, typer.Option(metavar="SHARE", help="Corrupt this fraction of packets.")]
+DropAfter = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Cut the network after this time, like 3.2s.")
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Random seed of the network impairments.")]
 
 
 def sim(
@@ -219,17 +223,17 @@ def sim(
     if profile is not None:
         where = _Where(robot, udp, webrtc, dds, a1, dialect, mode)
         robot, udp, webrtc, dds, a1, dialect, mode = _options_from_profile(where, profile)
-    build, family = _which(robot, a1)
+    build, family = _find_build(robot, a1)
     if _A1_WIRE in family.wires:
         refuse_idle(ctx, _OF_OTHERS, f"with a {family.title}")
-        from rote.cli.a1.simulate import A1Wish, simulate_a1
+        from rote.cli.a1.simulate import A1Options, simulate_a1
 
         hands_of(hands, build, dds)
         if udp or webrtc or dds:
-            raise BadRequestError("--a1 is another robot than --udp, --webrtc and --dds are for")
+            raise BadRequestError("--a1 cannot be combined with --udp, --webrtc or --dds")
         if quirk:
             raise BadRequestError(f"--quirk is not for a {family.title}", "Leave it out.")
-        legs = A1Wish(a1 or _A1_HOST, dialect, mode or "stand", hand, tuple(fault or ()), seed)
+        legs = A1Options(a1 or _A1_HOST, dialect, mode or "stand", hand, tuple(fault or ()), seed)
         return run(simulate_a1(legs, network, as_json))
     _check_wires(family, {"webrtc": webrtc, "dds": dds})
     refuse_idle(ctx, {"dialect", "hand"}, f"with a {family.title}")
@@ -239,10 +243,10 @@ def sim(
     if dds is None:
         refuse_idle(ctx, {"domain"}, "without --dds")
     worn = hands_of(hands, build, dds)
-    wish = _SimOptions(
+    options = _SimOptions(
         udp=udp if udp or webrtc or dds else _DEFAULT_UDP,
         webrtc=webrtc,
-        dds=None if dds is None else DdsWish(dds, domain, worn, _dds_hz(profile)),
+        dds=None if dds is None else DdsOptions(dds, domain, worn, _dds_hz(profile)),
         signalling=signalling,
         key=key,
         strict=strict,
@@ -250,10 +254,10 @@ def sim(
         impairment=network,
         as_json=as_json,
     )
-    wires = {"udp": wish.udp, "webrtc": wish.webrtc, "dds": wish.dds}
+    wires = {"udp": options.udp, "webrtc": options.webrtc, "dds": options.dds}
     quirks = quirks_named(quirk or ())
     _check_quirks(quirks, {wire for wire, where in wires.items() if where is not None})
-    wanted = _RobotWish(
+    wanted = _RobotOptions(
         build=build,
         family=family,
         store=store,
@@ -267,19 +271,19 @@ def sim(
         faults=tuple(fault or ()),
         like=profile,
     )
-    _check_addresses(wish)
-    return run(_sim(wish, _robot(wanted)))
+    _check_addresses(options)
+    return run(_sim(options, _create_robot(wanted)))
 
 
-def _which(robot: str, a1: str | None) -> "tuple[Build, Family]":
-    """Return the build that is meant, or raise an error that lists the known ones."""
+def _find_build(robot: str, a1: str | None) -> "tuple[Build, Family]":
+    """Return the requested build, or raise an error that lists the known ones."""
     from rote.model.registry import build_named
     from rote.sim.columns import family_for
 
     build = build_named(robot or (_DEFAULT_ROBOT if a1 is None else _A1_WIRE))
     family = family_for(build)
     if a1 is not None and _A1_WIRE not in family.wires:
-        raise BadRequestError(f"--a1 is another robot than --robot {robot}", "Leave out one.")
+        raise BadRequestError(f"--a1 and --robot {robot} are different robots", "Leave out one.")
     return build, family
 
 
@@ -328,16 +332,16 @@ def _check_wires(family: "Family", wished: dict[str, str | None]) -> None:
             )
 
 
-def _check_addresses(wish: "_SimOptions") -> None:
-    """Raise an error for an address that cannot be, before the robot's store is made."""
+def _check_addresses(options: "_SimOptions") -> None:
+    """Raise an error for an impossible address, before the robot's store is created."""
     from rote.transport.udp.link import host_and_port
 
-    if wish.udp is not None:
-        host_and_port(wish.udp)
-    if wish.webrtc is not None:
-        _host_and_maybe_port(wish.webrtc)
-    if wish.dds is not None:
-        check_dds(wish.dds)
+    if options.udp is not None:
+        host_and_port(options.udp)
+    if options.webrtc is not None:
+        _host_and_maybe_port(options.webrtc)
+    if options.dds is not None:
+        check_dds(options.dds)
 
 
 def _check_quirks(quirks: "Quirks", wires: set[str]) -> None:
@@ -372,7 +376,7 @@ def _show_quirks(as_json: bool) -> int:
 def _network(
     shares: tuple[float, float, float, float], delay: str, drop_after: str | None, seed: int
 ) -> "Impairment | None":
-    """Return how bad the network is; None if it is good."""
+    """Return the network impairment; None if there is none."""
     from rote.sim.network_options import seconds
     from rote.transport.impair import Impairment
 
@@ -395,7 +399,7 @@ class _SimOptions:
 
     udp: str | None
     webrtc: str | None
-    dds: DdsWish | None
+    dds: DdsOptions | None
     signalling: str
     key: str | None
     strict: bool
@@ -405,7 +409,7 @@ class _SimOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _RobotWish:
+class _RobotOptions:
     """Which robot to simulate, as given on the command line."""
 
     build: "Build"
@@ -422,113 +426,113 @@ class _RobotWish:
     like: "RobotProfile | None" = None
 
 
-def _robot(wish: _RobotWish) -> "tuple[World, Store]":
-    """Make the robot, or raise why it is not possible."""
+def _create_robot(options: _RobotOptions) -> "tuple[World, Store]":
+    """Create the robot, or raise why it is not possible."""
     from rote.platform.paths import served_store_file
     from rote.sim.factory_actions import add_factory_actions
     from rote.sim.health import parse_fault
     from rote.sim.store import Store, named_store
     from rote.sim.world import World
 
-    mode, firmware = _mode(wish), _firmware(wish)
-    planned = [parse_fault(fault, wish.build) for fault in wish.faults]
-    named = None if wish.store is None else named_store(wish.store)
-    store = Store(named or served_store_file(wish.build.family))
-    if wish.factory:
-        add_factory_actions(store, wish.build)
+    mode, firmware = _mode(options), _firmware(options)
+    planned = [parse_fault(fault, options.build) for fault in options.faults]
+    named = None if options.store is None else named_store(options.store)
+    store = Store(named or served_store_file(options.build.family))
+    if options.factory:
+        add_factory_actions(store, options.build)
     world = World(
         store,
-        build=wish.build,
+        build=options.build,
         mode=mode,
-        seed=wish.seed,
+        seed=options.seed,
         firmware=firmware,
-        polite=wish.polite,
+        polite=options.polite,
     )
     for each in planned:
         world.health.plan(each)
     return world, store
 
 
-def _mode(wish: _RobotWish) -> int | None:
-    modes = {mode.name.replace(" ", "-"): mode.id for mode in wish.family.modes.all}
-    if not wish.mode:
-        return None if wish.like is None else wish.like.mode
-    if wish.mode not in modes:
+def _mode(options: _RobotOptions) -> int | None:
+    modes = {mode.name.replace(" ", "-"): mode.id for mode in options.family.modes.all}
+    if not options.mode:
+        return None if options.like is None else options.like.mode
+    if options.mode not in modes:
         known = ", ".join(modes)
-        raise BadRequestError(f"there is no mode {wish.mode!r}", f"Use: {known}.")
-    return modes[wish.mode]
+        raise BadRequestError(f"there is no mode {options.mode!r}", f"Use: {known}.")
+    return modes[options.mode]
 
 
-def _firmware(wish: _RobotWish) -> "Firmware":
+def _firmware(options: _RobotOptions) -> "Firmware":
     from rote.sim.firmware import firmware_named, firmware_of
     from rote.sim.quirks import Quirks
     from rote.wire.services.lowstate import MAX_MOTORS
 
-    build = wish.build
-    like = wish.like
-    if wish.firmware:
-        firmware = firmware_named(wish.firmware, build)
+    build = options.build
+    like = options.like
+    if options.firmware:
+        firmware = firmware_named(options.firmware, build)
     else:
         firmware = firmware_of(build) if like is None else like.firmware
-    chosen = [*wish.quirks.chosen, *(() if like is None else like.firmware.quirks.chosen)]
+    chosen = [*options.quirks.chosen, *(() if like is None else like.firmware.quirks.chosen)]
     firmware = replace(firmware, quirks=Quirks(chosen))
-    if wish.slots is None:
+    if options.slots is None:
         return firmware
     least = max(build.slots) + 1
-    if not least <= wish.slots <= MAX_MOTORS:
+    if not least <= options.slots <= MAX_MOTORS:
         raise BadRequestError(
-            f"{build.name} cannot tell of {wish.slots} motors",
+            f"{build.name} cannot report {options.slots} motors",
             f"Its last one is in slot {least - 1}; use {least} to {MAX_MOTORS}.",
         )
-    return replace(firmware, slots=wish.slots)
+    return replace(firmware, slots=options.slots)
 
 
-async def _sim(wish: _SimOptions, robot: "tuple[World, Store]") -> None:
+async def _sim(options: _SimOptions, robot: "tuple[World, Store]") -> None:
     from rote.sim.server import Simulator
 
     world, store = robot
-    simulator = Simulator(world, impairment=wish.impairment)
+    simulator = Simulator(world, impairment=options.impairment)
     try:
-        ready = await _serve(simulator, wish)
-        ended = asked_to_end()
-        if wish.as_json:
+        ready = await _serve(simulator, options)
+        ended = end_event()
+        if options.as_json:
             build = world.build.name
             print_json({"event": "ready", **ready, "build": build, "store": store.path})
         else:
-            _introduce(ready, world, wish.impairment)
-        await show_notices(world.notices, wish.as_json, ended)
-        if not wish.as_json:
+            _introduce(ready, world, options.impairment)
+        await show_notices(world.notices, options.as_json, ended)
+        if not options.as_json:
             print("\nThe simulated robot has ended; its store is kept.")
     finally:
         await simulator.close()
         store.close()
 
 
-async def _serve(simulator: "Simulator", wish: _SimOptions) -> dict[str, Any]:
+async def _serve(simulator: "Simulator", options: _SimOptions) -> dict[str, Any]:
     """Open every chosen wire; return what a person or script needs to know."""
     from rote.transport.udp.link import host_and_port
     from rote.wire.webrtc.signalling import parse_device_key
 
     ready: dict[str, Any] = {"urls": []}
-    if wish.udp is not None:
-        ready["urls"].append(await simulator.serve_udp(*host_and_port(wish.udp)))
-    if wish.webrtc is not None:
+    if options.udp is not None:
+        ready["urls"].append(await simulator.serve_udp(*host_and_port(options.udp)))
+    if options.webrtc is not None:
         door = await simulator.serve_webrtc(
-            *_host_and_maybe_port(wish.webrtc),
-            signalling=wish.signalling,
-            key=None if wish.key is None else parse_device_key(wish.key),
-            strict=wish.strict,
+            *_host_and_maybe_port(options.webrtc),
+            signalling=options.signalling,
+            key=None if options.key is None else parse_device_key(options.key),
+            strict=options.strict,
         )
         ready["urls"].append(door.url)
         if door.needs_key:
             ready["key"] = door.key
-        if wish.serial:
-            await simulator.serve_discovery(wish.serial, door.host)
-            ready["serial"] = wish.serial
-    if wish.dds is not None:
-        ready["urls"].append(await serve_dds(simulator, wish.dds))
-        if wish.dds.hands:
-            ready["hands"] = [f"{hand.side} {hand.name}" for hand in wish.dds.hands]
+        if options.serial:
+            await simulator.serve_discovery(options.serial, door.host)
+            ready["serial"] = options.serial
+    if options.dds is not None:
+        ready["urls"].append(await serve_dds(simulator, options.dds))
+        if options.dds.hands:
+            ready["hands"] = [f"{hand.side} {hand.name}" for hand in options.dds.hands]
     ready["url"] = ready["urls"][0]
     return ready
 
@@ -549,9 +553,9 @@ def _introduce(ready: dict[str, Any], world: "World", bad: "Impairment | None") 
         f"its store is {world.store.path}."
     )
     if "hands" in ready:
-        print(f"It wears hands, on DDS: {', '.join(ready['hands'])}.")
+        print(f"Attached hands, on DDS: {', '.join(ready['hands'])}.")
     if "serial" in ready:
-        print(f"Those who look for robots find it as {ready['serial']}.")
+        print(f"Discovery finds it as {ready['serial']}.")
     key = ""
     if "key" in ready:
         key = f" --key {ready['key']}"
@@ -566,7 +570,7 @@ def _introduce(ready: dict[str, Any], world: "World", bad: "Impairment | None") 
     )
 
 
-def asked_to_end() -> asyncio.Event:
+def end_event() -> asyncio.Event:
     """Return what Ctrl-C and SIGTERM set from now on; before anybody is told that a robot is ready,
     since they may come at once.
     """

@@ -35,8 +35,8 @@ Hands = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class DdsWish:
-    """Where the robot is on DDS, and which hands it wears."""
+class DdsOptions:
+    """Where the robot is on DDS, and its attached hands."""
 
     interface: str
     domain: int
@@ -46,7 +46,7 @@ class DdsWish:
 
 
 def hands_of(name: str, build: "Build", dds: str | None) -> "tuple[Hand, ...]":
-    """Return the wanted hands; raise an error for hands that this robot cannot wear."""
+    """Return the requested hands; raise an error for hands that do not fit this robot."""
     from rote.model.registry import family_of
     from rote.sim.fingers import hands_named
 
@@ -54,33 +54,34 @@ def hands_of(name: str, build: "Build", dds: str | None) -> "tuple[Hand, ...]":
         return ()
     if dds is None:
         raise BadRequestError(
-            "hands are on DDS alone, as on a real robot", "Add --dds lo, or leave out --hands."
+            "hands are available on DDS only, as on a real robot",
+            "Add --dds lo, or leave out --hands.",
         )
     hands = hands_named(name, build)
     if not hands:
         family = family_of(build)
         known = sorted({hand.name for hand in family.hands}) if family is not None else []
         raise BadRequestError(
-            f"{build.name} wears no hands {name!r}",
-            f"It may wear: {', '.join(known)}." if known else "Leave out --hands.",
+            f"{build.name} has no hands {name!r}",
+            f"Use one of: {', '.join(known)}." if known else "Leave out --hands.",
         )
     return hands
 
 
-def check_dds(wish: DdsWish) -> None:
-    """Raise what makes DDS impossible there: a missing package, or no such interface."""
+def check_dds(options: DdsOptions) -> None:
+    """Raise an error if DDS is impossible: a missing package, or no such interface."""
     from rote.transport.link import import_carrier
 
-    import_carrier("dds://").check_interface(wish.interface)
+    import_carrier("dds://").check_interface(options.interface)
 
 
-async def serve_dds(simulator: "Simulator", wish: DdsWish) -> str:
+async def serve_dds(simulator: "Simulator", options: DdsOptions) -> str:
     """Open the robot's DDS; return its URL."""
     from rote.transport.link import import_carrier, split_url
 
-    url = f"dds://{wish.interface}?domain={wish.domain}"
+    url = f"dds://{options.interface}?domain={options.domain}"
     target = import_carrier(url).read_url(split_url(url))
     door = await simulator.serve_dds(
-        target.interface, target.domain, hands=wish.hands, lowstate_hz=wish.lowstate_hz
+        target.interface, target.domain, hands=options.hands, lowstate_hz=options.lowstate_hz
     )
     return door.url

@@ -25,7 +25,7 @@ StageDir = Annotated[
 ]
 HERE = Path("stage")
 _SILENT_S = 5.0
-"""An agent that receives nothing of its conductor for so long says so."""
+"""An agent reports when it has received nothing from its conductor for this time."""
 
 
 @app.command()
@@ -35,7 +35,7 @@ def new(
         str, typer.Option(metavar="NAME", help="The stage's name on the network.")
     ] = "stage",
     at: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="This computer, as the agents reach it.")
+        str, typer.Option(metavar="HOST:PORT", help="This computer's address for the agents.")
     ] = "",
     as_json: Json = False,
 ) -> None:
@@ -58,20 +58,18 @@ def new(
 
 @app.command()
 def invite(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The agent's name, as the cast calls it.")
-    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name in the cast.")],
     stage: StageDir = HERE,
     as_json: Json = False,
 ) -> None:
-    """Write the invitation of one agent: a file to carry to the computer beside its robot."""
+    """Write the invitation of one agent: a file for the computer beside its robot."""
     from rote.stage.folder import StageFolder
 
     path = StageFolder(stage).invite(name)
     if as_json:
         print_json({"name": name, "file": str(path)})
         return
-    print(f"Wrote {path}. It is a secret: whoever has it can join as {name}.")
+    print(f"Wrote {path}. Keep it secret: anyone who has it can join as {name}.")
     print(f"There: rote agent ROBOT_URL --join {path.name}")
 
 
@@ -159,13 +157,13 @@ def _show_status(rows: list[dict[str, Any]], *, conducted: bool) -> None:
             _ms(row["round_trip_ms"]),
             f"{100 * row['loss']:.0f} %",
             "?" if battery is None else f"{battery:.0f} %",
-            _held(row),
+            _holds_text(row),
             "; ".join(each for each in [row["fault"], *row["faults"]] if each),
         )
     out.print(table)
 
 
-def _held(row: dict[str, Any]) -> str:
+def _holds_text(row: dict[str, Any]) -> str:
     """Return what a robot holds, in short: its own actions, and the score of a section."""
     actions, more = row["holds"][:3], len(row["holds"]) - 3
     parts = [", ".join(actions) + (f" and {more} more" if more > 0 else "")] if actions else []
@@ -218,7 +216,7 @@ def agent(
     name: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="Without an invitation, on this computer alone: its name."
+            metavar="NAME", help="Without an invitation, on this computer only: the agent's name."
         ),
     ] = "",
     at: Annotated[
@@ -235,7 +233,7 @@ def agent(
 
     if (join is None) == (not name or not at):
         raise BadRequestError(
-            "who invites this agent is not said, or twice",
+            "the invitation is missing or given twice",
             "Give --join FILE; or --name and --at for a conductor on this computer.",
         )
     invitation = Invitation(TRY_STAGE, at, name) if join is None else read_invitation(join)
@@ -251,7 +249,7 @@ async def _agent(target: RobotChoice, invitation: "Invitation") -> None:
     follows = False
     with invitation.credentials() as credentials:
         while True:
-            bus = await _joined(invitation, credentials)
+            bus = await _join_stage(invitation, credentials)
             try:
                 async with connect_to(target) as robot:
                     print(
@@ -261,7 +259,7 @@ async def _agent(target: RobotChoice, invitation: "Invitation") -> None:
                     follows = True
                     agent = Agent(bus, robot, invitation.name, invitation.stage)
                     watching = asyncio.create_task(
-                        _tell_silence(agent, lambda: _find_refusal(invitation, credentials))
+                        _report_silence(agent, lambda: _find_refusal(invitation, credentials))
                     )
                     try:
                         await agent.run()
@@ -276,7 +274,7 @@ async def _agent(target: RobotChoice, invitation: "Invitation") -> None:
             await asyncio.sleep(1.0)
 
 
-async def _joined(invitation: "Invitation", credentials: Any) -> Any:
+async def _join_stage(invitation: "Invitation", credentials: Any) -> Any:
     """Join the stage, and wait for its conductor as long as it takes.
 
     Prints what it waits for: nothing listens there, or a certificate is refused.
@@ -294,7 +292,7 @@ async def _joined(invitation: "Invitation", credentials: Any) -> Any:
             text = await _find_refusal(invitation, credentials)
             if not text:
                 text = f"Waiting for the conductor at {invitation.endpoint} ..."
-                if "Unable to connect" not in str(error):  # what Zenoh says if nothing listens
+                if "Unable to connect" not in str(error):  # Zenoh's message if nothing listens
                     text += f" ({error})"
             if text != told:
                 print(text, flush=True)
@@ -319,7 +317,7 @@ async def _find_refusal(invitation: "Invitation", credentials: Any) -> str:
     )
 
 
-async def _tell_silence(agent: "Agent", find_refusal: "Callable[[], Awaitable[str]]") -> None:
+async def _report_silence(agent: "Agent", find_refusal: "Callable[[], Awaitable[str]]") -> None:
     """Print when the conductor has been silent for long and why, and when it is back."""
     import asyncio
 

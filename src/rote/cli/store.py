@@ -15,8 +15,8 @@ from rote.cli.options import (
     RobotUrl,
     Timeout,
     connect_to,
-    need,
     print_json,
+    require_ability,
     run,
 )
 from rote.messages import MAX_KEYFRAMES
@@ -32,10 +32,10 @@ def store(
         bool, typer.Option("--take", help="FILE is a take on this computer: rote takes list.")
     ] = False,
     budget: Annotated[
-        int, typer.Option(metavar="N", help="At most so many keyframes.")
+        int, typer.Option(metavar="N", help="Maximum number of keyframes.")
     ] = MAX_KEYFRAMES,
     loop: Annotated[
-        bool, typer.Option("--loop", help="Have it played again and again, until it is stopped.")
+        bool, typer.Option("--loop", help="Mark the action to be played in a loop until stopped.")
     ] = False,
     overwrite: Overwrite = False,
     robot: RobotUrl = EMBEDDED,
@@ -44,7 +44,7 @@ def store(
     timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> None:
-    """Store a motion of this computer on the robot, as keyframes; refused where they are too few.
+    """Store a motion of this computer on the robot, as keyframes; refused if too few are allowed.
 
     Only the documented frames can: udp:// and sim://. `rote play FILE` plays any motion as it is.
     """
@@ -65,7 +65,7 @@ async def _store(
 ) -> None:
     from rote.cli import output
 
-    need(target, "store", "store a motion that it was not taught")
+    require_ability(target, "store", "store a motion that it was not taught")
     from rote.motion.files.agreed_origins import agreed
 
     track = takes.motion(*motion, "Name the take: rote store {name} NAME --take")

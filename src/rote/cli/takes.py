@@ -87,7 +87,7 @@ def list_takes(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the takes, all or those that fit."""
+    """List all takes, or those that match."""
     rescue()
     shelf = library()
     entries = shelf.list(" ".join(search or ()))
@@ -146,7 +146,7 @@ def show_take(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show a take at a glance: its joints that move most."""
+    """Show a summary of a take: the joints that move most."""
     from rote.cli import output
     from rote.motion.files.thumbnail import sketch
 
@@ -229,7 +229,7 @@ def restore(
     shelf = library()
     if name is None:
         if to is not None:
-            raise BadRequestError("which take is not said", "Name it before --name.")
+            raise BadRequestError("the take is missing", "Give its name before --name.")
         _show_trash(shelf.deleted(), as_json)
         return
     entry = shelf.restore_newest(name, to)
@@ -281,7 +281,7 @@ def import_take(
         str, typer.Option("--licence", metavar="TERMS", help="The terms it may be used under.")
     ] = "",
     origin: Annotated[
-        str, typer.Option("--from", metavar="ADDRESS", help="Where it was published, or by whom.")
+        str, typer.Option("--from", metavar="ADDRESS", help="Address or author of the publication.")
     ] = "",
     episode: Annotated[
         list[int] | None,
@@ -295,7 +295,7 @@ def import_take(
     """
     from rote.cli import exchange
 
-    wish = exchange.ImportWish(
+    wish = exchange.ImportOptions(
         file, name, degrees, kind, fps, quat, upper_body, licence, origin, tuple(episode or ())
     )
     exchange.import_file(wish, library(), as_json)

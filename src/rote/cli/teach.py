@@ -23,10 +23,10 @@ from rote.cli.options import (
     Timeout,
     choice,
     connect_to,
-    need,
     print_json,
+    print_stopped,
+    require_ability,
     run,
-    tell_stopped,
 )
 from rote.errors import BadRequestError, LinkError, RoteError
 from rote.messages import HAND_SCRIPTS
@@ -57,7 +57,7 @@ def teach(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The action's name.")],
     seconds: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="How long to record; else until you press Enter."),
+        typer.Option(metavar="SECONDS", help="Recording time; by default until you press Enter."),
     ] = None,
     hand: Annotated[
         str | None,
@@ -72,14 +72,16 @@ def teach(
     overwrite: Overwrite = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Ask the robot even if rote doubts it: free places, mode."),
+        typer.Option("--force", help="Try even if rote objects: store full, unbalanced mode."),
     ] = False,
     loop: Annotated[
-        bool, typer.Option("--loop", help="Have it played again and again later.")
+        bool, typer.Option("--loop", help="Mark the action to be played in a loop.")
     ] = False,
     compensation: Annotated[
         str,
-        typer.Option(metavar="A,B,...", help="The 11 values of the frames' keep-alives; else 0."),
+        typer.Option(
+            metavar="A,B,...", help="The 11 values in the keep-alive frames; by default 0."
+        ),
     ] = "",
     robot: RobotUrl = EMBEDDED,
     key: Key = None,
@@ -95,13 +97,13 @@ def teach(
         seconds = _DEFAULT_HAND_S
     target = RobotChoice(robot, key, keylog, timeout)
     how = _FrameOptions(loop, tuple(floats(compensation)) if compensation else ())
-    wish = _TeachOptions(target, name, seconds, hand, out, overwrite, force, as_json, how)
-    return run(_teach(wish))
+    options = _TeachOptions(target, name, seconds, hand, out, overwrite, force, as_json, how)
+    return run(_teach(options))
 
 
 @dataclass(frozen=True, slots=True)
 class _FrameOptions:
-    """What only the documented frames can say."""
+    """Options that only the documented frames support."""
 
     loop: bool = False
     compensation: tuple[float, ...] = ()
@@ -109,7 +111,7 @@ class _FrameOptions:
 
 @dataclass(frozen=True, slots=True)
 class _TeachOptions:
-    """What was asked for on the command line."""
+    """The options of the command line."""
 
     target: RobotChoice
     name: str
@@ -122,31 +124,31 @@ class _TeachOptions:
     how: _FrameOptions = _FrameOptions()
 
 
-async def _teach(wish: _TeachOptions) -> None:
+async def _teach(options: _TeachOptions) -> None:
     from rote.cli import output
 
-    _check(wish)
+    _check_options(options)
     takes.rescue()
-    screen = output.console(quiet=wish.as_json)
-    async with connect_to(wish.target, "teach", quiet=wish.as_json) as robot:
-        # Everything that could refuse is checked before a person is told to hold the robot.
-        overwrite = wish.overwrite and "overwrite" in robot.abilities
-        await robot.check_teachable(wish.name, overwrite=overwrite, force=wish.force)
+    screen = output.console(quiet=options.as_json)
+    async with connect_to(options.target, "teach", quiet=options.as_json) as robot:
+        # All checks come before the user is asked to hold the robot.
+        overwrite = options.overwrite and "overwrite" in robot.abilities
+        await robot.check_teachable(options.name, overwrite=overwrite, force=options.force)
         output.findings(screen, await robot.preflight())
         limbs, take = output.limbs(robot.build), None
         try:
-            await _get_ready(screen, wish, robot.build)
+            await _get_ready(screen, options, robot.build)
             async with robot.teach(
-                wish.name,
+                options.name,
                 overwrite=overwrite,
-                force=wish.force,
+                force=options.force,
                 library=takes.library(),
-                loop=wish.how.loop,
-                compensation=wish.how.compensation,
+                loop=options.how.loop,
+                compensation=options.how.compensation,
             ) as take:
-                await _record(screen, robot, take, wish)
+                await _record(screen, robot, take, options)
         except asyncio.CancelledError:
-            _tell_interrupted(wish, take, limbs)
+            _print_interrupted(options, take, limbs)
             raise
         except RoteError as error:
             if isinstance(error, LinkError):
@@ -156,16 +158,16 @@ async def _teach(wish: _TeachOptions) -> None:
                 )
             if take is not None:
                 save_elsewhere(take)
-            if take is not None and take.file is not None and not wish.as_json:
-                kept = f"What came until then is kept: rote takes show {take.file.stem}"
+            if take is not None and take.file is not None and not options.as_json:
+                kept = f"The recording up to that point is kept: rote takes show {take.file.stem}"
                 print(kept, file=sys.stderr, flush=True)
             raise
         keeps = "list" in robot.abilities
-    if wish.out is not None and take.samples:
-        _save_out(take, wish.out, keeps=keeps)
+    if options.out is not None and take.samples:
+        _save_out(take, options.out, keeps=keeps)
     else:
         save_elsewhere(take)
-    _report(screen, wish, take, keeps=keeps)
+    _print_result(screen, options, take, keeps=keeps)
 
 
 def _warn_if_unwritable(take: "Take", warned: bool) -> bool:
@@ -193,17 +195,17 @@ def save_elsewhere(take: "Take") -> None:
         except RoteError:
             continue
         print(
-            f"rote: {take.file_problem}. The take is in {take.file}: once there is room, run "
+            f"rote: {take.file_problem}. The take is in {take.file}: once there is free space, run "
             f"rote takes import {shlex.quote(str(take.file))}",
             file=sys.stderr,
             flush=True,
         )
         return
-    print("rote: the take is LOST: no folder has room for it", file=sys.stderr, flush=True)
+    print("rote: the take is LOST: no folder has enough free space", file=sys.stderr, flush=True)
 
 
 def _save_out(take: "Take", out: Path, *, keeps: bool) -> None:
-    """Write the take for --out; if that fails, print where the motion is all the same."""
+    """Write the take for --out; if that fails, print where the motion is stored anyway."""
     from rote.motion.files import save
 
     try:
@@ -216,40 +218,42 @@ def _save_out(take: "Take", out: Path, *, keeps: bool) -> None:
         raise
 
 
-def _tell_interrupted(wish: _TeachOptions, take: "Take | None", limbs: str) -> None:
-    """Tell the person who pressed Ctrl-C what is on the robot, and what is on this computer."""
+def _print_interrupted(options: _TeachOptions, take: "Take | None", limbs: str) -> None:
+    """After Ctrl-C, print what is stored on the robot and on this computer."""
     left = "the legs are braked" if limbs == "legs" else "the arms hold"
     kept = take is not None and take.on_robot
-    what = f"the action {wish.name!r} is on the robot" if kept else "nothing was saved"
+    what = f"the action {options.name!r} is on the robot" if kept else "nothing was saved"
     if kept and take is not None and take.file is not None:
         what += f", its take is in {take.file}"
-    tell_stopped(f"{what}, and {left}", wish.as_json, saved=kept)
+    print_stopped(f"{what}, and {left}", options.as_json, saved=kept)
 
 
-def _check(wish: _TeachOptions) -> None:
+def _check_options(options: _TeachOptions) -> None:
     from rote.cli import output
     from rote.robot.api_values import check_name, check_seconds
 
-    check_name(wish.name)
-    need(wish.target, "teach", "be taught by hand")
-    if wish.hand is not None:
-        need(wish.target, "hand", "have a scripted hand at the legs")
-    if wish.overwrite and wish.out is None:  # with a file, --overwrite is for that
-        need(wish.target, "overwrite", "keep actions, so that none can be overwritten")
-    if wish.how != _FrameOptions():
-        need(wish.target, "frames", "be taught with a loop or compensation")
-    if wish.seconds is not None:
-        check_seconds(wish.seconds, "a recording")
-    elif wish.as_json or not output.stdin_is_terminal():
-        raise BadRequestError("how long to record is not said", "Add --seconds 8, for example.")
-    if wish.hand is not None:
-        check_hand(wish.hand)
-    if wish.out is not None:
-        _check_writable(wish.out, overwrite=wish.overwrite)
+    check_name(options.name)
+    require_ability(options.target, "teach", "be taught by hand")
+    if options.hand is not None:
+        require_ability(options.target, "hand", "have a scripted hand at the legs")
+    if options.overwrite and options.out is None:  # with a file, --overwrite is for that
+        require_ability(
+            options.target, "overwrite", "keep actions, so that none can be overwritten"
+        )
+    if options.how != _FrameOptions():
+        require_ability(options.target, "frames", "be taught with a loop or compensation")
+    if options.seconds is not None:
+        check_seconds(options.seconds, "a recording")
+    elif options.as_json or not output.stdin_is_terminal():
+        raise BadRequestError("the recording time is missing", "Add --seconds 8, for example.")
+    if options.hand is not None:
+        check_hand(options.hand)
+    if options.out is not None:
+        _check_writable(options.out, overwrite=options.overwrite)
 
 
 def check_hand(hand: str) -> None:
-    """Raise `BadRequestError` if no simulated robot knows this hand."""
+    """Raise `BadRequestError` if there is no scripted hand of this name."""
     if hand not in HAND_SCRIPTS:
         known = ", ".join(HAND_SCRIPTS)
         raise BadRequestError(f"there is no hand {hand!r}", f"Use one of: {known}.")
@@ -264,19 +268,19 @@ def _check_writable(path: Path, *, overwrite: bool) -> None:
         raise BadRequestError(f"{path.parent} cannot be written to", "Choose another folder.")
 
 
-async def _get_ready(screen: "Console", wish: _TeachOptions, build: "Build") -> None:
-    """Give a person time to take hold of the arms, or legs."""
+async def _get_ready(screen: "Console", options: _TeachOptions, build: "Build") -> None:
+    """Give the user time to take hold of the arms, or legs."""
     from rote.cli import output
 
     what = output.limbs(build)
     if what == "legs":
         # If this runs unattended, the log must show it too.
         print(_LEGS_READY, file=sys.stderr, flush=True)
-    if wish.hand is not None or wish.as_json or not output.stdin_is_terminal():
+    if options.hand is not None or options.as_json or not output.stdin_is_terminal():
         return
     if what == "arms":
         screen.print(_ARMS_READY, style="yellow")
-    if wish.seconds is None:
+    if options.seconds is None:
         screen.print(f"Press Enter when you hold the {what}.")
         if not await output.enter_pressed():  # the end of the input: no operator holds them
             raise BadRequestError("the input ended, so nothing got soft", "Press Enter to begin.")
@@ -286,14 +290,14 @@ async def _get_ready(screen: "Console", wish: _TeachOptions, build: "Build") -> 
         await asyncio.sleep(1)
 
 
-async def _record(screen: "Console", robot: "Robot", take: "Take", wish: _TeachOptions) -> None:
-    if wish.hand is not None:
-        assert wish.seconds is not None
-        await robot.move_by_hand(wish.hand, wish.seconds)
-    if wish.seconds is None:
+async def _record(screen: "Console", robot: "Robot", take: "Take", options: _TeachOptions) -> None:
+    if options.hand is not None:
+        assert options.seconds is not None
+        await robot.move_by_hand(options.hand, options.seconds)
+    if options.seconds is None:
         await _until_enter(screen, take)
     else:
-        await for_seconds(screen, take, wish.seconds)
+        await for_seconds(screen, take, options.seconds)
 
 
 async def for_seconds(screen: "Console", take: "Take", seconds: float) -> None:
@@ -329,11 +333,11 @@ async def _until_enter(screen: "Console", take: "Take") -> None:
         pressed.cancel()
 
 
-_LACKS = {
-    "positions": "The robot tells no joint positions: the action is on it, there is no take here.",
-    "joints": "The robot does not tell all joints: the others stay at rest in the take.",
-    "clock": "The robot does not tell its time: the take goes by this computer's clock.",
-    "rate": "The robot tells its joints too seldom: the take shows poses, hardly the motion.",
+_LACK_TEXTS = {
+    "positions": "The robot reports no joint positions: the action is on it, but there is no take.",
+    "joints": "The robot does not report all joints: the others stay at rest in the take.",
+    "clock": "The robot does not report its time: the take uses this computer's clock.",
+    "rate": "The robot reports its joints too rarely: the take contains poses, hardly the motion.",
 }
 """What a take lacks, by the value of its `Lack`."""
 
@@ -353,18 +357,18 @@ def _describe_result(take: "Take", *, keeps: bool) -> tuple[str, str]:
     return verb, f"{result}The arms hold again, and may return softly."
 
 
-def _report(screen: "Console", wish: _TeachOptions, take: "Take", *, keeps: bool) -> None:
+def _print_result(screen: "Console", options: _TeachOptions, take: "Take", *, keeps: bool) -> None:
     """Print the result of a teaching; a robot that `keeps` actions has it too."""
     from rote.cli import output
     from rote.robot.take import Lack
 
     track = take.track
-    if wish.as_json:
-        written = None if wish.out is None or not take.samples else str(wish.out)
+    if options.as_json:
+        written = None if options.out is None or not take.samples else str(options.out)
         kept_here = take.file is not None or written is not None
         print_json(
             {
-                "name": wish.name,
+                "name": options.name,
                 "saved": take.saved if keeps else kept_here,
                 "duration_s": round(track.duration_s, 3),
                 "samples": len(track),
@@ -379,20 +383,20 @@ def _report(screen: "Console", wish: _TeachOptions, take: "Take", *, keeps: bool
         )
         return
     verb, result = _describe_result(take, keeps=keeps)
-    screen.print(output.styled((verb, "green"), " ", (wish.name, "bold"), result))
+    screen.print(output.styled((verb, "green"), " ", (options.name, "bold"), result))
     if take.robot_note:
-        screen.print(f"The robot says: {output.printable(take.robot_note)}.", style="yellow")
+        screen.print(f"The robot reports: {output.printable(take.robot_note)}.", style="yellow")
     for lack in (lack for lack in Lack if lack in take.lacks):
-        screen.print(_LACKS[lack.value], style="yellow")
+        screen.print(_LACK_TEXTS[lack.value], style="yellow")
     only_here = "" if keeps else f"; {output.robot(take.build)} itself keeps none"
-    if wish.out is not None and take.samples:
-        screen.print(f"The take is in {wish.out}{only_here}.")
+    if options.out is not None and take.samples:
+        screen.print(f"The take is in {options.out}{only_here}.")
     elif take.file is not None:
         screen.print(f"The take is in {take.file}{only_here}.", style="dim")
     if take.file_problem is not None and take.file is None:
         screen.print(f"The take is not on this computer: {take.file_problem}", style="yellow")
-    if wish.out is not None and not take.samples:
-        screen.print(f"Nothing is in {wish.out}: there is no take.", style="yellow")
+    if options.out is not None and not take.samples:
+        screen.print(f"Nothing is in {options.out}: there is no take.", style="yellow")
     by_take = "" if keeps else " --take"
-    called = f"{output.command(sys.argv[0])} play {shlex.quote(wish.name)}{by_take}"
-    screen.print(f"Play it: {called}{wish.target.arguments}", style="dim")
+    called = f"{output.command(sys.argv[0])} play {shlex.quote(options.name)}{by_take}"
+    screen.print(f"Play it: {called}{options.target.arguments}", style="dim")

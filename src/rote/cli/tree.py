@@ -43,7 +43,7 @@ def complete(command: Any) -> None:
     """Add to a command, and to all below it, what every command has."""
     options = _options()
     for each in _all(command):
-        each.params += [option for option in options if not _names(option) & _taken(each)]
+        each.params += [option for option in options if not _names(option) & _used_names(each)]
         for param in each.params:
             if param.param_type_name == "argument" and param.metavar:
                 # The name says what it is; Typer would add the type in Python, like <list[Path]>.
@@ -72,5 +72,5 @@ def _names(option: Any) -> set[str]:
     return {*option.opts, *option.secondary_opts}
 
 
-def _taken(command: Any) -> set[str]:
+def _used_names(command: Any) -> set[str]:
     return {name for param in command.params for name in _names(param)}

@@ -91,7 +91,7 @@ def compare(first: Report, second: OtherReport, as_json: Json = False) -> int:
     one, other = read_report(first), read_report(second)
     try:
         found = differences(one["robot"], other["robot"])
-        turned = _turned(one, other)
+        turned = _differing_facts(one, other)
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         raise BadRequestError(
             f"{first} and {second} cannot be compared: one of them is damaged",
@@ -134,7 +134,7 @@ def show_schema() -> None:
     print_json(schema())
 
 
-def _turned(one: dict[str, Any], other: dict[str, Any]) -> list[tuple[str, str, str]]:
+def _differing_facts(one: dict[str, Any], other: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Return the facts with which one robot agrees and the other does not."""
     words = {True: "agrees", False: "differs"}
     theirs = {fact["id"]: fact["agrees"] for fact in other["facts"]}
@@ -166,7 +166,7 @@ async def _trial(
     level = parse_level(level_name)
     if not yes and (as_json or not output.stdin_is_terminal()):
         raise BadRequestError(
-            "a trial asks before every step, and nobody can answer here",
+            "a trial asks before every step, and there is no terminal to answer on",
             "Run it in a terminal; or with --yes, if the robot may do all of it unattended.",
         )
     folder = out or Path(f"rote-trial-{datetime.now():%Y-%m-%d-%H%M%S}")
@@ -197,10 +197,10 @@ async def _confirm_unattended(url: str, as_json: bool) -> None:
     if as_json or not output.stdin_is_terminal():
         raise BadRequestError(f"--yes would let {url} move unattended", remedy)
     print(
-        f"{url} will move by itself, step after step, without a question. Keep everybody out of "
+        f"{url} will move by itself, step after step, without a question. Keep all people out of "
         "its reach and the remote in hand (L2+B)."
     )
-    if await _typed(f"Type {_WORD} to begin > ") != _WORD:
+    if await _read_line(f"Type {_WORD} to begin > ") != _WORD:
         raise BadRequestError(f"{_WORD!r} was not typed, so nothing has moved", remedy)
 
 
@@ -222,7 +222,7 @@ def _shared(trial_output: "TrialOutput", folder: Path) -> list[str]:
         lines.append(f"Replaced by made-up ones, everywhere: {replaced}.")
     else:
         lines.append("No serial, address, key or name of an action was found in it.")
-    lines.append("It says what the robot is and does. Look at it before you share it.")
+    lines.append("It describes the robot and its behaviour. Read it before you share it.")
     return lines
 
 
@@ -245,12 +245,12 @@ class _PersonGuide:
             return "go"
         words = {"": "go", "y": "go", "s": "skip", "q": "end"}
         while True:
-            typed = await _typed("  Enter: go on, s: skip this step, q: end the trial > ")
+            typed = await _read_line("  Enter: go on, s: skip this step, q: end the trial > ")
             if typed in words:
                 return words[typed]
 
     def begin(self, step: "TrialStep") -> None:
-        """Show nothing more: it was said."""
+        """Show nothing more: it was printed already."""
 
     def note(self, message: str) -> None:
         """Show what happens."""
@@ -275,7 +275,7 @@ class _PersonGuide:
         print("\n".join(_shared(trial_output, folder)), flush=True)
         if self._yes:
             return True
-        return await _typed("Write it? Enter: yes, n: no > ") in ("", "y")
+        return await _read_line("Write it? Enter: yes, n: no > ") in ("", "y")
 
     def written(self, trial_output: "TrialOutput", folder: Path, result: "TrialResult") -> None:
         """Say where it is, and what can be done with it."""
@@ -286,7 +286,7 @@ class _PersonGuide:
         )
 
 
-async def _typed(prompt: str) -> str:
+async def _read_line(prompt: str) -> str:
     """Read a line without holding up the event loop, which keeps the robot connected."""
     from rote.cli import output
 
@@ -323,7 +323,7 @@ def _summary(trial_output: "TrialOutput", result: "TrialResult") -> None:
 
 
 class _JsonGuide:
-    """Prints events for scripts; asks nobody."""
+    """Prints events for scripts; asks no questions."""
 
     def welcome(self, url: str, level: str) -> None:
         """Print the beginning."""

@@ -1,4 +1,4 @@
-"""rote watch: a robot shown live, in a program that people have for that."""
+"""rote watch: a robot shown live in a viewer such as Foxglove."""
 
 import asyncio
 from pathlib import Path
@@ -16,8 +16,8 @@ from rote.cli.options import (
     RobotUrl,
     Timeout,
     connect_to,
-    need,
     print_json,
+    require_ability,
     run,
 )
 from rote.errors import BadRequestError, MissingExtraError, RoteError
@@ -34,18 +34,14 @@ _FINDINGS_S = 10.0
 def watch(
     port: Annotated[
         int,
-        typer.Argument(
-            metavar="[PORT]", min=0, max=65535, help="Which port; 0 for any that is free."
-        ),
+        typer.Argument(metavar="[PORT]", min=0, max=65535, help="Port; 0 for any free one."),
     ] = FOXGLOVE_PORT,
     foxglove: Annotated[
-        bool, typer.Option("--foxglove", help="Serve the robot live for Foxglove.")
+        bool, typer.Option("--foxglove", help="Serve live data to Foxglove.")
     ] = False,
     layout: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write a layout for Foxglove, to be imported there; then end."
-        ),
+        typer.Option(metavar="FILE", help="Write a layout to import in Foxglove, then exit."),
     ] = None,
     overwrite: Overwrite = False,
     robot: RobotUrl = EMBEDDED,
@@ -62,13 +58,13 @@ def watch(
     if layout is not None:
         return _write_layout(layout, overwrite, as_json)
     if not foxglove:
-        raise BadRequestError("say where the robot is to be shown", "Use: rote watch --foxglove")
+        raise BadRequestError("the viewer is missing", "Use: rote watch --foxglove")
     try:
         import rote.bridge.foxglove_server  # noqa: F401 - brings the server itself
     except ImportError as error:
         raise MissingExtraError("a live view", "web") from error
     target = RobotChoice(robot, key, keylog, timeout)
-    need(target, "states", "be watched")
+    require_ability(target, "states", "be watched")
     return run(_watch(target, port, as_json))
 
 
@@ -95,7 +91,7 @@ async def _watch(target: RobotChoice, port: int, as_json: bool) -> None:
         feed = make_feed(f"rote: {robot.build.title}")
         found: list[Finding] = []
         view = LiveView(feed, robot, lambda: found, model_of)
-        looking = asyncio.create_task(_look(robot, found))
+        looking = asyncio.create_task(_poll_findings(robot, found))
         async with serving(feed, port) as chosen:
             view.open()
             try:
@@ -116,8 +112,8 @@ def _introduce(url: str, robot: "Robot", as_json: bool) -> None:
     print("A layout for it: rote watch --layout rote.json. Ctrl-C ends it.", flush=True)
 
 
-async def _look(robot: "Robot", found: "list[Finding]") -> None:
-    """Look now and then for what a person should know; it costs a question to the robot."""
+async def _poll_findings(robot: "Robot", found: "list[Finding]") -> None:
+    """Run the preflight periodically; it sends a request to the robot."""
     while True:
         try:
             found[:] = await robot.preflight()

@@ -1,4 +1,4 @@
-"""rote web: the pendant, a page that teaches and plays."""
+"""rote web: the web UI, a page that teaches and plays."""
 
 import asyncio
 import sys
@@ -30,12 +30,12 @@ def web(
     host: Annotated[
         str,
         typer.Option(
-            metavar="HOST", help="Where to listen; other than loopback it asks for a token."
+            metavar="HOST", help="Address to listen on; other than loopback it requires a token."
         ),
     ] = "127.0.0.1",
     port: Annotated[
         int,
-        typer.Option(metavar="PORT", min=0, max=65535, help="Which port; 0 for any that is free."),
+        typer.Option(metavar="PORT", min=0, max=65535, help="Port; 0 for any free one."),
     ] = DEFAULT_PORT,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open a browser.")
@@ -45,16 +45,16 @@ def web(
     token: Annotated[
         str | None,
         typer.Option(
-            "--token", help="What browsers must know; by default a new one.", metavar="TOKEN"
+            "--token", help="Token that browsers must send; by default a new one.", metavar="TOKEN"
         ),
     ] = None,
     tls: Annotated[
         bool,
-        typer.Option("--tls", help="Speak HTTPS, with a certificate made here or one's own."),
+        typer.Option("--tls", help="Use HTTPS, with an automatic certificate or your own."),
     ] = False,
     tls_cert: Annotated[
         Path | None,
-        typer.Option(help="A certificate of one's own, as PEM; with --tls-key.", metavar="FILE"),
+        typer.Option(help="Your own certificate, as PEM; with --tls-key.", metavar="FILE"),
     ] = None,
     tls_key: Annotated[
         Path | None, typer.Option(help="Its private key, as PEM.", metavar="FILE")
@@ -62,12 +62,13 @@ def web(
     proxy: Annotated[
         str | None,
         typer.Option(
-            help="Where a proxy serves this page, like https://robot.example.org.", metavar="ORIGIN"
+            help="Public origin of a reverse proxy, like https://robot.example.org.",
+            metavar="ORIGIN",
         ),
     ] = None,
     proxy_from: Annotated[
         str | None,
-        typer.Option(help="The proxy's address, where it is another computer.", metavar="ADDRESS"),
+        typer.Option(help="The proxy's address if it is another computer.", metavar="ADDRESS"),
     ] = None,
     stage: Annotated[
         str | None,
@@ -80,7 +81,7 @@ def web(
     stage_robots: Annotated[
         int | None,
         typer.Option(
-            help="Conduct a stage of so many simulated robots, for a try.",
+            help="Conduct a stage of N simulated robots, to try it.",
             metavar="N",
             min=1,
             max=50,
@@ -89,19 +90,19 @@ def web(
     osc: Annotated[
         str | None,
         typer.Option(
-            help="With a stage: listen here for OSC, and send its cues.", metavar="HOST:PORT"
+            help="With a stage: listen here for OSC, and send OSC cues.", metavar="HOST:PORT"
         ),
     ] = None,
     agents: Annotated[
         bool,
         typer.Option(
             "--agents",
-            help="Let agents propose motions (rote mcp); a person approves each in the page.",
+            help="Let agents propose motions (rote mcp); a person approves each one in the page.",
         ),
     ] = False,
     as_json: Json = False,
 ) -> int:
-    """Serve the pendant: teach, list, edit and play from a web page.
+    """Serve the web UI: teach, list, edit and play in a browser.
 
     Without --robot it has a simulated one. Ctrl-C ends it, and leaves the robot at rest.
     """
@@ -113,34 +114,34 @@ def web(
         from rote.web.access.server_key import server_key
         from rote.web.services.hub import Start
     except ImportError as error:
-        raise MissingExtraError("the pendant", "web") from error
+        raise MissingExtraError("the web UI", "web") from error
     from rote.bridge.tickets import new_secret
     from rote.cli.takes import library, rescue
 
     if not host:
-        raise BadRequestError("the host is empty", "Say 0.0.0.0 to listen everywhere.")
+        raise BadRequestError("the host is empty", "Use 0.0.0.0 to listen on all addresses.")
     check_host(host)
     check_reachable(robot)
-    behind = _behind(proxy, proxy_from)
+    behind = _parse_proxy(proxy, proxy_from)
     if agents:
         _check_a_person_watches(as_json)
-    # Programs of this computer are no persons: with agents, loopback has tokens too.
+    # Local programs are not persons: with agents, loopback requires tokens, too.
     if token is None and (agents or behind is not None or not is_loopback(host)):
         token = new_token()
-    files = _tls(host, tls_cert, tls_key, wanted=tls)
-    # Without a token there are no cookies and links to be made from a key.
+    files = _tls_files(host, tls_cert, tls_key, wanted=tls)
+    # Without a token there are no cookies or links to derive from a key.
     secret = b"" if token is None else server_key(pendant_key_file())
     gate = Gate(host, token, secret, tls=files is not None, proxy=behind)
     recovered = tuple(entry.name for entry in rescue())
     asked = new_secret() if agents else None
     start = Start(library(), robot, key, shows=shows_folder(), recovered=recovered, secret=asked)
-    which = _WhichStage(stage, stage_robots, osc)
+    which = _StageOptions(stage, stage_robots, osc)
     which.check()
-    return run(_serve(start, gate, port, _How(not no_browser, as_json, files), which))
+    return run(_serve(start, gate, port, _ServeOptions(not no_browser, as_json, files), which))
 
 
 def _check_a_person_watches(as_json: bool) -> None:
-    """Refuse agents where the secret that approves their motions would not go to a person."""
+    """Refuse agents if the secret that approves their motions would not reach a person."""
     if as_json or not sys.stdout.isatty():
         raise BadRequestError(
             "--agents shows a secret to a person, and this output goes to a program or a file",
@@ -148,7 +149,7 @@ def _check_a_person_watches(as_json: bool) -> None:
         )
 
 
-class _How(NamedTuple):
+class _ServeOptions(NamedTuple):
     """How the server is run and announced."""
 
     browser: bool
@@ -156,7 +157,7 @@ class _How(NamedTuple):
     tls: "TlsFiles | None"
 
 
-class _WhichStage(NamedTuple):
+class _StageOptions(NamedTuple):
     """Which stage the server conducts, if any."""
 
     where: str | None
@@ -168,7 +169,7 @@ class _WhichStage(NamedTuple):
     def check(self) -> None:
         """Raise `BadRequestError` for options that do not go together."""
         if self.where is not None and self.robots is not None:
-            raise BadRequestError("--stage and --stage-robots are two stages", "Give one of them.")
+            raise BadRequestError("--stage and --stage-robots exclude each other", "Leave out one.")
         if self.osc is None:
             return
         host, _, port = self.osc.rpartition(":")
@@ -178,7 +179,7 @@ class _WhichStage(NamedTuple):
             raise BadRequestError("--osc is for shows", "Give it a --stage, too.")
 
     @asynccontextmanager
-    async def opened(self) -> "AsyncIterator[PendantStage | None]":
+    async def open_stage_service(self) -> "AsyncIterator[PendantStage | None]":
         """Conduct the stage in the block."""
         from rote.stage.demo import simulated_stage
         from rote.stage.folder import StageFolder
@@ -188,18 +189,18 @@ class _WhichStage(NamedTuple):
         hears = self.osc is not None
         if self.robots is not None:
             async with simulated_stage(self.robots) as (opened, names):
-                yield await self._listening(PendantStage(opened, TRY_STAGE, names, hears))
+                yield await self._with_osc(PendantStage(opened, TRY_STAGE, names, hears))
         elif self.where is None:
             yield None
         elif self._is_address(self.where):
             async with open_stage(endpoint=self.where) as opened:
-                yield await self._listening(PendantStage(opened, TRY_STAGE, (), hears))
+                yield await self._with_osc(PendantStage(opened, TRY_STAGE, (), hears))
         else:
             made = StageFolder(Path(self.where))
             async with open_stage(made.folder) as opened:
-                yield await self._listening(PendantStage(opened, made.name, made.agents, hears))
+                yield await self._with_osc(PendantStage(opened, made.name, made.agents, hears))
 
-    async def _listening(self, made: "PendantStage") -> "PendantStage":
+    async def _with_osc(self, made: "PendantStage") -> "PendantStage":
         if self.osc is not None:
             host, _, port = self.osc.rpartition(":")
             await made.stage.listen(host, int(port))
@@ -213,7 +214,7 @@ class _WhichStage(NamedTuple):
         return port.isdecimal() and is_loopback(host) and not Path(where).exists()
 
 
-def _behind(origin: str | None, address: str | None) -> "Proxy | None":
+def _parse_proxy(origin: str | None, address: str | None) -> "Proxy | None":
     """Return the proxy before this server, where one was named."""
     from rote.web.access.security import Proxy
 
@@ -226,7 +227,7 @@ def _behind(origin: str | None, address: str | None) -> "Proxy | None":
     return Proxy(origin, address)
 
 
-def _tls(
+def _tls_files(
     host: str, certificate: Path | None, key: Path | None, *, wanted: bool
 ) -> "TlsFiles | None":
     """Return the certificate to serve with: one's own, or one made here; None for none."""
@@ -242,7 +243,9 @@ def _tls(
     return own_certificate(tls_folder(), [own_host(host)]) if wanted else None
 
 
-async def _serve(start: "Start", gate: "Gate", port: int, how: _How, which: _WhichStage) -> None:
+async def _serve(
+    start: "Start", gate: "Gate", port: int, how: _ServeOptions, which: _StageOptions
+) -> None:
     from rote.web.access.roles import PendantRole
     from rote.web.server.serve import link, server_ended_error, serving
 
@@ -250,7 +253,7 @@ async def _serve(start: "Start", gate: "Gate", port: int, how: _How, which: _Whi
         print(f"Starting {which.robots} simulated robots, each with its agent ...", flush=True)
     # The server ends before its stage does: at its end it stops a show.
     async with (
-        which.opened() as stage,
+        which.open_stage_service() as stage,
         serving(replace(start, stage=stage), gate, port, how.tls) as server,
     ):
         links = {role: link(gate, server.port, role) for role in PendantRole}
@@ -282,11 +285,11 @@ def _introduce(
     from rote.web.server.serve import qr_code
 
     address = links[PendantRole.TEACHER]
-    print(f"The pendant is at {address}")
+    print(f"The web UI is at {address}")
     if gate.token is not None:
         if sys.stdout.isatty() and shows("█▀▄"):
             print(qr_code(address))
-        print("Who has this link can move the robot, and lock the command against all others.")
+        print("Anyone with this link can move the robot, and lock the command against all others.")
         print(f"A link that may command:  {links[PendantRole.COMMAND]}")
         print(f"A link that only watches: {links[PendantRole.WATCH]}")
         if not gate.secure:

@@ -49,8 +49,8 @@ def worded(text: str) -> str:
 
 def finding_json(finding: Finding) -> dict[str, Any]:
     """Return a finding as JSON data, with its sentences as the command line prints them."""
-    said = {"message": worded(finding.message), "remedy": worded(finding.remedy)}
-    return {**finding.as_json(), **said}
+    sentences = {"message": worded(finding.message), "remedy": worded(finding.remedy)}
+    return {**finding.as_json(), **sentences}
 
 
 def _style(fact: Special) -> str:

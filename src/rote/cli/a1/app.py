@@ -24,7 +24,7 @@ _OFF = (2.146e9, 16_000.0)
 """The values that ask for no position, and for no velocity."""
 _WHY = {
     "head": "a Go1's begins with fe ef",
-    "crc": "its checksum is not as it must be",
+    "crc": "its checksum is wrong",
 }
 _NEGATIVE = {"ignore_unknown_options": True}
 """So that -1 is a number and no option."""
@@ -50,7 +50,7 @@ def decode(
     ],
     as_json: Json = False,
 ) -> int:
-    """Tell what a datagram of an A1 or Go1 says: kind, dialect, fields, and if its CRC holds."""
+    """Decode a datagram of an A1 or Go1: kind, dialect, fields and CRC."""
     from rote.wire.a1 import codec as a1
 
     datagram = hex_bytes(sys.stdin.read() if hexadecimal == "-" else hexadecimal)
@@ -59,7 +59,7 @@ def decode(
     if as_json:
         print_json(document)
     else:
-        _show(document)
+        _print_document(document)
     return 0
 
 
@@ -81,22 +81,22 @@ def _document(frame: "A1Frame", datagram: bytes) -> dict[str, Any]:
         },
         "accepted": frame.fault is None,
         "fault": frame.fault.value if frame.fault else None,
-        "fields": _plain(frame.value),
+        "fields": _json_value(frame.value),
         "reencoded": frame.encode().hex(),
     }
 
 
-def _plain(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """Return a value as JSON data; NaN and infinity become texts."""
     from rote.wire.a1.motors import MotorCmds, MotorStates
 
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        fields = {name: _plain(field) for name, field in value._asdict().items()}
+        fields = {name: _json_value(field) for name, field in value._asdict().items()}
         if isinstance(fields.get("remote"), str):
-            fields["remote_read"] = _remote(bytes.fromhex(fields["remote"]))
+            fields["remote_read"] = _decode_remote(bytes.fromhex(fields["remote"]))
         return {name: field for name, field in fields.items() if field is not None}
     if isinstance(value, tuple | MotorCmds | MotorStates):
-        return [_plain(item) for item in value]
+        return [_json_value(item) for item in value]
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, float) and not math.isfinite(value):
@@ -104,16 +104,16 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _remote(wire: bytes) -> dict[str, Any]:
+def _decode_remote(wire: bytes) -> dict[str, Any]:
     from rote.wire.a1.values import Button, Remote
 
     remote = Remote.unpack(wire)
     sticks = ("left_x", "left_y", "right_x", "right_y", "l2")
     held = [button.name for button in Button if button in remote.buttons]
-    return {"buttons": held, **{stick: _plain(getattr(remote, stick)) for stick in sticks}}
+    return {"buttons": held, **{stick: _json_value(getattr(remote, stick)) for stick in sticks}}
 
 
-def _show(document: dict[str, Any]) -> None:
+def _print_document(document: dict[str, Any]) -> None:
     dialects = " or ".join(document["dialects"])
     print(f"{document['kind']}, dialect {dialects}, {document['length']} bytes")
     crc = document["crc"]
@@ -125,22 +125,22 @@ def _show(document: dict[str, Any]) -> None:
         if name == "motors":
             _show_motors(field)
         else:
-            print(f"  {name}: {_words(field)}")
+            print(f"  {name}: {_format_field(field)}")
 
 
 def _show_motors(motors: list[dict[str, Any]]) -> None:
     for _, alike in groupby(enumerate(motors), lambda numbered: numbered[1]):
         (first, motor), *others = alike
         numbers = f"{first} to {others[-1][0]}" if others else first
-        print(f"  motor {numbers}: {_words(motor)}")
+        print(f"  motor {numbers}: {_format_field(motor)}")
 
 
-def _words(field: Any) -> str:
+def _format_field(field: Any) -> str:
     if isinstance(field, dict):
-        return ", ".join(f"{name} {_words(value)}" for name, value in field.items())
+        return ", ".join(f"{name} {_format_field(value)}" for name, value in field.items())
     if isinstance(field, list):
         rows = [list(item.values()) if isinstance(item, dict) else item for item in field]
-        return "(" + ", ".join(map(_words, rows)) + ")"
+        return "(" + ", ".join(map(_format_field, rows)) + ")"
     if isinstance(field, float):
         return "off" if field in _OFF else f"{field:.6g}"
     return str(field)

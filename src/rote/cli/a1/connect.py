@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 async def connect_to(
     url: str | None, timeout_s: float, ability: str | None = None
 ) -> "AsyncIterator[A1]":
-    """Connect to an A1; a terminal shows that it is waiting."""
+    """Connect to an A1; a terminal shows a spinner meanwhile."""
     from rote.cli import output
     from rote.connection import connect
 
-    named = checked(url)
+    named = check_a1_url(url)
     async with AsyncExitStack() as stack:
         with output.waiting(f"connecting to {named}"):
             robot = await stack.enter_async_context(
@@ -27,13 +27,13 @@ async def connect_to(
         yield robot
 
 
-def checked(url: str | None) -> str:
+def check_a1_url(url: str | None) -> str:
     """Return the URL, or raise `BadRequestError` if it names no A1."""
     from rote.transport.wires import wire_of
 
     if url is None or "walk" not in wire_of(url).abilities:
         raise BadRequestError(
-            "which A1 is not said" if url is None else f"{url!r} is not an A1",
+            "the A1's URL is missing" if url is None else f"{url!r} is not an A1",
             "Add --robot a1://192.168.123.161, or set ROTE_ROBOT; for a simulated one run: "
             "rote sim --a1 127.0.0.1",
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.cli.a1.connect import checked, connect_to
+from rote.cli.a1.connect import check_a1_url, connect_to
 from rote.cli.options import TIMEOUT_S, Json, Timeout, print_json, run, stopping_softly
 from rote.errors import BadRequestError, UnsupportedError
 
@@ -24,24 +24,22 @@ _Robot = Annotated[
         envvar="ROTE_ROBOT",
         metavar="URL",
         help="a1://HOST[:PORT], with ?level=low for the motors and &dialect=3.2, 3.3, 3.3.4 or "
-        "go1 where it is not to be found out.",
+        "go1 if it should not be detected.",
     ),
 ]
-_Limit = Annotated[
-    float | None, typer.Option("--limit", metavar="SECONDS", help="How long it may take.")
-]
+_Limit = Annotated[float | None, typer.Option("--limit", metavar="SECONDS", help="Time limit.")]
 
 
 def status(robot: _Robot = None, timeout: Timeout = TIMEOUT_S, as_json: Json = False) -> int:
-    """Tell how the robot is."""
+    """Show the robot's status."""
 
     async def tell() -> None:
-        async with _listening((robot, timeout)) as quadruped:
-            told = quadruped.status()
+        async with _connect_to_observe((robot, timeout)) as quadruped:
+            state = quadruped.status()
         if as_json:
-            print_json(asdict(told))
+            print_json(asdict(state))
         else:
-            _show(told)
+            _print_status(state)
 
     return run(tell())
 
@@ -50,12 +48,12 @@ def monitor(
     robot: _Robot = None,
     timeout: Timeout = TIMEOUT_S,
     seconds: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="How long; else until Ctrl-C.")
+        float | None, typer.Option(metavar="SECONDS", help="Duration; by default until Ctrl-C.")
     ] = None,
-    rate: Annotated[float, typer.Option(metavar="HZ", help="Lines a second, 0.1 to 100.")] = 5.0,
+    rate: Annotated[float, typer.Option(metavar="HZ", help="Lines per second, 0.1 to 100.")] = 5.0,
     as_json: Json = False,
 ) -> int:
-    """Show the robot's state again and again."""
+    """Show the robot's state continuously."""
     if not 0.1 <= rate <= 100.0 or (seconds is not None and not 0 < seconds <= 86_400):
         raise BadRequestError("that rate or time is not possible", "Use --rate 5 --seconds 10.")
     return run(_monitor((robot, timeout), seconds, 1.0 / rate, as_json))
@@ -68,7 +66,7 @@ def walk(
     left: Annotated[
         float, typer.Option(metavar="METRES", help="Metres to the left as well.")
     ] = 0.0,
-    speed: Annotated[float, typer.Option(metavar="M/S", help="Metres a second.")] = 0.4,
+    speed: Annotated[float, typer.Option(metavar="M/S", help="Metres per second.")] = 0.4,
     limit: _Limit = None,
     robot: _Robot = None,
     timeout: Timeout = TIMEOUT_S,
@@ -88,7 +86,7 @@ def turn(
     degrees: Annotated[
         float, typer.Argument(metavar="DEGREES", help="Degrees to the left; negative is right.")
     ],
-    speed: Annotated[float, typer.Option(metavar="DEG/S", help="Degrees a second.")] = 45.0,
+    speed: Annotated[float, typer.Option(metavar="DEG/S", help="Degrees per second.")] = 45.0,
     limit: _Limit = None,
     robot: _Robot = None,
     timeout: Timeout = TIMEOUT_S,
@@ -127,9 +125,11 @@ def pose(
     ] = 0.0,
     yaw: Annotated[float, typer.Option(metavar="DEGREES", help="Degrees.")] = 0.0,
     height: Annotated[
-        float, typer.Option(metavar="METRES", help="Metres more or less than usual.")
+        float, typer.Option(metavar="METRES", help="Height above or below the default, in metres.")
     ] = 0.0,
-    seconds: Annotated[float, typer.Option(metavar="SECONDS", help="How long to keep it.")] = 3.0,
+    seconds: Annotated[
+        float, typer.Option(metavar="SECONDS", help="How long to hold the pose.")
+    ] = 3.0,
     robot: _Robot = None,
     timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
@@ -149,7 +149,7 @@ def pose(
 
 
 def _check_pose(**degrees: float) -> None:
-    """Raise an error in degrees for what would be refused in radians."""
+    """Raise the errors for angles in degrees, as the user typed them."""
     from rote.robot.quadruped.commands import SPANS
 
     for name, value in degrees.items():
@@ -180,8 +180,8 @@ _Which = tuple[str | None, float]
 """The robot's URL, and how long to wait for its answers in seconds."""
 
 
-def _listening(which: _Which) -> "AbstractAsyncContextManager[A1]":
-    """Connect to look at the robot's state, at a level that does not let it sink."""
+def _connect_to_observe(which: _Which) -> "AbstractAsyncContextManager[A1]":
+    """Connect to read the robot's state, at a level that does not make it go limp."""
     return connect_to(*which, "states")
 
 
@@ -195,15 +195,15 @@ async def _execute(
     from rote.robot.quadruped.approach import is_low
     from rote.robot.quadruped.bot import Bot
 
-    if is_low(checked(which[0])):
+    if is_low(check_a1_url(which[0])):
         raise UnsupportedError("walk", "a1:// at the low level", ("a1://...?level=high",))
     async with connect_to(*which) as robot:
         bot = plan(Bot(robot))
         async with stopping_softly(robot, how_left, as_json):
             report = await bot.execute()
-        told = robot.status()
+        state = robot.status()
     if as_json:
-        print_json({"completed": report.completed, **asdict(report), "status": asdict(told)})
+        print_json({"completed": report.completed, **asdict(report), "status": asdict(state)})
         return 0 if report.completed else 1
     for done in report.done:
         print(f"Done in {done.seconds:.1f} s: {done.label}.")
@@ -214,7 +214,7 @@ async def _execute(
 
 async def _monitor(which: _Which, seconds: float | None, every_s: float, as_json: bool) -> None:
     loop = asyncio.get_running_loop()
-    async with _listening(which) as robot:
+    async with _connect_to_observe(which) as robot:
         end = math.inf if seconds is None else loop.time() + seconds
         due = loop.time()
         async for _ in robot.native_states():
@@ -223,26 +223,30 @@ async def _monitor(which: _Which, seconds: float | None, every_s: float, as_json
             if now < due:
                 continue
             due = max(due + every_s, now)
-            told = robot.status()
-            print_json(asdict(told)) if as_json else print(_line(told), flush=True)
+            state = robot.status()
+            print_json(asdict(state)) if as_json else print(_status_line(state), flush=True)
 
 
-def _line(told: "A1Status") -> str:
-    where = "" if told.place_m is None else f" at {told.place_m[0]:+.2f} {told.place_m[1]:+.2f} m"
-    height = "" if told.height_m is None else f", {told.height_m:.2f} m high"
-    angles = (math.degrees(angle) for angle in (told.roll_rad, told.pitch_rad, told.yaw_rad))
+def _status_line(state: "A1Status") -> str:
+    where = (
+        "" if state.place_m is None else f" at {state.place_m[0]:+.2f} {state.place_m[1]:+.2f} m"
+    )
+    height = "" if state.height_m is None else f", {state.height_m:.2f} m high"
+    angles = (math.degrees(angle) for angle in (state.roll_rad, state.pitch_rad, state.yaw_rad))
     roll, pitch, yaw = angles
-    return f"{told.mode}{where}{height}, roll {roll:+.0f} pitch {pitch:+.0f} yaw {yaw:+.0f} degrees"
+    return (
+        f"{state.mode}{where}{height}, roll {roll:+.0f} pitch {pitch:+.0f} yaw {yaw:+.0f} degrees"
+    )
 
 
-def _show(told: "A1Status") -> None:
-    print(f"{told.level} level, dialect {told.dialect}")
-    print(_line(told))
-    if told.joints_rad is not None:
+def _print_status(state: "A1Status") -> None:
+    print(f"{state.level} level, dialect {state.dialect}")
+    print(_status_line(state))
+    if state.joints_rad is not None:
         for leg, name in enumerate(("FR", "FL", "RR", "RL")):
-            hip, thigh, calf = told.joints_rad[3 * leg : 3 * leg + 3]
+            hip, thigh, calf = state.joints_rad[3 * leg : 3 * leg + 3]
             print(f"  {name}: hip {hip:+.2f} thigh {thigh:+.2f} calf {calf:+.2f} rad")
-    if told.hottest_c is not None:
-        print(f"The hottest motor has {told.hottest_c} °C.")
-    if told.battery_percent is not None:
-        print(f"The battery has {told.battery_percent} %.")
+    if state.hottest_c is not None:
+        print(f"The hottest motor has {state.hottest_c} °C.")
+    if state.battery_percent is not None:
+        print(f"The battery has {state.battery_percent} %.")

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from rote.cli.options import print_json
-from rote.cli.simulate import asked_to_end, show_notices
+from rote.cli.simulate import end_event, show_notices
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rote.transport.impair import Impairment
 
 
-class A1Wish(NamedTuple):
+class A1Options(NamedTuple):
     """Which robot to simulate, as given on the command line."""
 
     where: str
@@ -23,16 +23,16 @@ class A1Wish(NamedTuple):
     seed: int
 
 
-async def simulate_a1(wish: A1Wish, network: "Impairment | None", as_json: bool) -> None:
+async def simulate_a1(options: A1Options, network: "Impairment | None", as_json: bool) -> None:
     """Run the robot until the process is asked to end."""
     from rote.session.a1 import Level
     from rote.sim.quadruped.simulator import A1Simulator
 
-    world = _robot(wish)
-    host, high, low = _ports(wish.where)
+    world = _create_robot(options)
+    host, high, low = _parse_ports(options.where)
     simulator = A1Simulator(world, host, high_port=high, low_port=low, impairment=network)
     async with simulator:
-        ended = asked_to_end()
+        ended = end_event()
         if as_json:
             urls = [simulator.url(level) for level in Level]
             dialect = world.dialect.value
@@ -45,28 +45,30 @@ async def simulate_a1(wish: A1Wish, network: "Impairment | None", as_json: bool)
         print("\nThe simulated robot has ended.")
 
 
-def _robot(wish: A1Wish) -> "A1World":
-    """Make the robot, or raise why it is not possible."""
+def _create_robot(options: A1Options) -> "A1World":
+    """Create the robot, or raise why it is not possible."""
     from rote.sim.quadruped.faults import parse_a1_fault
     from rote.sim.quadruped.hands import parse_hand
     from rote.sim.quadruped.world import A1World
     from rote.wire.a1.values import Dialect
 
     try:
-        dialect = Dialect(wish.dialect)
+        dialect = Dialect(options.dialect)
     except ValueError:
         known = ", ".join(dialect.value for dialect in Dialect)
-        raise BadRequestError(f"there is no dialect {wish.dialect!r}", f"Use: {known}.") from None
-    faults = [parse_a1_fault(fault) for fault in wish.faults]
-    hand = None if wish.hand is None else parse_hand(wish.hand, wish.seed)
-    world = A1World(dialect=dialect, seed=wish.seed, start=wish.start)
+        raise BadRequestError(
+            f"there is no dialect {options.dialect!r}", f"Use: {known}."
+        ) from None
+    faults = [parse_a1_fault(fault) for fault in options.faults]
+    hand = None if options.hand is None else parse_hand(options.hand, options.seed)
+    world = A1World(dialect=dialect, seed=options.seed, start=options.start)
     for fault in faults:
         world.health.plan(fault)
     world.attach(hand)
     return world
 
 
-def _ports(where: str) -> tuple[str, int, int]:
+def _parse_ports(where: str) -> tuple[str, int, int]:
     """Return the host and the ports for the high and the low level."""
     from rote.sim.quadruped.simulator import HIGH_PORT, LOW_PORT
     from rote.transport.udp.link import host_and_port
