@@ -2,7 +2,7 @@
 
     async with rote.connect("sim://g1") as robot:
         async with robot.teach("wave") as take:      # the arms are soft inside the block
-            await asyncio.sleep(8)                   # somebody moves them
+            await asyncio.sleep(8)                   # a person moves them
         await robot.play("wave")
 
     wave = rote.load("wave.mcap").trim(auto=True).smooth()

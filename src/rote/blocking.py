@@ -58,12 +58,12 @@ class LoopThread:
             work.close()
             raise RuntimeError("the connection was closed")
         begun: list[asyncio.Task[Any]] = []
-        future = asyncio.run_coroutine_threadsafe(_noted(work, begun), self._loop)
+        future = asyncio.run_coroutine_threadsafe(_run_noting_task(work, begun), self._loop)
         try:
             return future.result()
         except BaseException:
             if future.cancel():
-                asyncio.run_coroutine_threadsafe(_ended(begun, work), self._loop).result()
+                asyncio.run_coroutine_threadsafe(_wait_cancelled(begun, work), self._loop).result()
             raise
 
     def stop(self) -> None:
@@ -71,28 +71,28 @@ class LoopThread:
         if self._loop.is_closed():
             return
         with suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(_end_all(), self._loop).result(_END_S)
+            asyncio.run_coroutine_threadsafe(_cancel_all_tasks(), self._loop).result(_END_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(5.0)
         if not self._loop.is_running():
             self._loop.close()
 
 
-async def _noted(work: Coroutine[Any, Any, T], begun: list["asyncio.Task[Any]"]) -> T:
+async def _run_noting_task(work: Coroutine[Any, Any, T], begun: list["asyncio.Task[Any]"]) -> T:
     task = asyncio.current_task()
     assert task is not None
     begun.append(task)
     return await work
 
 
-async def _ended(begun: list["asyncio.Task[Any]"], work: Coroutine[Any, Any, Any]) -> None:
+async def _wait_cancelled(begun: list["asyncio.Task[Any]"], work: Coroutine[Any, Any, Any]) -> None:
     """Wait until a cancelled coroutine has ended. One that has not started is dropped."""
     if begun:
         await asyncio.wait(begun)
     work.close()
 
 
-async def _end_all() -> None:
+async def _cancel_all_tasks() -> None:
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
@@ -113,16 +113,16 @@ class Blocking:
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *_own_attributes(self._target)]
 
-    if not TYPE_CHECKING:  # a checker knows what there is, by the stub of `rote.sync`
+    if not TYPE_CHECKING:  # type checkers use the stub of `rote.sync`
 
         def __getattr__(self, name: str) -> Any:
-            """Return what the target sets for itself; its methods are in the class of the proxy."""
+            """Return an instance attribute of the target; its methods are in the proxy's class."""
             if name in _own_attributes(self._target):
                 return getattr(self._target, name)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _wait(self, ask: Callable[[], Awaitable[Any]]) -> Any:
-        """Call `ask` on the loop, and wait for what it returns."""
+        """Call `ask` on the loop, and wait for the result of its awaitable."""
 
         async def call() -> Any:
             return _face_of(self._thread, await ask())
@@ -141,7 +141,7 @@ class Blocking:
 
     def _iterate(self, ask: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
         """Call `ask` on the loop, and iterate over what it returns."""
-        return _iterate(self._thread, self._call(ask))
+        return _iterate_blocking(self._thread, self._call(ask))
 
     def _block(self, ask: Callable[[], Any]) -> "BlockingBlock[Any]":
         """Call `ask` on the loop, and return its asynchronous context manager as a blocking one."""
@@ -216,33 +216,33 @@ def _blocking_method(name: str, method: Callable[..., Any], doc: str | None) -> 
 
 
 def _blocking_result(method: Callable[..., Any]) -> tuple[Callable[[Blocking, Any], Any], Any]:
-    """Return what turns the call of an asynchronous method into a blocking one, and the annotation
-    of the result.
+    """Return the wrapper that makes a call of an asynchronous method blocking, and the annotation
+    of its result.
     """
-    said = inspect.signature(method).return_annotation
-    if isinstance(said, str):
-        said = getattr(method, "__globals__", {}).get(said, said)
+    annotation = inspect.signature(method).return_annotation
+    if isinstance(annotation, str):
+        annotation = getattr(method, "__globals__", {}).get(annotation, annotation)
     if inspect.iscoroutinefunction(method):
-        return Blocking._wait, _face_annotation(said)
-    origin, inner = typing.get_origin(said), typing.get_args(said)
+        return Blocking._wait, _face_annotation(annotation)
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Awaitable:
         return Blocking._wait, _face_annotation(inner[0])
     if origin is AsyncIterator:
         return Blocking._iterate, Iterator[inner[0]]  # type: ignore[valid-type]
-    if hasattr(said, "__aenter__"):
-        entered = inspect.signature(said.__aenter__).return_annotation
+    if hasattr(annotation, "__aenter__"):
+        entered = inspect.signature(annotation.__aenter__).return_annotation
         return Blocking._block, BlockingBlock[_face_annotation(entered)]  # type: ignore[misc]
-    if hasattr(said, "__await__"):
-        generator = inspect.signature(said.__await__).return_annotation
+    if hasattr(annotation, "__await__"):
+        generator = inspect.signature(annotation.__await__).return_annotation
         return Blocking._wait, _face_annotation(typing.get_args(generator)[2])
-    return Blocking._call, said
+    return Blocking._call, annotation
 
 
-def _face_annotation(said: Any) -> Any:
-    return _FACES.get(said, said) if inspect.isclass(said) else said
+def _face_annotation(annotation: Any) -> Any:
+    return _FACES.get(annotation, annotation) if inspect.isclass(annotation) else annotation
 
 
-def _iterate(thread: LoopThread, source: AsyncIterator[T]) -> Iterator[T]:
+def _iterate_blocking(thread: LoopThread, source: AsyncIterator[T]) -> Iterator[T]:
     async def following() -> T:
         return await anext(source)
 
@@ -310,7 +310,7 @@ class BlockingBlock(Generic[Face_co]):
             return
         for number in end_signals():
             if signal.getsignal(number) is signal.SIG_DFL:
-                self._restore.append((number, signal.signal(number, _unwind)))
+                self._restore.append((number, signal.signal(number, _raise_system_exit)))
 
     def _restore_signals(self) -> None:
         if threading.current_thread() is not threading.main_thread():
@@ -319,14 +319,14 @@ class BlockingBlock(Generic[Face_co]):
             signal.signal(*self._restore.pop())
 
 
-def _unwind(number: int, frame: FrameType | None) -> None:
+def _raise_system_exit(number: int, frame: FrameType | None) -> None:
     raise SystemExit(128 + number)
 
 
 class BlockingConnection(BlockingBlock[Face_co]):
     """A connection together with its thread: `with` is its block, `open` goes without one."""
 
-    if not TYPE_CHECKING:  # a checker knows what there is
+    if not TYPE_CHECKING:  # type checkers know the members
 
         def __getattr__(self, name: str) -> Any:
             raise AttributeError(
@@ -360,7 +360,7 @@ class Closable(Blocking):
     """The proxy of a robot, which can be closed."""
 
     _connection: BlockingConnection[Self] | None = None
-    """Set where the robot was opened without a block."""
+    """Set if the robot was opened without a block."""
 
     def _keep_open(self, connection: "BlockingConnection[Self]") -> Self:
         """Stay connected until `close`, or until the interpreter ends."""

@@ -98,20 +98,20 @@ def connect(
     `udp://HOST[:49504]` a robot that speaks the documented frames; `a1://HOST[:PORT]` an A1 or Go1,
     its motors with `?level=low`; `sim://NAME` a simulated robot inside this process, for example
     `sim://g1` or `sim://g1-23`, and `?store=FILE` names its store, `:memory:` for none; `sim://a1`
-    a simulated A1, which hangs where its motors are wanted, and `?hand=paw` moves its legs.
-    `?build=NAME` says which build a robot is, where it does not say so itself.
+    a simulated A1, which hangs if its motors are used, and `?hand=paw` moves its legs.
+    `?build=NAME` names the build of a robot that does not report it.
 
     `family` is the kind of robot that is expected, for example `"a1"`: another one is refused, and
     a type checker knows which class it gets. `timeout` is how long to wait for an answer, 5 seconds
     by default; over WebRTC it applies to each stage. `ability` is what the robot is needed for: a
     wire with several levels then chooses one that has it, and a robot that would go limp is
     refused. `every_state` reports all states, 500 a second over DDS; by default they are thinned
-    out to a rate for people.
+    out to a rate for display.
 
     A robot that was lost is connected again in the background, and a stop that failed meanwhile is
     the first request it gets; `reconnect=False` leaves a lost robot lost. For WebRTC alone: `key`
-    is the robot's own key in hex, which newer firmware wants (or set ROTE_KEY, or write it into the
-    key file); `keylog` a file to which the session's secrets are added, for Wireshark. For `sim://`
+    is the robot's own key in hex, which newer firmware requires (or set ROTE_KEY, or write it into
+    the key file); `keylog` a file to which the session's secrets are added, for Wireshark. For `sim://`
     alone: `world` is a simulated robot of your own making.
     """
     return _connect_with(_ConnectOptions(url, family, **options))
@@ -146,7 +146,7 @@ async def open(  # noqa: A001 - as `gzip.open`: it is called `rote.open`
     except BaseException:
         await stack.aclose()
         raise
-    stack.callback(_ExitGuard(robot).leave)
+    stack.callback(_ExitGuard(robot).disarm)
     return robot
 
 
@@ -157,29 +157,31 @@ class _ExitGuard:
         self._robot = robot
         self._loop = asyncio.get_running_loop()
         self._over = asyncio.Event()
-        self._task = self._loop.create_task(self._wait(), name=f"close {robot.url} at the end")
+        self._task = self._loop.create_task(
+            self._wait_until_closed(), name=f"close {robot.url} at the end"
+        )
         atexit.register(self._at_exit)
 
-    def leave(self) -> None:
-        """Do nothing at the end: the robot is closed."""
+    def disarm(self) -> None:
+        """Remove the guard: the robot is closed."""
         atexit.unregister(self._at_exit)
         self._over.set()
 
-    async def _wait(self) -> None:
+    async def _wait_until_closed(self) -> None:
         try:
             await self._over.wait()
         except asyncio.CancelledError:  # `asyncio.run` ends the loop
-            await self._close()
+            await self._close_robot()
             raise
 
-    async def _close(self) -> None:
+    async def _close_robot(self) -> None:
         with suppress(RoteError):
             await self._robot.close()
 
     def _at_exit(self) -> None:
         """Close the robot on a loop that has only been stopped, as a notebook's is."""
         if not self._loop.is_closed() and not self._loop.is_running():
-            self._loop.run_until_complete(self._close())
+            self._loop.run_until_complete(self._close_robot())
 
 
 @asynccontextmanager
@@ -278,7 +280,7 @@ async def _open_robot(options: _ConnectOptions, stack: AsyncExitStack) -> Robot:
     check_timeout(options.timeout)
     wire = wire_of(options.url)
     if not wire.takes_key and (options.key is not None or options.keylog is not None):
-        raise BadRequestError("a key and a key log go with webrtc:// only", "Leave them out.")
+        raise BadRequestError("a key and a key log require a webrtc:// URL", "Leave them out.")
     if wire.scheme != "sim" and options.world is not None:
         raise BadRequestError("`world` requires a sim:// URL")
     _log.info("connecting to %s", options.url)
@@ -438,7 +440,7 @@ async def _open_sim(options: _ConnectOptions, stack: AsyncExitStack) -> Robot:
 
 async def _open_embedded_a1(options: _ConnectOptions, stack: AsyncExitStack) -> "A1":
     if options.world is not None:
-        raise BadRequestError("a world of your own goes with robots that keep actions only")
+        raise BadRequestError("`world` requires a robot that stores actions")
     from rote.robot.quadruped.robot import MOTORS  # noqa: PLC0415 - not needed for a G1
 
     url = options.url
@@ -458,9 +460,9 @@ _OPENERS: dict[str, Callable[[_ConnectOptions, AsyncExitStack], Awaitable[Robot]
 
 
 def check_reachable(url: str) -> None:
-    """Raise what makes a connection to `url` impossible from this computer.
+    """Raise an error if a connection to `url` is impossible from this computer.
 
-    That is `BadRequestError` for a wrong URL and `MissingExtraError` for a missing package. Nothing
+    `BadRequestError` for a wrong URL and `MissingExtraError` for a missing package. Nothing
     is sent.
     """
     if wire_of(url).in_process:
@@ -491,7 +493,7 @@ async def stop(
     keylog: str | Path | None = None,
     timeout: float = 5.0,
 ) -> StopResult:
-    """Stop the robot at `url`, whatever it is doing. Nothing is asked of it before the stop.
+    """Stop the robot at `url`, whatever it is doing. No request is sent before the stop.
 
     `key`, `keylog` and `timeout` are those of `connect`. Returns what the robot did before, as far
     as it is known. Raises what `connect` raises if the robot cannot be reached,
@@ -503,7 +505,7 @@ async def stop(
 
         return StopResult(*await approach.stop(url, timeout=check_timeout(timeout)))
     async with connect(url, timeout=timeout, key=key, keylog=keylog, reconnect=False) as robot:
-        # No question is sent before the stop: what the robot did is taken from the state that
+        # No request is sent before the stop: what the robot did is taken from the state that
         # arrived with the connection, or from the first state after the stop.
         before = robot.state
         try:
@@ -521,7 +523,7 @@ async def stop(
 
 
 async def _next_state(robot: Robot) -> m.RobotState | None:
-    """Return the next state that says what the arms do, or None if none arrives.
+    """Return the next state that reports what the arms do, or None if none arrives.
 
     The stop has been sent already, so None is no error.
     """

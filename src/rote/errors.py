@@ -167,7 +167,7 @@ class LinkError(_ExplainedError, ConnectionError):
 
 
 class NoAnswerError(LinkError, TimeoutError):
-    """Nobody answered."""
+    """No robot answered."""
 
     kind = "no-answer"
 

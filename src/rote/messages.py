@@ -1,7 +1,7 @@
 """The messages that all wires share: commands, replies and reports.
 
 Commands are named by imperatives, replies and reports by nouns. Times are whole milliseconds if the
-wire carries them so, and the field's name says it. Nothing in this module knows bytes.
+wire carries them so, and the field's name says so. Nothing in this module depends on a wire format.
 """
 
 from typing import Literal, get_args
@@ -61,7 +61,7 @@ class Phase(NamedIntEnum):
 
 
 class Interpolation(NamedIntEnum):
-    """How to get from one keyframe to the next."""
+    """Interpolation between keyframes."""
 
     LINEAR = 0
     CUBIC = 1
@@ -71,7 +71,7 @@ class Interpolation(NamedIntEnum):
 class Code(NamedIntEnum):
     """What a robot answers.
 
-    7404 is in the documents. Where a G1's own services have a code for the same thing, that number
+    7404 is in the documents. If a G1's own services have a code for the same thing, that number
     is used. The 741x are this project's choice.
     """
 
@@ -237,7 +237,7 @@ class EnterTeaching:
 
 @record
 class KeepTeaching:
-    """Say that the teaching goes on; without it the arms hold again by themselves."""
+    """Keep the teaching alive; without it the arms hold again by themselves."""
 
     compensation: tuple[float, ...] = (0.0,) * COMPENSATIONS
 
@@ -278,7 +278,7 @@ class RenameAction:
 
 @record
 class DeleteAction:
-    """Delete a taught action for good."""
+    """Delete a taught action permanently."""
 
     name: str
 
@@ -355,10 +355,10 @@ class ListActions:
 
 @record(kw_only=True)
 class SaveAction:
-    """Store the recording, or `keyframes` where given, under `name`.
+    """Store the recording, or `keyframes` if given, under `name`.
 
-    A recording is stored whole and at its own length. `duration_ms` and `frames` are then only what
-    the sender says of it, and kept as that.
+    A recording is stored whole and at its own length. `duration_ms` and `frames` are then only
+    the sender's description, and stored as such.
     """
 
     name: str

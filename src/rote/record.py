@@ -58,7 +58,7 @@ def _parameter(each: Field[Any], known: dict[str, Any]) -> str:
     """Return a parameter as source; what it refers to is added to `known`."""
     if each.default_factory is not MISSING:
         known[f"_made_{each.name}"] = each.default_factory
-        return f"{each.name}=_store"  # stands for no value: nobody passes it
+        return f"{each.name}=_store"  # stands for a missing value; callers never pass it
     if each.default is not MISSING:
         known[f"_default_{each.name}"] = each.default
         return f"{each.name}=_default_{each.name}"
@@ -75,7 +75,7 @@ def _value(each: Field[Any]) -> str:
 
 
 def _values_of(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """Return what gets the fields of these names as a tuple."""
+    """Return a function that gets the fields of these names as a tuple."""
     if not names:
         return lambda _: ()
     return attrgetter(*names, *names) if len(names) == 1 else attrgetter(*names)  # one is no tuple

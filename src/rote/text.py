@@ -2,8 +2,8 @@
 
 A `Text` is a string: printed as it is, it shows rad, metres and calls of the Python API. Each user
 interface can render it in its own way: the command line names its commands, the page shows degrees
-and its buttons. So the packages below them name no command, and nobody has to search a sentence for
-a number.
+and its buttons. So the packages below them name no command, and no program has to search a sentence
+for a number.
 
     Text("{joint} is at {at}; end it: {stop}", joint="left_elbow", at=rad(1.49), stop=Act.STOP)
 """
@@ -29,7 +29,7 @@ from rote.record import record
 
 
 class Act(StrEnum):
-    """Something that a person can do next. Each user interface words it."""
+    """Something that a person can do next. Each user interface phrases it."""
 
     STOP = "stop"
     LIST = "list"

@@ -1,4 +1,4 @@
-"""Unitree's A1 library by its own names, for programs that are brought over: UDP, SetSend, GetRecv.
+"""The names of Unitree's A1 library, for programs that are ported: UDP, SetSend, GetRecv.
 
     udp = UDP(HIGHLEVEL, 8090, "192.168.123.161", 8082)
     cmd, state = HighCmd(), HighState()
@@ -9,10 +9,10 @@
     udp.SetSend(cmd)
     udp.Send()
 
-Structures and fields have the names of the C++ header, of v3.2 and of later versions alike; which
-of them a robot knows, its dialect decides, and what it does not know is refused. Behind them is an
-`rote.A1` with all its protections: every number is checked, a command runs out where `Send` is not
-called again, and nothing here ends the process. For the loops use `rote.LoopFunc`.
+Structures and fields have the names of the C++ header, of v3.2 and of later versions alike. The
+robot's dialect decides which fields it accepts; the others are refused. Behind them is an `rote.A1`
+with all its protections: every number is checked, a command expires if `Send` is not called again,
+and nothing here ends the process. For the loops use `rote.LoopFunc`.
 """
 
 from collections.abc import Sequence
@@ -49,13 +49,13 @@ MOTORS: dict[str, int] = {
     for number, leg in enumerate(("FR", "FL", "RR", "RL"))
     for joint in range(3)
 }
-"""The places of the motors: `cmd.motorCmd[MOTORS["FR_0"]]`; 0 is the hip, 1 the thigh, 2 the calf.
+"""The indices of the motors: `cmd.motorCmd[MOTORS["FR_0"]]`; 0 is the hip, 1 the thigh, 2 the calf.
 They are also names of this module: `legged_sdk.FR_0`."""
 
 FR_0, FR_1, FR_2, FL_0, FL_1, FL_2, RR_0, RR_1, RR_2, RL_0, RL_1, RL_2 = range(12)
 
 LOW_HOLD_S, HIGH_HOLD_S = 0.03, 0.5
-"""How long a command is good that `Send` has sent. An A1 itself brakes after 30 ms, by reports."""
+"""How long a sent command is valid. An A1 itself reportedly brakes after 30 ms."""
 _LEVELS = {
     a1_values.A1_HIGH: Level.HIGH,
     a1_values.GO1_HIGH: Level.HIGH,
@@ -185,15 +185,15 @@ class Cartesian:
     z: float = 0.0
 
 
-def _lights() -> list[LED]:
+def _four_lights() -> list[LED]:
     return [LED() for _ in range(4)]
 
 
-def _points() -> list[Cartesian]:
+def _four_points() -> list[Cartesian]:
     return [Cartesian() for _ in range(4)]
 
 
-def _remote() -> bytearray:
+def _empty_remote() -> bytearray:
     return bytearray(a1_values.REMOTE_SIZE)
 
 
@@ -203,7 +203,7 @@ def _zeros(count: int) -> list[Any]:
 
 @dataclass(slots=True)
 class MotorCmd:
-    """What is asked of one motor. A new one asks for nothing, as after `InitCmdData`."""
+    """The command for one motor. A new one commands nothing, as after `InitCmdData`."""
 
     mode: int = a1_motors.SERVO
     q: float = PosStopF
@@ -243,7 +243,7 @@ class IMU:
 
 @dataclass(slots=True)
 class _Framed:
-    """What every structure begins and ends with."""
+    """The fields at the beginning and end of every structure."""
 
     levelFlag: int = 0
     commVersion: int = 0
@@ -252,13 +252,13 @@ class _Framed:
     bandWidth: int = 0
     reserve: int = 0
     crc: int = 0
-    """Told, never read: `Send` makes its own."""
-    wirelessRemote: Any = field(default_factory=_remote)
+    """Output only: `Send` computes its own."""
+    wirelessRemote: Any = field(default_factory=_empty_remote)
 
 
 @dataclass(slots=True)
 class HighCmd(_Framed):
-    """What the walking controller is asked for; the fields of v3.2 first, then those of later."""
+    """A command for the walking controller; first the fields of v3.2, then later ones."""
 
     mode: int = 0
     forwardSpeed: float = 0.0
@@ -269,8 +269,8 @@ class HighCmd(_Framed):
     yaw: float = 0.0
     pitch: float = 0.0
     roll: float = 0.0
-    led: list[LED] = field(default_factory=_lights)
-    AppRemote: Any = field(default_factory=_remote)
+    led: list[LED] = field(default_factory=_four_lights)
+    AppRemote: Any = field(default_factory=_empty_remote)
     gaitType: int = 0
     speedLevel: int = 0
     position: Sequence[float] = field(default_factory=partial(_zeros, 2))
@@ -285,18 +285,18 @@ def _motor_cmds() -> list[MotorCmd]:
 
 @dataclass(slots=True)
 class LowCmd(_Framed):
-    """What the motors are asked for."""
+    """A command for the motors."""
 
     levelFlag: int = LOWLEVEL
     motorCmd: list[MotorCmd] = field(default_factory=_motor_cmds)
-    led: list[LED] = field(default_factory=_lights)
+    led: list[LED] = field(default_factory=_four_lights)
 
 
 @dataclass(slots=True)
 class _State(_Framed):
     imu: IMU = field(default_factory=IMU)
     motorState: list[MotorState] = field(default_factory=list)
-    """Empty where the frame has none: at the high level before 3.3.3."""
+    """Empty if the frame has none: at the high level before 3.3.3."""
     footForce: list[int] = field(default_factory=partial(_zeros, 4))
     footForceEst: list[int] = field(default_factory=partial(_zeros, 4))
     tick: int = 0
@@ -304,7 +304,7 @@ class _State(_Framed):
 
 @dataclass(slots=True)
 class HighState(_State):
-    """What the walking controller tells. Names of all versions are filled; 0 where it is silent."""
+    """The walking controller's state. Fields of all versions are filled; 0 if not reported."""
 
     mode: int = 0
     progress: float = 0.0
@@ -320,36 +320,36 @@ class HighState(_State):
     updownSpeed: float = 0.0
     forwardPosition: float = 0.0
     sidePosition: float = 0.0
-    footPosition2Body: list[Cartesian] = field(default_factory=_points)
-    footSpeed2Body: list[Cartesian] = field(default_factory=_points)
+    footPosition2Body: list[Cartesian] = field(default_factory=_four_points)
+    footSpeed2Body: list[Cartesian] = field(default_factory=_four_points)
 
 
 @dataclass(slots=True)
 class LowState(_State):
-    """What motors and sensors tell."""
+    """The state of motors and sensors."""
 
 
 # ---- from structures to values, and back --------------------------------------------------------
 
 
-def _value(cmd: HighCmd | LowCmd, dialect: Dialect) -> a1_values.Command:
-    """Return what a structure asks for, or raise `BadRequestError` naming the field."""
+def _to_command(cmd: HighCmd | LowCmd, dialect: Dialect) -> a1_values.Command:
+    """Convert a structure to a command, or raise `BadRequestError` naming the field."""
     try:
         if isinstance(cmd, LowCmd):
-            ours: a1_values.Command = _low_value(cmd, dialect)
+            ours: a1_values.Command = _to_low_command(cmd, dialect)
         else:
-            ours = _high_value(cmd, dialect)
+            ours = _to_high_command(cmd, dialect)
     except (TypeError, ValueError, AttributeError) as error:
         raise BadRequestError(f"this {type(cmd).__name__} cannot be read: {error}") from None
     cmd.crc = int.from_bytes(wire.encode(ours, dialect)[-4:], "little")
     return ours
 
 
-def _low_value(cmd: LowCmd, dialect: Dialect) -> a1_values.LowCmd:
+def _to_low_command(cmd: LowCmd, dialect: Dialect) -> a1_values.LowCmd:
     return a1_values.LowCmd(
-        header=_header(cmd, dialect),
+        header=_to_header(cmd, dialect),
         motors=a1_motors.MotorCmds.of(_motor_cmd(motor) for motor in cmd.motorCmd),
-        led=_led(cmd),
+        led=_to_lights(cmd),
         remote=bytes(cmd.wirelessRemote),
         reserve=cmd.reserve,
     )
@@ -361,73 +361,79 @@ def _motor_cmd(motor: MotorCmd) -> a1_motors.MotorCmd:
     return a1_motors.MotorCmd(motor.mode, motor.q, motor.dq, *gains, (one, two, three))
 
 
-def _high_value(cmd: HighCmd, dialect: Dialect) -> a1_values.Command:
+def _to_high_command(cmd: HighCmd, dialect: Dialect) -> a1_values.Command:
     is_old = dialect is Dialect.A1_3_2
-    known, strange = (_SCALED, _LATER) if is_old else (_LATER, {**_SCALED, "AppRemote": ""})
-    for name in strange:
-        if name not in known and _says_something(getattr(cmd, name)):
-            others = ", ".join(each for each in known if each not in strange)
+    own_fields, foreign_fields = (
+        (_SCALED, _LATER) if is_old else (_LATER, {**_SCALED, "AppRemote": ""})
+    )
+    for name in foreign_fields:
+        if name not in own_fields and _is_set(getattr(cmd, name)):
+            others = ", ".join(each for each in own_fields if each not in foreign_fields)
             raise BadRequestError(
                 f"this robot speaks {dialect.value}, whose HighCmd has no {name}",
                 f"Its own fields are {others}.",
             )
-    numbers: dict[str, Any] = {ours: _number(getattr(cmd, name)) for name, ours in known.items()}
+    numbers: dict[str, Any] = {
+        ours: _to_floats(getattr(cmd, name)) for name, ours in own_fields.items()
+    }
     ends: dict[str, Any] = {
-        "led": _led(cmd),
+        "led": _to_lights(cmd),
         "remote": bytes(cmd.wirelessRemote),
         "reserve": cmd.reserve,
     }
-    header = _header(cmd, dialect)
+    header = _to_header(cmd, dialect)
     if is_old:
         app = bytes(cmd.AppRemote)
         return a1_values.ScaledHighCmd(header=header, app_remote=app, **numbers, **ends)
     return a1_values.HighCmd(header=header, **numbers, **ends)
 
 
-def _says_something(value: Any) -> bool:
+def _is_set(value: Any) -> bool:
     return any(value) if isinstance(value, Sequence | bytearray) else bool(value)
 
 
-def _number(value: Any) -> Any:
+def _to_floats(value: Any) -> Any:
     return tuple(float(each) for each in value) if isinstance(value, Sequence) else value
 
 
-def _led(cmd: HighCmd | LowCmd) -> a1_values.Lights:
+def _to_lights(cmd: HighCmd | LowCmd) -> a1_values.Lights:
     one, two, three, four = (a1_values.Led(led.r, led.g, led.b) for led in cmd.led)
     return one, two, three, four
 
 
-def _header(cmd: _Framed, dialect: Dialect) -> a1_values.AnyHeader | None:
+def _to_header(cmd: _Framed, dialect: Dialect) -> a1_values.AnyHeader | None:
     if dialect is not Dialect.GO1:
-        told = (cmd.levelFlag, cmd.commVersion, cmd.robotID, cmd.SN, cmd.bandWidth)
-        return a1_values.Header(*told)
+        received = (cmd.levelFlag, cmd.commVersion, cmd.robotID, cmd.SN, cmd.bandWidth)
+        return a1_values.Header(*received)
     usual = (HIGHLEVEL, a1_values.GO1_HIGH, LOWLEVEL)
     return None if cmd.levelFlag in usual else a1_values.Go1Header(cmd.levelFlag)
 
 
-def _fill(state: _State, told: a1_values.State) -> None:
-    """Write what the robot told into a structure."""
+def _fill_state(state: _State, received: a1_values.State) -> None:
+    """Write a received state into a structure."""
     names = _BOTH_STATES
-    if isinstance(told, a1_values.HighState):
+    if isinstance(received, a1_values.HighState):
         names = {**_HIGH_STATE, **_BOTH_STATES}
     for name, ours in names.items():
-        setattr(state, name, _plain(_of(told, ours)))
-    if told.header is not None:
-        state.levelFlag = told.header.level
-    if isinstance(told.header, a1_values.Header):
-        _, state.commVersion, state.robotID, state.SN, state.bandWidth = told.header
-    state.imu = IMU(**{name: _plain(_of(told.imu, ours)) for name, ours in _IMU.items()})
-    motors = () if told.motors is None else told.motors
+        setattr(state, name, _to_plain(_get_path(received, ours)))
+    if received.header is not None:
+        state.levelFlag = received.header.level
+    if isinstance(received.header, a1_values.Header):
+        _, state.commVersion, state.robotID, state.SN, state.bandWidth = received.header
+    state.imu = IMU(
+        **{name: _to_plain(_get_path(received.imu, ours)) for name, ours in _IMU.items()}
+    )
+    motors = () if received.motors is None else received.motors
     state.motorState = [MotorState(*motor[:-1], list(motor.reserve)) for motor in motors]
 
 
-def _of(value: Any, path: str) -> Any:
+def _get_path(value: Any, path: str) -> Any:
     name, _, index = path.partition("[")
     part = getattr(value, name)
     return part[int(index[:-1])] if index else part
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if value is None:
         return 0
     if isinstance(value, bytes):
@@ -444,10 +450,10 @@ class UDP:
     """A connection to an A1 or Go1, with the methods of the library's `UDP`.
 
     `level` is HIGHLEVEL or LOWLEVEL. Without an address it is the robot's usual one; `url` is any
-    that `rote.connect_a1` takes, `sim://a1` for one. The robot is sought at once: where none
-    answers, `NoAnswerError` is raised, and at the low level a robot that stands is refused, for it
-    would sink. Close it, or use it in a `with` block; a program that just ends, or is killed,
-    leaves the robot safe too.
+    that `rote.connect_a1` takes, `sim://a1` for one. It connects at once: `NoAnswerError` is
+    raised if no robot answers, and at the low level a standing robot is refused, because it would
+    sink. Close it, or use it in a `with` block; a program that just ends, or is killed, also leaves
+    the robot safe.
     """
 
     def __init__(
@@ -474,10 +480,10 @@ class UDP:
         self._connection = connect(url, family="a1", timeout=timeout, ability=ability)
         self._robot = self._connection.__enter__()
         self._is_open = True
-        self._asked: a1_values.Command | None = None
+        self._command: a1_values.Command | None = None
         native = self._robot.native
-        assert native is not None, "a connection has heard the robot"
-        self._told: a1_values.State = native
+        assert native is not None, "a connected robot has sent a state"
+        self._received: a1_values.State = native
         self._seen: a1_values.State | None = None
 
     @property
@@ -486,7 +492,7 @@ class UDP:
         return self._robot
 
     def InitCmdData(self, cmd: HighCmd | LowCmd) -> None:
-        """Make a command ask for nothing, with the level flag of this connection."""
+        """Reset a command to command nothing, with the level flag of this connection."""
         fresh = type(cmd)()
         for name in fresh.__dataclass_fields__:
             setattr(cmd, name, getattr(fresh, name))
@@ -495,33 +501,33 @@ class UDP:
         cmd.levelFlag = LOWLEVEL if isinstance(cmd, LowCmd) else high
 
     def SetSend(self, cmd: HighCmd | LowCmd) -> None:
-        """Take a command for the next `Send`, and write its checksum into it.
+        """Set the command for the next `Send`, and write its checksum into it.
 
-        What a frame cannot hold, or this robot's dialect does not know, raises `BadRequestError`;
-        then the command before it stays.
+        A value that does not fit the frame or the robot's dialect raises `BadRequestError`; then
+        the previous command stays.
         """
         if isinstance(cmd, LowCmd) is not (self._level is Level.LOW):
             raise BadRequestError(
                 f"a {type(cmd).__name__} is not for the {self._level.value} level",
                 "Make the UDP with LOWLEVEL for a LowCmd, with HIGHLEVEL for a HighCmd.",
             )
-        self._asked = _value(cmd, self._robot.dialect)
+        self._command = _to_command(cmd, self._robot.dialect)
 
     def Send(self) -> int:
-        """Ask the robot for the command that was set; 0. Before the first one nothing is asked.
+        """Send the command that was set; return 0. Without a command nothing is sent.
 
-        It is good for 30 ms at the low level and 0.5 s at the high one: call `Send` again before.
-        What the robot's limits or state forbid raises `BadRequestError`, what a protection has
-        tripped at, `ProtectionError`, until `robot.arm()`.
+        It is valid for 30 ms at the low level and 0.5 s at the high one: call `Send` again before.
+        A command that the robot's limits or state forbid raises `BadRequestError`; after a
+        protection has tripped, `ProtectionError` until `robot.arm()`.
         """
-        if self._asked is not None:
-            self._robot.send_command(self._asked, hold_s=self._hold_s)
+        if self._command is not None:
+            self._robot.send_command(self._command, hold_s=self._hold_s)
         return 0
 
     def Recv(self) -> int:
-        """Take what the robot has told since; 0, or -1 where it has told nothing new.
+        """Take the newest state; return 0, or -1 if there is no new one.
 
-        Raises `PeerLostError` where it is lost.
+        Raises `PeerLostError` if the robot is lost.
         """
         trouble = self._robot.trouble
         if trouble is not None and not isinstance(trouble, ProtectionError):
@@ -529,19 +535,19 @@ class UDP:
         newest = self._robot.native
         if newest is None or newest is self._seen:
             return -1
-        self._told = self._seen = newest
+        self._received = self._seen = newest
         return 0
 
     def GetRecv(self, state: HighState | LowState) -> None:
-        """Write the state that `Recv` took into a structure."""
+        """Copy the state that `Recv` took into a structure."""
         if isinstance(state, LowState) is not (self._level is Level.LOW):
             raise BadRequestError(
-                f"a {type(state).__name__} is not told at the {self._level.value} level"
+                f"a {type(state).__name__} is not sent at the {self._level.value} level"
             )
-        _fill(state, self._told)
+        _fill_state(state, self._received)
 
     def close(self) -> None:
-        """Let go of the robot: it stands, or its motors brake. Safe to repeat."""
+        """Disconnect from the robot: it stands, or its motors brake. Safe to repeat."""
         if self._is_open:
             self._is_open = False
             self._connection.__exit__(None, None, None)
@@ -571,8 +577,8 @@ class LeggedType(Enum):
 class Safety:
     """The library's `Safety`: limits of one kind of robot, not a mode of operation.
 
-    `UDP` guards every command anyway; these are for programs that call them. Where the library ends
-    the process, `ProtectionError` is raised, and the robot is made safe as soon as `Send` stops.
+    `UDP` guards every command anyway; these are for programs that call them. When the library ends
+    the process, this raises `ProtectionError`, and the robot is made safe as soon as `Send` stops.
     """
 
     def __init__(self, legged: LeggedType = LeggedType.A1) -> None:
@@ -588,26 +594,30 @@ class Safety:
         ):
             if not np.isfinite(motor.q):
                 raise BadRequestError(
-                    f"a position of {motor.q} is not possible", "Ask for a number."
+                    f"a position of {motor.q} is not possible", "Use a finite number."
                 )
             if motor.q != PosStopF:
                 motor.q = float(min(max(motor.q, lower), upper))
 
     def PowerProtect(self, cmd: LowCmd, state: LowState, level: int) -> int:
-        """Raise `ProtectionError` where the legs have worked above a tenth of 1000 W x `level`."""
+        """Raise `ProtectionError` if the legs have worked above a tenth of 1000 W x `level`."""
         guard = self._power.setdefault(
-            level, Guard(self._name, _only(power_level=min(max(level, 1), 10)))
+            level, Guard(self._name, _only_limits(power_level=min(max(level, 1), 10)))
         )
-        guard.check(_measured(state))
+        guard.check(_to_low_state(state))
         return 0
 
     def PositionProtect(self, cmd: LowCmd, state: LowState, limit: float = 0.087) -> int:
-        """Raise `ProtectionError` where a joint is nearer to its limit than `limit` rad."""
-        Guard(self._name, _only(margin_rad=limit), from_folded=False).check(_measured(state))
+        """Raise `ProtectionError` if a joint is nearer to its limit than `limit` rad."""
+        Guard(self._name, _only_limits(margin_rad=limit), from_folded=False).check(
+            _to_low_state(state)
+        )
         return 0
 
 
-def _only(*, power_level: int | None = None, margin_rad: float | None = None) -> A1SafetyLimits:
+def _only_limits(
+    *, power_level: int | None = None, margin_rad: float | None = None
+) -> A1SafetyLimits:
     return A1SafetyLimits(
         power_level=power_level,
         margin_rad=margin_rad,
@@ -619,7 +629,7 @@ def _only(*, power_level: int | None = None, margin_rad: float | None = None) ->
     )
 
 
-def _measured(state: LowState) -> a1_values.LowState:
+def _to_low_state(state: LowState) -> a1_values.LowState:
     motors = (
         a1_motors.MotorState(q_rad=motor.q, dq_rad_s=motor.dq, tau_nm=motor.tauEst)
         for motor in state.motorState

@@ -4,7 +4,7 @@
     controller.init_connection()
     print(controller.list_actions())
     controller.enter_teaching()              # the arms get soft: hold them
-    controller.record_trajectory(seconds=5)  # somebody moves them
+    controller.record_trajectory(seconds=5)  # a person moves them
     controller.save_action("my_wave", 5000)
     controller.play_action(1)
     controller.exit_teaching()
@@ -39,7 +39,7 @@ __all__ = ["DEFAULT_PORT", "G1TeachingController"]
 
 DEFAULT_PORT = 49504
 RECORD_S = 5.0
-"""How long `record_trajectory` lasts unless told: the documents' example of a gesture."""
+"""Default duration of `record_trajectory`: the documents' example of a gesture."""
 _GREETINGS = frozenset(
     {
         CommandId.CONTROL_MODE,
@@ -79,14 +79,14 @@ class G1TeachingController:
         self._steps = (_FrameSteps if by_frames else _TakeSteps)(self._robot)
 
     def close(self) -> None:
-        """Make the arms hold, and let go of the robot. Safe to call twice."""
+        """Make the arms hold, and disconnect from the robot. Safe to call twice."""
         if self._connection is None:
             return
         connection, self._connection = self._connection, None
         atexit.unregister(self.close)
         try:
             with suppress(RoteError):
-                self._lesson.close()
+                self._required_steps.close()
         finally:
             self._robot = self._steps = None
             connection.__exit__(None, None, None)
@@ -111,7 +111,7 @@ class G1TeachingController:
         return self._robot
 
     @property
-    def _lesson(self) -> "_FrameSteps | _TakeSteps":
+    def _required_steps(self) -> "_FrameSteps | _TakeSteps":
         steps = self._steps
         if steps is None:
             raise BadRequestError("the controller is not connected", "Call init_connection first.")
@@ -135,20 +135,20 @@ class G1TeachingController:
 
     def enter_teaching(self) -> None:
         """Make the arms soft: hold them. They are kept soft until `exit_teaching` or a play."""
-        self.robot  # noqa: B018 # raises where nobody is connected
-        self._lesson.enter()
+        self.robot  # noqa: B018 # raises if not connected
+        self._required_steps.enter()
 
     def start_recording(self) -> None:
         """Begin to record what the arms do."""
-        self._lesson.record(on=True)
+        self._required_steps.record(on=True)
 
     def stop_recording(self) -> None:
         """End the recording; the arms stay soft."""
-        self._lesson.record(on=False)
+        self._required_steps.record(on=False)
 
     def record_trajectory(self, seconds: float = RECORD_S, *, hand: str = "") -> None:
-        """Record for so long while somebody moves the arms; `hand` moves those of a simulated robot
-        by one of its scripts. Whatever interrupts it makes the arms hold."""
+        """Record for `seconds` while a person moves the arms; `hand` names a script that moves the
+        arms of a simulated robot. If it is interrupted in any way, the arms hold."""
         try:
             self.start_recording()
             if hand:
@@ -161,24 +161,24 @@ class G1TeachingController:
             raise
 
     def save_action(self, name: str, duration_ms: int) -> str:
-        """Store what was recorded under a name, whole and at its own length, whatever duration is
-        stated; returns what the robot says of it, mostly nothing."""
-        return self._lesson.save(name, duration_ms)
+        """Store the recording under a name, whole and at its own length, regardless of
+        `duration_ms`; return the robot's note, which is usually empty."""
+        return self._required_steps.save(name, duration_ms)
 
     def exit_teaching(self) -> None:
         """Make the arms hold. What was recorded can still be saved."""
-        self._lesson.exit()
+        self._required_steps.exit()
 
     def play_action(self, action_id: int) -> PlayReport:
         """Play an action by its number, from 1, and wait for its end; Ctrl-C stops it softly."""
         report: PlayReport = self.robot.play(action_id)
-        self._lesson.has_played()
+        self._required_steps.has_played()
         return report
 
     def stop(self) -> None:
         """Stop what plays or is being taught, softly."""
         self.robot.stop()
-        self._lesson.has_played()
+        self._required_steps.has_played()
 
     # ---- single commands ------------------------------------------------------------------------
 
@@ -203,7 +203,7 @@ class G1TeachingController:
             self.init_connection()
             return m.Status()
         if payload is not None:
-            return self._lesson.send(cmd_id, payload)
+            return self._required_steps.send(cmd_id, payload)
         if cmd_id == CommandId.LIST_ACTIONS:
             listed = self.robot.actions().taught
             entries = (m.ActionEntry(one.name, round(one.duration_s * 1000)) for one in listed)
@@ -213,7 +213,7 @@ class G1TeachingController:
             CommandId.EXIT_TEACHING: self.exit_teaching,
             CommandId.RECORD: self.start_recording if flag else self.stop_recording,
             CommandId.SAVE_ACTION: lambda: self.save_action(name, duration),
-            CommandId.PLAY_ACTION: lambda: self._start(action_id),
+            CommandId.PLAY_ACTION: lambda: self._start_action(action_id),
         }
         if cmd_id not in does:
             raise BadRequestError(
@@ -223,26 +223,26 @@ class G1TeachingController:
         note = does[cmd_id]()
         return m.Status(m.Code.OK, note if isinstance(note, str) else "")
 
-    def _start(self, action_id: int) -> None:
+    def _start_action(self, action_id: int) -> None:
         if action_id == 0:
             self.stop()
             return
         self.robot.start(action_id)
-        self._lesson.has_played()
+        self._required_steps.has_played()
 
 
 # ---- how a robot is taught step by step ---------------------------------------------------------
 
 
 class _FrameSteps:
-    """The steps in the documented frames, which have a word for each."""
+    """The steps in the documented frames, which have a command for each."""
 
     def __init__(self, robot: BlockingRobot) -> None:
         self._robot = robot
         self._soft = False
 
     def enter(self) -> None:
-        self._soft = True  # before the answer: if only that is lost, the arms are soft all the same
+        self._soft = True  # before the answer: if only that is lost, the arms are soft anyway
         try:
             state = self._robot.state
             self._robot.send(*encode_command(m.EnterTeaching(state)))
@@ -281,10 +281,9 @@ class _FrameSteps:
 
 
 class _TakeSteps:
-    """The steps where a teaching is one: it has its name from the start, and is stored at its end.
+    """The steps on wires where a teaching is named at its start and stored at its end.
 
-    It gets a name for the time being, and its own by `save`. A pause stands for what is not
-    recorded."""
+    It gets a temporary name, and `save` renames it. Between recordings the teaching is paused."""
 
     def __init__(self, robot: BlockingRobot) -> None:
         self._robot = robot
@@ -300,7 +299,7 @@ class _TakeSteps:
             if ability not in self._robot.abilities:
                 wire = self._robot.url.partition(":")[0]
                 raise unsupported("be taught step by step", wire, ability)
-        self._drop()
+        self._delete_unsaved()
         name = time.strftime("teaching %H.%M.%S")
         block = self._robot.teach(name)
         self._take = block.__enter__()
@@ -311,7 +310,7 @@ class _TakeSteps:
         if self._block is None or self._take is None:
             if not on:
                 return
-            raise BadRequestError("nobody teaches the robot", "Call enter_teaching first.")
+            raise BadRequestError("teaching has not been entered", "Call enter_teaching first.")
         if on:
             self._recorded = True
             self._take.resume()
@@ -336,7 +335,7 @@ class _TakeSteps:
         block.__exit__(None, None, None)
 
     def has_played(self) -> None:
-        """A play is refused while somebody teaches; a stop has ended the teaching."""
+        """Do nothing: a play is refused during teaching, and a stop has ended the teaching."""
 
     def send(self, command: int, payload: bytes) -> m.Reply:
         reply: m.Reply = self._robot.send(command, payload)  # raises: there are no frames
@@ -346,10 +345,10 @@ class _TakeSteps:
         try:
             self.exit()
         finally:
-            self._drop()
+            self._delete_unsaved()
 
-    def _drop(self) -> None:
-        """Remove what was recorded and never saved: nobody knows the name it has meanwhile."""
+    def _delete_unsaved(self) -> None:
+        """Delete a recording that was never saved: its temporary name is of no use."""
         if self._name:
             name, self._name = self._name, ""
             self._robot.delete(name)
