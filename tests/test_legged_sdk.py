@@ -218,7 +218,7 @@ def test_the_motors_of_a_robot_that_stands_are_not_taken(monkeypatch: pytest.Mon
 def test_a_new_command_is_byte_for_byte_what_unitrees_library_makes(
     name: str, cmd: sdk.HighCmd | sdk.LowCmd, dialect: Dialect
 ) -> None:
-    made = wire.encode(sdk._value(cmd, dialect), dialect)
+    made = wire.encode(sdk._to_command(cmd, dialect), dialect)
     assert made == SAMPLES[name].datagram
     assert cmd.crc == int.from_bytes(made[-4:], "little")
 

@@ -24,7 +24,7 @@ from rote.motion.track import Track
 from rote.motion.track_build import build_of
 from rote.sim.presets import action_from_script
 from rote.web.services.agents import read_motion
-from rote.web.work.takes import playable
+from rote.web.work.takes import load_playable
 
 
 def ask(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -441,7 +441,7 @@ def test_a_check_the_command_line_the_page_and_the_agents_decide_alike(
         if build is None:
             continue
         with pytest.raises(UnsafeMotionError) if forbidden else nullcontext():
-            playable(folder, "motion", None, [], build, speed=1.0, force=bool(force))
+            load_playable(folder, "motion", None, [], build, speed=1.0, force=bool(force))
         if not force:
             with pytest.raises(UnsafeMotionError) if forbidden else nullcontext():
                 read_motion(folder, "motion", None, 1.0, build)

@@ -18,7 +18,7 @@ from rote.motion.edit import table as edits
 from rote.motion.edit.table import EDITS, SEVERAL, Edit, Parameter, ParameterKind, Range
 from rote.motion.track import Track
 from rote.web.schemas import robot as schemas
-from rote.web.services.edits import table
+from rote.web.services.edits import edit_table
 
 DOCS = Path(__file__).parents[2] / "docs" / "motion.md"
 NAMES = ("left_elbow_joint", "right_elbow_joint")
@@ -89,7 +89,7 @@ def test_one_more_row_is_one_more_step_of_the_api_with_the_same_range() -> None:
 
 
 def test_one_more_row_is_one_more_tool_of_the_page() -> None:
-    (tool,) = (each for each in table(MORE) if each["name"] == "shake_it")
+    (tool,) = (each for each in edit_table(MORE) if each["name"] == "shake_it")
     assert (tool["title"], tool["takes"]) == ("Shake", 0)
     (parameter,) = tool["parameters"]
     assert (parameter["low"], parameter["high"], parameter["unit"]) == (0.0, 0.5, "rad")

@@ -64,7 +64,7 @@ def test_the_first_commands_and_another_takes_over_only_on_purpose() -> None:
 @pytest.mark.parametrize("name", [None, "", "somebody"])
 def test_who_is_not_known_commands_nothing(name: str | None) -> None:
     clients = Clients(Clock())
-    for ask in (clients.need, clients.take, clients.release):
+    for ask in (clients.require_command, clients.take_command, clients.release_command):
         with pytest.raises(ProblemError, match="does not know"):
             ask(name)
     assert clients.commander is None

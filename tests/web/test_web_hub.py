@@ -221,11 +221,11 @@ def test_a_show_that_goes_on_by_itself_needs_somebody_who_commands(tmp_path: Pat
                     "state"
                 ] != "waiting":
                     hub.clients.note_alive(client.id)
-                    assert hub.moves, "nobody may give up the command now"
+                    assert hub.needs_commander, "nobody may give up the command now"
                     seen.add(run_now and run_now["state"])
                     await asyncio.sleep(0.1)
                 assert "playing" in seen
-                assert hub.moves, "the next section will begin without a GO"
+                assert hub.needs_commander, "the next section will begin without a GO"
                 hub.clients.leave(client)
                 await one.until(lambda: one.conductor.stop_holds is not None, 10.0)
                 await asyncio.sleep(61.0)

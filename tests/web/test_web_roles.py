@@ -78,7 +78,7 @@ def test_who_only_watches_never_commands() -> None:
     clients = Clients(Clock())
     watcher = clients.join(access=WATCH)
     assert clients.commander is None
-    for ask in (clients.need, clients.take, clients.release):
+    for ask in (clients.require_command, clients.take_command, clients.release_command):
         with pytest.raises(ProblemError, match="only watches"):
             ask(watcher.id)
     with pytest.raises(ProblemError, match="only a teacher"):
@@ -99,7 +99,7 @@ def test_a_lock_takes_command_at_once_and_a_teacher_gives_it() -> None:
     clients.take_command(other.id)
     clients.lock(teacher.id, locked=True)
     assert (clients.commander, clients.handover) == (teacher.id, None)
-    for ask in (clients.take, clients.need):
+    for ask in (clients.take_command, clients.require_command):
         with pytest.raises(ProblemError, match=r"locked|another browser"):
             ask(pupil.id)
     clients.give_command(teacher.id, pupil.number)
@@ -135,7 +135,12 @@ def test_another_browser_with_the_id_is_not_its_owner() -> None:
     )
     for thief in thieves:
         clock.now += SILENCE_S + 0.1
-        for ask in (clients.need, clients.take, clients.release, clients.keep):
+        for ask in (
+            clients.require_command,
+            clients.take_command,
+            clients.release_command,
+            clients.cancel_handover,
+        ):
             with pytest.raises(ProblemError, match="does not know"):
                 ask(commander.id, thief)
         assert clock.now - commander.seen_s > SILENCE_S  # nor is the owner taken for alive
