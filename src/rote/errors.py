@@ -10,7 +10,7 @@
     │   ├── LocalProtocolError       you asked for it
     │   └── RemoteProtocolError      the peer sent it
     ├── LinkError                the carrier failed; trying again may help  (also a ConnectionError)
-    │   ├── NoAnswerError            nobody answered                        (also a TimeoutError)
+    │   ├── NoAnswerError            no robot answered                      (also a TimeoutError)
     │   ├── PeerLostError            the robot answered, and then no more
     │   ├── NotConfirmedError        a stop was sent, and the robot did not confirm it
     │   └── StageError               connecting failed, and at which stage

@@ -83,7 +83,7 @@ def live(
         if lost:
             found.warnings.append(f"{lost:,} packets came too fast for tcpdump and are missing")
         if file is None:
-            found = replace(found, name=f"recorded on {interface}, not kept")
+            found = replace(found, name=f"heard on {interface}, not kept")
         show(found, as_json=as_json)
 
 

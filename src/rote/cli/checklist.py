@@ -108,10 +108,10 @@ class _Talk:
         if self._wanted is not None and self._wanted[0](state) and not self._wanted[1].done():
             self._wanted[1].set_result(None)
 
-    async def ask(self, said: m.Command) -> m.Reply | None:
+    async def ask(self, request: m.Command) -> m.Reply | None:
         """Send one command and return its answer; None if there was none."""
         assert self.link is not None
-        command, payload = teaching.encode_command(said)
+        command, payload = teaching.encode_command(request)
         frame = Frame(command, self._sequence, payload)
         self._sequence += 1
         answer: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
@@ -181,10 +181,10 @@ class Checklist:
         self._step("a packet builder with CRC32", passed, f"{len(made)} bytes, CRC 0x{crc:08x}")
 
     async def _initialise(self) -> None:
-        said: tuple[m.Command, ...] = (
+        commands: tuple[m.Command, ...] = (
             m.TakeControl(), m.SyncParameters(), m.Subscribe(all_joints=True), m.SignalReady(),
         )  # fmt: skip
-        answers = [await self._talk.ask(one) for one in said]
+        answers = [await self._talk.ask(one) for one in commands]
         self._step(
             "0x09 to 0x0C: initialisation",
             all(_done(one) for one in answers),
@@ -224,8 +224,8 @@ class Checklist:
         return self._step("0x0F: recording on and off", runs and ended, found)
 
     async def _save(self, before: tuple[str, ...]) -> tuple[str, ...]:
-        said = m.SaveAction(name=NAME, created_s=0, duration_ms=round((MOTION_S + 0.3) * 1000))
-        reply = await self._talk.ask(said)
+        request = m.SaveAction(name=NAME, created_s=0, duration_ms=round((MOTION_S + 0.3) * 1000))
+        reply = await self._talk.ask(request)
         names = _names(await self._talk.ask(m.ListActions()))
         there = names == (*before, NAME)
         found = f"{_reply_text(reply)}; {NAME!r} is {'' if there else 'not '}in the list"

@@ -170,9 +170,9 @@ class _Demo:
             await robot.move_by_hand(self._hand, self._seconds)
             await for_seconds(self._screen, take, self._seconds)
         track = take.track
-        told = f": {track.duration_s:.2f} s, {len(track)} samples at {track.rate_hz:.0f} Hz"
+        summary = f": {track.duration_s:.2f} s, {len(track)} samples at {track.rate_hz:.0f} Hz"
         self._screen.print(
-            output.styled("             the arms hold; saved as ", (take.name, "bold"), told)
+            output.styled("             the arms hold; saved as ", (take.name, "bold"), summary)
         )
         return take
 

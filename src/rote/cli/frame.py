@@ -151,19 +151,21 @@ def _option(one: "FrameField") -> tuple[Any, Any]:
 
     flag = f"--{one.name.replace('_', '-')}"
     unit = f", {one.unit}" if one.unit else ""
-    told = f"{plainly(one.meaning)}{unit} ({one.grade.value})"
+    help_text = f"{plainly(one.meaning)}{unit} ({one.grade.value})"
     if one.type is FieldType.GROUP:
         form = ":".join(part.name.upper() for part in one.parts)
         kind: Any = list[str]
-        option = typer.Option(flag.removesuffix("s"), metavar=form, help=f"{told}; may be repeated")
+        option = typer.Option(
+            flag.removesuffix("s"), metavar=form, help=f"{help_text}; may be repeated"
+        )
         return Annotated[kind, option], ()
     if one.type in (FieldType.NAME, FieldType.TEXT):
-        return Annotated[str, typer.Option(flag, metavar="NAME", help=told)], one.default
+        return Annotated[str, typer.Option(flag, metavar="NAME", help=help_text)], one.default
     if one.type is FieldType.BYTES:
-        return Annotated[str, typer.Option(flag, metavar="HEX", help=told)], one.default.hex()
+        return Annotated[str, typer.Option(flag, metavar="HEX", help=help_text)], one.default.hex()
     several = one.count != 1
     form = "N,N,..." if several else "N"
-    return Annotated[str, typer.Option(flag, metavar=form, help=told)], str(one.default)
+    return Annotated[str, typer.Option(flag, metavar=form, help=help_text)], str(one.default)
 
 
 def _parse_option(one: "FrameField", text: Any) -> Any:
@@ -192,13 +194,16 @@ def _maker(layout: "FrameLayout") -> Callable[..., int]:
 
     options: dict[str, tuple[Any, Any]] = {one.name: _option(one) for one in fields}
     if layout.key == "status":
-        told = "The command it answers, such as 0x0d."
+        help_text = "The command it answers, such as 0x0d."
         options["answers"] = (
-            Annotated[str, typer.Option("--command", metavar="N", help=told)],
+            Annotated[str, typer.Option("--command", metavar="N", help=help_text)],
             "0x0d",
         )
-    told = "Sequence number; a reply has that of its request."
-    options["sequence"] = Annotated[str, typer.Option("--sequence", metavar="N", help=told)], "0"
+    help_text = "Sequence number; a reply has that of its request."
+    options["sequence"] = (
+        Annotated[str, typer.Option("--sequence", metavar="N", help=help_text)],
+        "0",
+    )
     options["as_json"] = Json, False
     run.__name__ = layout.key.replace("-", "_")
     run.__doc__ = layout.summary

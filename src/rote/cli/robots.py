@@ -62,9 +62,9 @@ def _print_all(out: "Console", known: "Iterable[tuple[Family, Build]]") -> None:
     above = ""
     for family, build in known:
         # On a terminal a family shows once what all its builds share; a script gets complete rows.
-        said = out.is_terminal and family.name == above
+        is_repeated = out.is_terminal and family.name == above
         grades = {group: evidence.grade for group, evidence in family.evidence.items()}
-        facts = ("", "") if said else (_by_grade(family.works), _by_grade(grades))
+        facts = ("", "") if is_repeated else (_by_grade(family.works), _by_grade(grades))
         table.add_row(family.name, build.name, str(len(build.joints)), *facts)
         above = family.name
     out.print(table)

@@ -42,7 +42,7 @@ RobotName = Annotated[
         "--robot",
         metavar="NAME",
         help=f"Which robot: a build or a family, as `rote robots` lists them; {_DEFAULT_ROBOT} if "
-        "nothing is said.",
+        "not given.",
     ),
 ]
 Like = Annotated[
@@ -571,8 +571,8 @@ def _introduce(ready: dict[str, Any], world: "World", bad: "Impairment | None") 
 
 
 def end_event() -> asyncio.Event:
-    """Return what Ctrl-C and SIGTERM set from now on; before anybody is told that a robot is ready,
-    since they may come at once.
+    """Return an event that Ctrl-C and SIGTERM set. Call it before announcing that the robot is
+    ready: the signals may come at once.
     """
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -284,7 +284,7 @@ async def _join_stage(invitation: "Invitation", credentials: Any) -> Any:
     from rote.errors import LinkError
     from rote.transport.zenoh.bus import StageBus
 
-    told = ""
+    printed = ""
     while True:
         try:
             return await StageBus.join(invitation.endpoint, credentials)
@@ -294,9 +294,9 @@ async def _join_stage(invitation: "Invitation", credentials: Any) -> Any:
                 text = f"Waiting for the conductor at {invitation.endpoint} ..."
                 if "Unable to connect" not in str(error):  # Zenoh's message if nothing listens
                     text += f" ({error})"
-            if text != told:
+            if text != printed:
                 print(text, flush=True)
-                told = text
+                printed = text
             await asyncio.sleep(1.0)
 
 

@@ -167,8 +167,8 @@ def show_take(
             }
         )
         return
-    told = f"{track.duration_s:.2f} s, {len(track)} samples of {one_line(track.variant)}"
-    print(f"{name}: {told}; {one_line(track.source) or 'no source'}")
+    summary = f"{track.duration_s:.2f} s, {len(track)} samples of {one_line(track.variant)}"
+    print(f"{name}: {summary}; {one_line(track.source) or 'no source'}")
     if track.origin is not None:
         print(origin_line(track.origin))
     print(f"versions: {', '.join(map(str, versions))}")

@@ -258,12 +258,12 @@ class _PersonGuide:
 
     def end(self, step: "TrialStep", result: str, note: str, seconds: float) -> None:
         """Show how a step ended."""
-        told = {"done": "done", "skipped": "skipped", "cannot": "not here", "failed": "failed"}
+        labels = {"done": "done", "skipped": "skipped", "cannot": "not here", "failed": "failed"}
         title = (
             f"\n{step.title} ({step.level.value})\n" if result == "cannot" and not seconds else ""
         )
         print(
-            f"{title}  {told[result]} after {seconds:.1f} s{f': {note}' if note else ''}",
+            f"{title}  {labels[result]} after {seconds:.1f} s{f': {note}' if note else ''}",
             flush=True,
         )
 
@@ -299,7 +299,7 @@ def _summary(trial_output: "TrialOutput", result: "TrialResult") -> None:
     from rote.trial.report import count_facts
     from rote.trial.runner import UNCONFIRMED
 
-    told = count_facts(trial_output.report)
+    totals = count_facts(trial_output.report)
     ends = {
         "complete": "The trial is complete",
         "interrupted": "The trial was interrupted",
@@ -311,8 +311,8 @@ def _summary(trial_output: "TrialOutput", result: "TrialResult") -> None:
         confirmed = "The robot confirmed the stop."
         print(confirmed if result.stop_confirmed else UNCONFIRMED)
     print(
-        f"Facts: {told.agree} agree, {told.differ} differ from what rote assumed, {told.used} "
-        f"were used, not tested, and {told.untested} were not reached or cannot be tested."
+        f"Facts: {totals.agree} agree, {totals.differ} differ from what rote assumed, "
+        f"{totals.used} were used, not tested, and {totals.untested} were not reached or cannot be tested."
     )
     for fact in trial_output.report["facts"]:
         if fact["agrees"] is False:
@@ -358,16 +358,16 @@ class _JsonGuide:
         """Print the result."""
         from rote.trial.report import count_facts
 
-        told = count_facts(trial_output.report)
+        totals = count_facts(trial_output.report)
         print_json(
             {
                 "event": "report",
                 "folder": str(folder),
                 "ended": result.ended,
-                "agree": told.agree,
-                "differ": told.differ,
-                "used": told.used,
-                "untested": told.untested,
+                "agree": totals.agree,
+                "differ": totals.differ,
+                "used": totals.used,
+                "untested": totals.untested,
                 "left": result.left,
                 "stop_confirmed": result.stop_confirmed,
             }

@@ -435,7 +435,7 @@ class Hub:
     def _broadcast_status(self) -> None:
         state, activity = self.connection.state, self.activities.activity
         now = self._loop.time()
-        told = (
+        shown = (
             self.connection.report,
             (self.clients.commander, self.clients.locked, self.clients.handover),
             self.clients.changes,
@@ -448,9 +448,9 @@ class Hub:
             (self.takes.changes, self.activities.storage_problem, tuple(self.takes.unsaved)),
         )
         pause_s = _BUSY_STATUS_S if activity is not None else _STATUS_S
-        if told == self._sent_status and now - self._status_sent_s < pause_s:
+        if shown == self._sent_status and now - self._status_sent_s < pause_s:
             return
-        self._sent_status, self._status_sent_s = told, now
+        self._sent_status, self._status_sent_s = shown, now
         # Two texts for all: one for the client in command, one for the others.
         texts = {you: _encode_message("status", self._status(you=you)) for you in (True, False)}
         for client in self.clients:
@@ -469,9 +469,9 @@ class Hub:
                 self._stop_and_notify("The stage was stopped.", None, self._stops.request_stop)
             )
         text, now = _encode_message("stage", self.stage.document()), self._loop.time()
-        told, told_s = self._sent_stage
+        shown, shown_s = self._sent_stage
         pause_s = 0.0 if self.stage.is_running else _STAGE_S
-        if text != told and now - told_s >= pause_s:
+        if text != shown and now - shown_s >= pause_s:
             self._sent_stage = (text, now)
             self._broadcast(text)
 

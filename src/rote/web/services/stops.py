@@ -46,8 +46,8 @@ class Stops:
 
     def is_new_message(self, message: str) -> bool:
         """Return True unless the same message was broadcast less than `REPEAT_S` ago."""
-        now, (told, told_s) = self._loop.time(), self._last_message
-        if message == told and now - told_s < REPEAT_S:
+        now, (last, last_s) = self._loop.time(), self._last_message
+        if message == last and now - last_s < REPEAT_S:
             return False
         self._last_message = (message, now)
         return True
