@@ -312,7 +312,8 @@ def _summary(trial_output: "TrialOutput", result: "TrialResult") -> None:
         print(confirmed if result.stop_confirmed else UNCONFIRMED)
     print(
         f"Facts: {totals.agree} agree, {totals.differ} differ from what rote assumed, "
-        f"{totals.used} were used, not tested, and {totals.untested} were not reached or cannot be tested."
+        f"{totals.used} were used, not tested, and {totals.untested} were not reached or cannot be "
+        "tested."
     )
     for fact in trial_output.report["facts"]:
         if fact["agrees"] is False:
