@@ -282,7 +282,7 @@ def test_the_conductor_knows_which_agents_will_be_refused(
                 cast("Any", None),
                 lambda *_, **__: None,
             )
-            faults = {each["name"]: each["fault"] for each in page.now()["robots"]}
+            faults = {each["name"]: each["fault"] for each in page.document()["robots"]}
             assert (faults["ann"], "it expired" in faults["bob"]) == ("", True)
 
     asyncio.run(story())
