@@ -72,13 +72,13 @@ class StandIn(CannotRobot):
         compensation: Sequence[float] = (),
     ) -> Teaching:
         """Raise `UnsupportedError`."""
-        self._cannot("be taught")
+        self._raise_unsupported("be taught")
 
     async def check_teachable(
         self, name: str, *, overwrite: bool = False, force: bool = False
     ) -> bool:
         """Raise `UnsupportedError`."""
-        self._cannot("be taught")
+        self._raise_unsupported("be taught")
 
     def play_track(
         self,
@@ -95,4 +95,4 @@ class StandIn(CannotRobot):
         imported: bool = False,
     ) -> Streaming:
         """Raise `UnsupportedError`."""
-        self._cannot("play a track")
+        self._raise_unsupported("play a track")

@@ -32,7 +32,7 @@ class Rote:
         self._call = CHECK_MODE
         self._stack = AsyncExitStack()
         connection = rote.connect(f"webrtc://{host}", family="g1")
-        self._port: Any = (await self._stack.enter_async_context(connection))._port
+        self._port: Any = (await self._stack.enter_async_context(connection))._client
 
     def watch(self) -> None:
         """It does already."""

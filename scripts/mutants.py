@@ -85,7 +85,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "robot/streaming.py": (*_ENDINGS, *_STREAM, "tests/robot/test_robot_mapping.py", *_BEHAVIOUR),
     "robot/following.py": ("tests/robot/test_robot_following.py", "tests/test_faults.py"),
     "robot/teaching.py": (*_ENDINGS, *_TEACH, *_BEHAVIOUR),
-    "robot/lesson.py": (*_ENDINGS, *_TEACH, *_BEHAVIOUR),
+    "robot/message_teaching.py": (*_ENDINGS, *_TEACH, *_BEHAVIOUR),
     "robot/playing.py": (*_ENDINGS, *_BEHAVIOUR, "tests/robot/test_robot_watching.py"),
     "robot/motion_watch.py": ("tests/robot/test_robot_watching.py", *_ENDINGS, *_BEHAVIOUR),
     "robot/message_robot.py": (

@@ -180,7 +180,7 @@ class CellRun:
     def watch(self, client: Any) -> None:
         """Compare what this client reports with the body from now on."""
         self.client = client
-        port = getattr(client, "_port", None)
+        port = getattr(client, "_client", None)
         if port is not None and hasattr(port, "on_loss"):
             port.on_loss(self._lose)
             port.on_state(self._find)

@@ -127,22 +127,22 @@ class Member:
 
     def hear(self, data: bytes) -> None:
         if not self.dead and not self.hung:
-            self.do(self.session.hear(decode_conductor(data), self.now_s))
+            self.do(self.session.on_conductor_state(decode_conductor(data), self.now_s))
 
     def hear_stop(self, data: bytes) -> None:
         if not self.dead and not self.hung:
-            self.do(self.session.hear_stop(decode_stop(data)))
+            self.do(self.session.on_stop(decode_stop(data)))
 
     def do(self, effects: list[AgentEffect]) -> None:
         for effect in effects:
             if isinstance(effect, LoadScore):
                 score = effect.score
-                self.later(0.1, partial(self.session.loaded, score, self.robot.tells_s))
+                self.later(0.1, partial(self.session.on_loaded, score, self.robot.tells_s))
             elif isinstance(effect, PrepareRun):
                 run = effect.run.id
                 self.later(
                     self.robot.prepares_s,
-                    partial(self.session.prepared, run, self.robot.lead_s),
+                    partial(self.session.on_prepared, run, self.robot.lead_s),
                 )
             elif isinstance(effect, BeginRun):
                 self.begin(effect)
@@ -155,7 +155,7 @@ class Member:
 
                 def stopped(stop: str = stop) -> None:
                     self.rest()
-                    self.session.stopped(stop)
+                    self.session.on_stopped(stop)
 
                 self.later(self.robot.stops_s, stopped)
 
@@ -166,7 +166,7 @@ class Member:
         def set_off() -> None:
             if self.plan is not plan:
                 return
-            self.session.began(run)
+            self.session.on_began(run)
             self.move(True)
             self.robot.began.append((run, self.true_s(effect.start_s)))
             self.later(self.robot.lead_s + self.robot.length_s, end)
@@ -175,7 +175,7 @@ class Member:
             if self.plan is not plan:
                 return
             self.move(False)
-            self.session.ended(run, StartReport(run, 0.001, 0.004, self.robot.lead_s))
+            self.session.on_ended(run, StartReport(run, 0.001, 0.004, self.robot.lead_s))
 
         self.later(max(0.0, effect.start_s - self.robot.lead_s - self.now_s), set_off)
 
@@ -265,14 +265,14 @@ class World:
 
     def to_conductor(self, data: bytes) -> None:
         if self.conductor_alive:
-            before = self.conductor.wanted
-            self.note(self.conductor.hear(decode_agent(data), now_s=self.now_s))
-            if self.conductor.wanted != before:
+            before = self.conductor.current
+            self.note(self.conductor.on_agent_states(decode_agent(data), now_s=self.now_s))
+            if self.conductor.current != before:
                 self.publish()
 
     def gone(self, name: str) -> None:
         if self.conductor_alive:
-            self.note(self.conductor.gone(name, self.now_s))
+            self.note(self.conductor.on_agent_gone(name, self.now_s))
             self.publish()
 
     def note(self, events: list[ConductorEvent]) -> None:

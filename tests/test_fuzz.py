@@ -22,7 +22,7 @@ from rote import messages as m
 from rote.errors import DecodeError
 from rote.model.g1 import Mode
 from rote.session.events import Event, Requested
-from rote.session.pose_stream import Told
+from rote.session.pose_stream import PoseReceived
 from rote.session.replay_cache import REMEMBERED
 from rote.session.teaching import MAX_PENDING, Role, TeachingSession, TeachingSessionState
 from rote.wire.teaching import codec as wire
@@ -262,7 +262,7 @@ class Campaign:
             return rng.randrange(65_536)
         if chance < 0.3 and self.client._pending:
             return rng.choice(list(self.client._pending)) + rng.randrange(2) & 0xFFFF
-        return (self.robot._memory.newest or 0) + rng.choice(
+        return (self.robot._replay_cache.newest or 0) + rng.choice(
             [1, 1, 1, 2, 0, -1, -127, -129]
         ) & 0xFFFF
 
@@ -300,7 +300,7 @@ class Campaign:
             wire.decode(datagram)  # what a session sends can always be read
         return sent
 
-    def note(self, session: TeachingSession, event: Event | Told) -> None:
+    def note(self, session: TeachingSession, event: Event | PoseReceived) -> None:
         self.figures.events[type(event).__name__] += 1
         if isinstance(event, Requested) and self.rng.random() < 0.8:
             listed = isinstance(event.command, m.ListActions)
@@ -309,7 +309,7 @@ class Campaign:
     def check_bounds(self, session: TeachingSession) -> None:
         assert len(session._pending) <= MAX_PENDING + 4
         assert len(session._own) <= 4
-        assert len(session._memory) <= REMEMBERED
+        assert len(session._replay_cache) <= REMEMBERED
         assert len(session.dropped) <= 16
 
     def live_on(self) -> None:

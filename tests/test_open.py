@@ -202,7 +202,7 @@ def test_leaving_a_blocking_block_stops_a_playback() -> None:
 
 def lose_first_stop(robot: G1) -> None:
     """Lose the next datagram by which this client asks for a stop."""
-    client = robot._port
+    client = robot._client
     assert isinstance(client, TeachingClient)
     assert client._link is not None
     send, lost = client._link.send, False
@@ -252,7 +252,7 @@ def test_a_stop_that_fails_when_a_block_is_left_is_raised() -> None:
         with pytest.raises(rote.LinkError):
             async with rote.connect(url, family="g1") as robot:
                 await looping(robot)
-                client = robot._port
+                client = robot._client
                 assert isinstance(client, TeachingClient)
                 assert client._link is not None
                 client._link.close()  # nothing reaches the robot any more

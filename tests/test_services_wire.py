@@ -65,7 +65,7 @@ def test_presets_are_listed_and_played_to_their_end() -> None:
     async def story(one: Rig, robot: G1) -> None:
         presets = (await robot.actions()).presets
         assert (27, "shake_hand") in {(preset.id, preset.name) for preset in presets}
-        await robot._port.ask(m.PlayPreset(27))
+        await robot._client.ask(m.PlayPreset(27))
         assert one.world.doing.id != 27
 
     tell(story)
@@ -119,7 +119,7 @@ def test_refusals_carry_the_services_own_words() -> None:
             await teach(robot, "mine")
         assert caught.value.code == 7404
         with pytest.raises(RefusedError) as caught:
-            await robot._port.ask(m.EnterTeaching(name="mine"))
+            await robot._client.ask(m.EnterTeaching(name="mine"))
         assert caught.value.code == 7404
         assert caught.value.remedy
         assert (await robot.stand()).balanced
@@ -134,7 +134,7 @@ def test_how_an_action_is_played_is_the_robots_own_business() -> None:
         with pytest.raises(UnsupportedError, match="change how"):
             robot.play("mine", speed=0.5)
         with pytest.raises(UnsupportedError):
-            await robot._port.ask(m.SyncParameters())
+            await robot._client.ask(m.SyncParameters())
 
     tell(story)
 
@@ -199,12 +199,12 @@ def held(one: Rig) -> bool:
 
 def test_a_pose_that_is_held_is_seen_and_stop_lets_it_go() -> None:
     async def story(one: Rig, robot: G1) -> None:
-        await robot._port.ask(m.PlayPreset(15))
+        await robot._client.ask(m.PlayPreset(15))
         await asyncio.sleep(0.3)
         assert robot.state is not None
         assert robot.state.holding
         with pytest.raises(RefusedError) as caught:
-            await robot._port.ask(m.PlayPreset(27))
+            await robot._client.ask(m.PlayPreset(27))
         assert caught.value.code == 7401
         await robot.stop()
         assert not one.world.holding
@@ -223,7 +223,7 @@ def test_battery_temperatures_and_faults_reach_the_client() -> None:
         assert state.temperatures_c[16] > 100 > state.temperatures_c[15]
         assert len(state.faults) == 2
         with pytest.raises(RefusedError) as caught:
-            await robot._port.ask(m.EnterTeaching(name="mine"))
+            await robot._client.ask(m.EnterTeaching(name="mine"))
         assert caught.value.code == 7406
 
     tell(story)
@@ -233,9 +233,9 @@ def test_a_pause_is_left_out_of_the_action() -> None:
     async def story(one: Rig, robot: G1) -> None:
         async with robot.teach("mine"):
             await asyncio.sleep(1.0)
-            await robot._port.ask(m.PauseRecording(paused=True))
+            await robot._client.ask(m.PauseRecording(paused=True))
             await asyncio.sleep(3.0)
-            await robot._port.ask(m.PauseRecording(paused=False))
+            await robot._client.ask(m.PauseRecording(paused=False))
             await asyncio.sleep(1.0)
         (mine,) = (await robot.actions()).taught
         assert mine.duration_s == pytest.approx(2.2, abs=0.3)

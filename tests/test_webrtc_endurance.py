@@ -20,7 +20,7 @@ import pytest
 from rig import rig
 from rote import connect
 from rote.errors import PeerLostError, StageTimeoutError
-from rote.session.rpc import RequestAsked, RpcSession
+from rote.session.rpc import RequestReceived, RpcSession
 from rote.session.teaching import Role
 from rote.transport.link import Carrier
 from rote.transport.services_client import ServicesClient
@@ -93,7 +93,7 @@ class Mind:
 
     def _settle(self) -> None:
         for event in self.session.events():
-            if isinstance(event, RequestAsked):
+            if isinstance(event, RequestReceived):
                 self.session.reply(event.token, data='{"data":500}')
         for message in self.session.outgoing():
             self._send(message)
@@ -186,7 +186,7 @@ def test_an_hour_on_the_real_wire_leaves_memory_flat(minutes: int) -> None:
     async def story() -> None:
         robot = Far()
         async with on_channel(robot) as url, connect(url, family="g1") as g1:
-            port = g1._port
+            port = g1._client
             assert isinstance(port, ServicesClient)
             assert await spend(minutes, port, robot, blocks) < 500
 

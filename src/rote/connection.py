@@ -23,7 +23,7 @@ from rote.errors import BadRequestError, LinkError, NotConfirmedError, RoteError
 from rote.model.family import Build
 from rote.model.registry import families, family_of, find_build
 from rote.platform.paths import store_file
-from rote.robot.api_values import Port
+from rote.robot.api_values import RobotClient
 from rote.robot.g1 import G1
 from rote.robot.message_robot import MessageRobot
 from rote.robot.robot import Robot
@@ -324,7 +324,7 @@ def check_timeout(timeout_s: float) -> float:
     return timeout_s
 
 
-def _make_robot(port: Port, stack: AsyncExitStack, tap: Tap | None) -> MessageRobot:
+def _make_robot(port: RobotClient, stack: AsyncExitStack, tap: Tap | None) -> MessageRobot:
     if tap is not None:
         tap.client = port
     return (G1 if port.build.family == "g1" else MessageRobot)(port, stack.aclose)
@@ -335,9 +335,9 @@ async def _open_a1(options: _ConnectOptions, stack: AsyncExitStack) -> "A1":
     if options.ability is not None:
         from rote.robot.quadruped import approach  # noqa: PLC0415 - not needed for a G1
 
-        url = approach.for_ability(url, options.ability)
+        url = approach.url_for_ability(url, options.ability)
         if approach.is_low(url):
-            await approach.check_not_standing(url, only_to_look=options.ability == "states")
+            await approach.check_not_standing(url, read_only=options.ability == "states")
     return await _open_a1_at(url, options.timeout, stack, tap=options.tap)
 
 

@@ -35,8 +35,8 @@ async def usual(
         yield world
 
 
-def motors(*, only_to_look: bool = False) -> "AbstractAsyncContextManager[A1]":
-    return connect(LOW, family="a1", ability="states" if only_to_look else "teach")
+def motors(*, read_only: bool = False) -> "AbstractAsyncContextManager[A1]":
+    return connect(LOW, family="a1", ability="states" if read_only else "teach")
 
 
 def was_low(world: LoggedWorld) -> bool:
@@ -46,12 +46,12 @@ def was_low(world: LoggedWorld) -> bool:
 @pytest.mark.parametrize("dialect", list(Dialect))
 @pytest.mark.parametrize("only_to_look", [True, False])
 def test_the_motors_of_a_robot_that_stands_are_left_alone(
-    monkeypatch: pytest.MonkeyPatch, dialect: Dialect, only_to_look: bool
+    monkeypatch: pytest.MonkeyPatch, dialect: Dialect, read_only: bool
 ) -> None:
     async def main() -> None:
         async with usual(monkeypatch, dialect=dialect) as world:
             with pytest.raises(BadRequestError, match="stands") as raised:
-                async with motors(only_to_look=only_to_look):
+                async with motors(read_only=read_only):
                     raise AssertionError
             assert "rote a1 lie" in worded(raised.value.remedy)
             await asyncio.sleep(2.0)
@@ -67,7 +67,7 @@ def test_the_motors_of_one_that_lies_or_hangs_obey_at_once(
 ) -> None:
     async def main() -> None:
         async with usual(monkeypatch, start) as world:
-            async with motors(only_to_look=True) as robot:
+            async with motors(read_only=True) as robot:
                 assert robot.level is Level.LOW
                 assert world.driver is Level.LOW
 
@@ -82,7 +82,7 @@ def test_where_nobody_tells_whether_it_stands_a_look_is_refused(
             monkeypatch.setattr("rote.transport.a1.client.HIGH_PORT", 9)
             monkeypatch.setattr("rote.transport.a1.client.OLD_HIGH_PORT", 9)
             with pytest.raises(BadRequestError, match="is not known"):
-                async with motors(only_to_look=True):
+                async with motors(read_only=True):
                     raise AssertionError
             assert not world.told
             async with motors() as robot:
@@ -164,7 +164,7 @@ def test_the_doctor_tells_what_an_a1_is_and_does(monkeypatch: pytest.MonkeyPatch
     async def main() -> None:
         async with usual(monkeypatch, dialect=Dialect.GO1) as world:
             async with connect_a1(HIGH) as robot:
-                seen = await doctor.look_at_robot(robot)
+                seen = await doctor.check_connected_robot(robot)
                 assert seen.findings == []
                 facts = seen.facts
                 assert (facts["dialect"], facts["level"], facts["mode"]) == ("go1", "high", "idle")
@@ -172,7 +172,7 @@ def test_the_doctor_tells_what_an_a1_is_and_does(monkeypatch: pytest.MonkeyPatch
                 world.health.heat(5)
                 robot.lie_down()
                 await asyncio.sleep(3.0)
-                seen = await doctor.look_at_robot(robot)
+                seen = await doctor.check_connected_robot(robot)
                 assert [finding.severity for finding in seen.findings] == [
                     Severity.ERROR,
                     Severity.WARNING,

@@ -38,31 +38,31 @@ def with_packages(monkeypatch: pytest.MonkeyPatch, **versions: str) -> None:
 @pytest.mark.parametrize("good", ["11.0.1", "11.2"])
 def test_a_proven_cyclonedds_is_fine(monkeypatch: pytest.MonkeyPatch, good: str) -> None:
     with_packages(monkeypatch, cyclonedds=good, aiortc="1.16")
-    assert doctor.look_at_software("dds").findings == []
+    assert doctor.check_software("dds").findings == []
 
 
 @pytest.mark.parametrize("bad", ["0.10.2", "11.0.0", "12.0"])
 def test_another_cyclonedds_is_named(monkeypatch: pytest.MonkeyPatch, bad: str) -> None:
     with_packages(monkeypatch, cyclonedds=bad, aiortc="1.16")
-    assert bad in words(doctor.look_at_software("dds"))
-    assert bad in words(doctor.look_at_software("webrtc"), Severity.WARNING)
+    assert bad in words(doctor.check_software("dds"))
+    assert bad in words(doctor.check_software("webrtc"), Severity.WARNING)
 
 
 def test_a_missing_extra_matters_for_its_own_wire_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     with_packages(monkeypatch)
     for scheme, other in (("dds", "webrtc"), ("webrtc", "dds")):
-        seen = doctor.look_at_software(scheme)
+        seen = doctor.check_software(scheme)
         assert f"{scheme}://" in words(seen)
         assert f"{other}://" in words(seen, Severity.NOTE)
         assert any(how_to_get(scheme) == finding.remedy for finding in seen.findings)
-    assert doctor.look_at_software("udp").well
+    assert doctor.check_software("udp").well
 
 
 def test_the_vendors_package_beside_a_new_cyclonedds_is_a_danger(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with_packages(monkeypatch, cyclonedds="11.0.1", aiortc="1", unitree_sdk2py="1.0")
-    assert "crashes programs on the robot" in words(doctor.look_at_software())
+    assert "crashes programs on the robot" in words(doctor.check_software())
 
 
 def interface(**how: object) -> Interface:
@@ -85,25 +85,25 @@ def test_what_is_wrong_with_the_interface_is_said_with_a_command_that_mends_it(
 ) -> None:
     monkeypatch.setattr(surroundings, "interfaces", lambda: [one])
     monkeypatch.setattr(surroundings, "firewall", lambda: "")
-    seen = doctor.look_at_network("dds://eth0")
+    seen = doctor.check_network("dds://eth0")
     assert said in words(seen, severity)
     assert any("ip link" in f.remedy or "ip address" in f.remedy for f in seen.findings)
     if one.usable:
-        assert doctor.look_at_network("udp://10.0.0.1").findings == []
+        assert doctor.check_network("udp://10.0.0.1").findings == []
 
 
 def test_a_good_interface_and_loopback_have_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
     loopback = interface(name="lo", address="127.0.0.1", loopback=True, multicast=False)
     monkeypatch.setattr(surroundings, "interfaces", lambda: [interface(), loopback])
     monkeypatch.setattr(surroundings, "firewall", lambda: "")
-    assert doctor.look_at_network("dds://eth0").findings == []
-    assert doctor.look_at_network("dds://lo").findings == []
+    assert doctor.check_network("dds://eth0").findings == []
+    assert doctor.check_network("dds://lo").findings == []
 
 
 def test_no_network_and_a_firewall_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surroundings, "interfaces", list)
     monkeypatch.setattr(surroundings, "firewall", lambda: "ufw")
-    seen = doctor.look_at_network()
+    seen = doctor.check_network()
     assert "in no network" in words(seen, Severity.WARNING)
     assert "ufw is on" in words(seen, Severity.WARNING)
 
@@ -138,23 +138,23 @@ def test_a_robot_on_dds_is_looked_at_from_its_topics_to_its_mode() -> None:
 
     async def look() -> None:
         async with rig("dds") as one:
-            seen = await doctor.look_at_dds(one.url)
+            seen = await doctor.check_dds(one.url)
             assert seen.facts["dds"]["robot"]
             assert seen.facts["dds"]["services"] == [
                 "arm", "motion_switcher", "robot_state", "sport", "voice",
             ]  # fmt: skip
             async with one.connect() as robot:
-                seen.add(await doctor.look_at_robot(robot))
+                seen.add(await doctor.check_connected_robot(robot))
             assert seen.well
             assert seen.facts["controller"] == "ai"
             assert seen.facts["mode"]["id"] == Mode.WALK
             assert seen.facts["versions"]["arm"] == "1.0.0.14"
             one.world.drive("")
             await asyncio.sleep(0.5)
-            debug = await doctor.look_at_dds(one.url)
+            debug = await doctor.check_dds(one.url)
             assert "does not offer arm and sport" in words(debug)
             async with one.connect() as robot:
-                debug.add(await doctor.look_at_robot(robot))
+                debug.add(await doctor.check_connected_robot(robot))
             assert not debug.well
 
     virtual.run(look())
@@ -164,27 +164,27 @@ def test_an_empty_domain_is_told() -> None:
     pytest.importorskip("cyclonedds")
 
     async def look() -> None:
-        seen = await doctor.look_at_dds(f"dds://lo?domain={free_domain()}")
+        seen = await doctor.check_dds(f"dds://lo?domain={free_domain()}")
         assert "nobody speaks DDS" in words(seen, Severity.NOTE)
 
     virtual.run(look())
 
 
 def test_a_search_that_finds_nobody_is_no_error() -> None:
-    seen = asyncio.run(doctor.look_for_robots(0.05))
+    seen = asyncio.run(doctor.find_robots(0.05))
     assert isinstance(seen.facts["found"], list)
     assert seen.findings == []
 
 
 def test_the_old_name_of_a_service_is_known() -> None:
-    (finding,) = doctor._about_services(["arm", "loco"])
+    (finding,) = doctor._service_findings(["arm", "loco"])
     assert "'loco'" in finding.message
 
 
 def test_a_robot_on_another_wire_is_asked_what_it_can_tell() -> None:
     async def look() -> None:
         async with rig("memory", mode=Mode.DAMP) as one, one.connect() as robot:
-            seen = await doctor.look_at_robot(robot)
+            seen = await doctor.check_connected_robot(robot)
             assert seen.facts["controller"] is None
             assert seen.facts["versions"] == {}
             assert not seen.well  # it does not stand
@@ -245,8 +245,8 @@ def test_without_a_robot_it_looks_around_and_ends_with_the_truth(
             {"dds": {"url": "dds://lo", "robot": robot, "services": []}, "found": []}
         )
 
-    monkeypatch.setattr(doctor, "look_at_dds", nobody)
-    monkeypatch.setattr(doctor, "look_for_robots", nobody)
+    monkeypatch.setattr(doctor, "check_dds", nobody)
+    monkeypatch.setattr(doctor, "find_robots", nobody)
     code, said = run(capsys)
     assert code == 0
     assert said["found"] == []

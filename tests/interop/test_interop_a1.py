@@ -110,7 +110,7 @@ def served(level: Level) -> Iterator[Served]:
 
 
 def dropped(robot: A1) -> dict[str, int]:
-    return dict(robot._port.dropped)  # type: ignore[attr-defined]
+    return dict(robot._client.dropped)  # type: ignore[attr-defined]
 
 
 def test_our_client_walks_the_makers_server() -> None:

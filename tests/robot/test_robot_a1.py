@@ -34,10 +34,10 @@ from rote.model.a1 import A1_BUILD, A1_JOINTS, KD_NM_S_RAD, KP_NM_RAD
 from rote.motion.files.library import Library
 from rote.motion.record import Recorder
 from rote.motion.track import Track
-from rote.robot.quadruped import commands as a1_words
+from rote.robot.quadruped import commands as a1_commands
 from rote.robot.quadruped import motion as a1_motion
 from rote.robot.quadruped.commands import Gait
-from rote.robot.quadruped.robot import A1, mode_words
+from rote.robot.quadruped.robot import A1, mode_text
 from rote.robot.quadruped.safety import A1SafetyLimits, Safety
 from rote.session.a1 import Level
 from rote.sim.quadruped.hands import A1Hand
@@ -72,36 +72,40 @@ def swing(seconds: float = 1.0, rate_hz: float = 100.0) -> Track:
 
 
 def test_dialect_3_2_gets_shares_of_the_most() -> None:
-    asked = a1_words.walking(Dialect.A1_3_2, (0.5, -0.2, math.pi / 3), body_height_m=0.05)
+    asked = a1_commands.walk_command(Dialect.A1_3_2, (0.5, -0.2, math.pi / 3), body_height_m=0.05)
     assert asked == ScaledHighCmd(mode=2, forward=0.5, left=-0.5, turn=0.5, body_height=0.5)
-    back = a1_words.walking(Dialect.A1_3_2, (-0.35, 0.0, 0.0))
+    back = a1_commands.walk_command(Dialect.A1_3_2, (-0.35, 0.0, 0.0))
     assert isinstance(back, ScaledHighCmd)
     assert back.forward == pytest.approx(-0.5)
-    posed = a1_words.posing(Dialect.A1_3_2, roll_rad=0.1, pitch_rad=0.2, yaw_rad=0.3)
+    posed = a1_commands.pose_command(Dialect.A1_3_2, roll_rad=0.1, pitch_rad=0.2, yaw_rad=0.3)
     assert posed == ScaledHighCmd(mode=1, roll_rad=0.1, pitch_rad=0.2, yaw_rad=0.3)
-    assert a1_words.mode(Dialect.A1_3_2, a1_words.HighMode.IDLE) == ScaledHighCmd()
+    assert a1_commands.mode_command(Dialect.A1_3_2, a1_commands.HighMode.IDLE) == ScaledHighCmd()
 
 
 def test_later_dialects_get_si_units() -> None:
-    asked = a1_words.walking(Dialect.GO1, (0.5, -0.2, 1.0), gait=Gait.RUN, foot_raise_m=0.02)
+    asked = a1_commands.walk_command(
+        Dialect.GO1, (0.5, -0.2, 1.0), gait=Gait.RUN, foot_raise_m=0.02
+    )
     assert asked == HighCmd(
         mode=2, gait=2, velocity_m_s=(0.5, -0.2), yaw_speed_rad_s=1.0, foot_raise_height_m=0.02
     )
-    assert a1_words.posing(Dialect.A1_3_3, roll_rad=0.1) == HighCmd(mode=1, euler_rad=(0.1, 0, 0))
+    assert a1_commands.pose_command(Dialect.A1_3_3, roll_rad=0.1) == HighCmd(
+        mode=1, euler_rad=(0.1, 0, 0)
+    )
 
 
 def test_what_a_dialect_has_no_word_for_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="lie down"):
-        a1_words.mode(Dialect.A1_3_2, a1_words.HighMode.LIE_DOWN)
+        a1_commands.mode_command(Dialect.A1_3_2, a1_commands.HighMode.LIE_DOWN)
     with pytest.raises(UnsupportedError, match="gait"):
-        a1_words.walking(Dialect.A1_3_2, (0.1, 0.0, 0.0), gait=Gait.STAIRS)
+        a1_commands.walk_command(Dialect.A1_3_2, (0.1, 0.0, 0.0), gait=Gait.STAIRS)
 
 
 @pytest.mark.parametrize("velocity", [(1.1, 0, 0), (-0.8, 0, 0), (0, 0.5, 0), (0, 0, 2.2),
                                       (math.nan, 0, 0)])  # fmt: skip
 def test_a_speed_out_of_range_is_refused(velocity: tuple[float, float, float]) -> None:
     with pytest.raises(BadRequestError, match="is not possible"):
-        a1_words.walking(Dialect.A1_3_3_4, velocity)
+        a1_commands.walk_command(Dialect.A1_3_3_4, velocity)
 
 
 def test_it_walks_stands_lies_and_gets_up() -> None:
@@ -189,7 +193,7 @@ def test_states_are_streamed_until_the_robot_is_lost() -> None:
                         world.health.silent = True
             assert seen == 20
             assert robot.status().trouble
-        assert mode_words(99) == "mode 99"
+        assert mode_text(99) == "mode 99"
 
     virtual.run(main())
 
@@ -823,7 +827,7 @@ def test_a_computer_that_is_too_slow_plays_a_motion_slower_and_never_in_jumps() 
     seen = [clock.at(number * 4 * tick_s) for number in range(1000)]
     assert np.diff(seen).max() <= 2 * tick_s + 1e-9
     soon = [clock.at(seconds) for seconds in np.arange(1000) * tick_s + 4000 * tick_s]
-    assert soon[-1] - soon[0] < 999 * tick_s + a1_motion.HANG_S + 1e-6, "it does not rush after it"
+    assert soon[-1] - soon[0] < 999 * tick_s + a1_motion.STALL_S + 1e-6, "it does not rush after it"
 
 
 def test_a_stopped_playback_says_so_and_the_legs_hold() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import virtual
 from a1_rig import is_damping, pair
 from rote.errors import BadRequestError, ProtectionError, UnsupportedError
-from rote.robot.quadruped.command_check import Seen, check_high, check_low
+from rote.robot.quadruped.command_check import ObservedState, check_high, check_low
 from rote.robot.quadruped.safety import A1SafetyLimits, Safety
 from rote.session.a1 import Level
 from rote.wire.a1.codec import decode, encode
@@ -31,8 +31,8 @@ from rote.wire.a1.values import (
 )
 
 STAND = [0.0, 0.8, -1.6] * 4
-STANDING = Seen((0.0, 0.0), lies=False, stands=True)
-LYING = Seen((0.0, 0.0), lies=True, stands=False)
+STANDING = ObservedState((0.0, 0.0), lies=False, stands=True)
+LYING = ObservedState((0.0, 0.0), lies=True, stands=False)
 LIGHTS = (Led(255, 0, 0), Led(0, 255, 0), Led(0, 0, 255), Led(1, 2, 3))
 
 

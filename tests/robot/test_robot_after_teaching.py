@@ -63,7 +63,7 @@ def test_a_motion_that_is_refused_because_the_arms_come_to_rest_is_asked_for_aga
             await asyncio.sleep(0.5)
             take.discard()
         with pytest.raises(RefusedError) as caught:
-            await robot._port.ask(m.PlayAction(action=1, name="stored 0"))
+            await robot._client.ask(m.PlayAction(action=1, name="stored 0"))
         assert caught.value.code == 7400
         assert (await robot.play("stored 0")).completed
         assert [each.why for each in told if each] == [Waits.RELEASE]
@@ -322,17 +322,17 @@ def test_a_stop_that_is_not_confirmed_does_not_end_the_watch_over_a_playback() -
         watch = MotionWatch("pauses", loops=True)
         state = await anext(robot.states())
         state = replace(state, phase_told=False)
-        watch.ask(robot.build, state, 0.0)
-        watch.accept(10.0, 0.0)
+        watch.on_request_sent(robot.build, state, 0.0)
+        watch.on_accepted(10.0, 0.0)
         moved = replace(state, joints_rad=tuple(each + 0.2 for each in state.joints_rad))
-        watch.see(moved, 1.0)
+        watch.on_state(moved, 1.0)
         assert watch.begun
-        watch.see(moved, 20.0)
+        watch.on_state(moved, 20.0)
         assert watch.completed is None
-        watch.stop(20.0)
-        watch.see(moved, 21.9)
+        watch.on_stop_confirmed(20.0)
+        watch.on_state(moved, 21.9)
         assert watch.completed is None
-        watch.see(moved, 22.1)
+        watch.on_state(moved, 22.1)
         assert watch.completed is False
 
     tell(story, wire="memory")
@@ -343,17 +343,17 @@ def test_a_robot_that_never_rests_after_a_confirmed_stop_is_reported() -> None:
         watch = MotionWatch("on and on", loops=True)
         state = await anext(robot.states())
         state = replace(state, phase_told=False)
-        watch.ask(robot.build, state, 0.0)
-        watch.accept(10.0, 0.0)
+        watch.on_request_sent(robot.build, state, 0.0)
+        watch.on_accepted(10.0, 0.0)
         for step in range(1, 60):
             far = tuple(each + 0.2 * (step % 3) for each in state.joints_rad)
-            watch.see(replace(state, joints_rad=far), float(step))
+            watch.on_state(replace(state, joints_rad=far), float(step))
             if step == 10:
-                watch.stop(10.0)
-            overdue = watch.overdue(float(step))
-            assert (overdue is None) == (step < 10 + ENDS_S)
-            if overdue is not None:
-                assert "L2+B" in str(overdue.remedy)
+                watch.on_stop_confirmed(10.0)
+            timeout_error = watch.timeout_error(float(step))
+            assert (timeout_error is None) == (step < 10 + ENDS_S)
+            if timeout_error is not None:
+                assert "L2+B" in str(timeout_error.remedy)
                 break
 
     tell(story, wire="memory")

@@ -27,7 +27,7 @@ from rote.messages import Code, Phase
 from rote.motion.track import Track
 from rote.robot.api_values import Waiting, Waits
 from rote.robot.g1 import G1
-from rote.robot.lesson import MessageLesson, Pupil
+from rote.robot.message_teaching import MessageTeachingBackend, TeachingHooks
 from rote.robot.streaming import TimedStart
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
@@ -96,8 +96,8 @@ def lesson_with(robot: G1, ask: Callable[[m.Command], Awaitable[m.Reply]]) -> Te
     async def check() -> bool:
         return False
 
-    pupil: Pupil = robot._pupil(check)
-    lesson = MessageLesson(robot._port, pupil._replace(ask=ask), "wave")
+    hooks: TeachingHooks = robot._teaching_hooks(check)
+    lesson = MessageTeachingBackend(robot._client, hooks._replace(ask=ask), "wave")
     return Teaching(lesson, Take("wave", robot.build, "memory"))
 
 
@@ -238,7 +238,7 @@ def test_a_refused_teaching_leaves_nothing_to_keep_alive_or_to_end() -> None:
             await other.start("stored")
             await asyncio.sleep(1.0)
             with pytest.raises(RefusedError):
-                await robot._port.ask(m.EnterTeaching(name="wave"))
+                await robot._client.ask(m.EnterTeaching(name="wave"))
             sent = sent_calls(one._pipes[0])
             await asyncio.sleep(3.5)
             assert not [each for each in sent if each[0] == ArmApi.TEACH]
@@ -257,8 +257,8 @@ def test_after_a_loss_nothing_is_kept_alive_and_the_arms_are_unknown() -> None:
                 await one.die(silently_for_the_client=False)
                 await asyncio.sleep(3600)
         assert robot.stop_pending
-        assert robot._port._arms_at is None  # type: ignore[attr-defined]
-        assert robot._port._keep_teaching_timer is None  # type: ignore[attr-defined]
+        assert robot._client._arms_at is None  # type: ignore[attr-defined]
+        assert robot._client._keep_teaching_timer is None  # type: ignore[attr-defined]
 
     tell(story)
 
@@ -440,7 +440,7 @@ def test_no_pose_is_sent_after_a_loss_nor_after_the_reconnect() -> None:
         loop = asyncio.get_running_loop()
         cut = Impairment(cut_after_s=2.0, cut_for_s=4.0)
         async with rig("udp", impairment=cut) as one, one.connect() as robot:
-            client = robot._port
+            client = robot._client
             assert isinstance(client, TeachingClient)
             state = await anext(robot.states())
             await client.ask(m.BeginStream())
@@ -530,7 +530,7 @@ def test_a_robot_connected_without_reconnect_stays_lost(wire: str) -> None:
             connect(one.url, family="g1", reconnect=False) as robot,
         ):
             await asyncio.sleep(20.0)
-            assert robot._port.reconnects == 0  # type: ignore[attr-defined]
+            assert robot._client.reconnects == 0  # type: ignore[attr-defined]
             with pytest.raises(PeerLostError):
                 await robot.actions()
             with pytest.raises(PeerLostError):

@@ -11,7 +11,7 @@ from rote.errors import BadRequestError, RefusedError, UnsafeMotionError
 from rote.messages import RobotState
 from rote.model.g1 import G1_29
 from rote.robot.following import MAX_RAD_S, MAX_RAD_S2, SILENT_S, LivePoses
-from rote.robot.streaming import taught_of
+from rote.robot.streaming import taught_joint_arrays
 
 ELBOW = "right_elbow_joint"
 AT = G1_29.names.index(ELBOW)
@@ -22,7 +22,7 @@ def live(goal: dict[str, float] | None = None) -> LivePoses:
     poses = LivePoses(G1_29, G1_29.rest_rad, RATE_HZ)
     poses[0]
     if goal:
-        row = taught_of(G1_29).rest_rad.copy()
+        row = taught_joint_arrays(G1_29).rest_rad.copy()
         for name, value in goal.items():
             row[G1_29.taught.index(name)] = value
         poses.aim(row)
@@ -39,7 +39,7 @@ def test_a_far_pose_is_reached_within_limits_and_without_overshoot() -> None:
     assert way[-1] == pytest.approx(2.0, abs=1e-3)
     assert way.max() < 2.01
     # To the first pose it goes as slowly as to the first pose of a track.
-    assert np.abs(speeds).max() <= taught_of(G1_29).soft_rad_s + 1e-9
+    assert np.abs(speeds).max() <= taught_joint_arrays(G1_29).soft_rad_s + 1e-9
 
 
 def test_the_weight_rises_softly_and_falls_again_at_the_end() -> None:
@@ -69,7 +69,7 @@ def test_arms_that_are_moving_are_braked_before_they_go_back() -> None:
 
 def test_after_the_longest_time_the_arms_are_at_rest_and_let_go_of() -> None:
     poses = LivePoses(G1_29, G1_29.rest_rad, 5.0)  # few poses a second, to be there soon
-    goal = taught_of(G1_29).rest_rad.copy()
+    goal = taught_joint_arrays(G1_29).rest_rad.copy()
     goal[G1_29.taught.index(ELBOW)] += 0.3
     number = 0
     while not poses.finished:
@@ -78,7 +78,7 @@ def test_after_the_longest_time_the_arms_are_at_rest_and_let_go_of() -> None:
         last = poses[number]
         number += 1
     assert last.weight == 0.0
-    assert last.joints_rad == pytest.approx(taught_of(G1_29).rest_rad.tolist())
+    assert last.joints_rad == pytest.approx(taught_joint_arrays(G1_29).rest_rad.tolist())
 
 
 def test_without_a_new_pose_the_arms_hold_and_then_go_to_rest() -> None:
@@ -88,7 +88,9 @@ def test_without_a_new_pose_the_arms_hold_and_then_go_to_rest() -> None:
     before = poses.returning
     _ = poses[round(SILENT_S * RATE_HZ) + 5]
     assert (before, poses.returning) == (False, True)
-    assert poses[len(poses) - 1].joints_rad == pytest.approx(taught_of(G1_29).rest_rad.tolist())
+    assert poses[len(poses) - 1].joints_rad == pytest.approx(
+        taught_joint_arrays(G1_29).rest_rad.tolist()
+    )
 
 
 @pytest.mark.parametrize("wire", ["sim", "udp"])
@@ -201,7 +203,7 @@ def test_the_way_that_is_checked_is_the_way_that_is_sent() -> None:
     poses = live({ELBOW: 2.0})
     for number in range(1, 60):  # the arms move when the next goal comes
         _ = poses[number]
-    goal = taught_of(G1_29).rest_rad.copy()
+    goal = taught_joint_arrays(G1_29).rest_rad.copy()
     goal[:4] += 0.5
     begin, way = poses.forecast(goal, lead=7)
     assert begin == 59 + 7
@@ -215,7 +217,7 @@ def test_the_way_that_is_checked_is_the_way_that_is_sent() -> None:
 
 def test_a_way_whose_check_took_too_long_is_not_gone() -> None:
     poses = live()
-    goal = taught_of(G1_29).rest_rad.copy()
+    goal = taught_joint_arrays(G1_29).rest_rad.copy()
     goal[0] += 0.5
     begin, _ = poses.forecast(goal, lead=2)
     stayed = poses[begin + 1].joints_rad

@@ -421,7 +421,7 @@ def test_a_hand_that_reports_and_obeys_nobody_is_refused_when_the_stream_begins(
         with pytest.raises(NoAnswerError, match="no program on the robot reads rt/dex3/left/cmd"):
             await robot.play_track(grasping(1.0, DEX3_LEFT.names, 0.3), hands=True)
         with pytest.raises(NoAnswerError, match="no right hand"):
-            await robot._port.ask(BeginStream(("right",)))
+            await robot._client.ask(BeginStream(("right",)))
         assert (await robot.play_track(grasping(1.0))).completed
         bus.close()
 

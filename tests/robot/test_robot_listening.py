@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import virtual
 from a1_rig import pair
 from rote.errors import PeerLostError, ProtectionError
-from rote.robot.state_feed import MAX_WAITING, arriving
+from rote.robot.state_feed import MAX_WAITING, iterate_states
 from rote.session.a1 import Level
 from rote.wire.a1.motors import MotorCmds
 
@@ -37,7 +37,7 @@ class Voice:
 def test_who_is_slow_gets_the_newest_states_in_order_and_then_the_loss(bursts: list[int]) -> None:
     async def story() -> None:
         states, losses = Voice(), Voice()
-        heard = arriving(states.on, losses.on)
+        heard = iterate_states(states.on, losses.on)
         first = asyncio.create_task(cast("Any", anext(heard)))
         await asyncio.sleep(0)
         states.say(-1)
@@ -62,7 +62,7 @@ def test_who_is_slow_gets_the_newest_states_in_order_and_then_the_loss(bursts: l
 def test_a_loss_is_heard_even_where_nobody_took_a_state() -> None:
     async def story() -> None:
         states, losses = Voice(), Voice()
-        heard = arriving(states.on, losses.on)
+        heard = iterate_states(states.on, losses.on)
         first = asyncio.create_task(cast("Any", anext(heard)))
         await asyncio.sleep(0)
         for number in range(MAX_WAITING):
@@ -80,7 +80,7 @@ def test_a_loss_is_heard_even_where_nobody_took_a_state() -> None:
 def test_who_leaves_is_forgotten() -> None:
     async def story() -> None:
         states, losses = Voice(), Voice()
-        heard = cast("AsyncGenerator[int, None]", arriving(states.on, losses.on))
+        heard = cast("AsyncGenerator[int, None]", iterate_states(states.on, losses.on))
         first = asyncio.create_task(cast("Any", anext(heard)))
         await asyncio.sleep(0)
         states.say(1)

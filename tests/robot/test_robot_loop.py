@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import virtual
 from rote.errors import BadRequestError, TimeLimitError
 from rote.platform import realtime
-from rote.robot.quadruped.loop import Beats, LoopFunc
+from rote.robot.quadruped.loop import Deadlines, LoopFunc
 
 PERIOD_S = 0.002
 
@@ -21,7 +21,7 @@ PERIOD_S = 0.002
 @settings(max_examples=60)
 @given(st.lists(st.floats(0.0, 0.02), min_size=1, max_size=50))
 def test_deadlines_stay_on_their_grid_and_none_is_made_up_for(busy_s: list[float]) -> None:
-    beats = Beats(PERIOD_S, 100.0)
+    beats = Deadlines(PERIOD_S, 100.0)
     now = 100.0
     starts = []
     for took in busy_s:
@@ -41,7 +41,7 @@ def test_deadlines_stay_on_their_grid_and_none_is_made_up_for(busy_s: list[float
 
 
 def test_a_loop_in_time_has_its_rate_and_no_deviation() -> None:
-    beats = Beats(PERIOD_S, 0.0)
+    beats = Deadlines(PERIOD_S, 0.0)
     for _ in range(1001):
         beats.begin(beats.due_s)
         beats.end(beats.due_s + 0.001)
@@ -52,16 +52,16 @@ def test_a_loop_in_time_has_its_rate_and_no_deviation() -> None:
 
 
 def test_a_late_tick_shows_in_the_deviation() -> None:
-    beats = Beats(PERIOD_S, 0.0)
+    beats = Deadlines(PERIOD_S, 0.0)
     for late_s in (0.0, 0.0003, 0.0):
         beats.begin(beats.due_s + late_s)
         beats.end(beats.due_s + 0.001)
     assert beats.stats().deviation_max_us == pytest.approx(300.0)
-    assert Beats(PERIOD_S, 0.0).stats().rate_hz == 0.0
+    assert Deadlines(PERIOD_S, 0.0).stats().rate_hz == 0.0
 
 
 def test_only_the_newest_deviations_are_kept() -> None:
-    beats = Beats(PERIOD_S, 0.0)
+    beats = Deadlines(PERIOD_S, 0.0)
     beats.begin(0.5)
     beats.end(0.5)
     for _ in range(1 << 17):

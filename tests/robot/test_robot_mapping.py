@@ -12,7 +12,7 @@ from rote.model.a1 import A1_BUILD
 from rote.model.family import Build
 from rote.model.g1 import G1_23, G1_27, G1_29
 from rote.motion.track import Track
-from rote.robot.streaming import check_build, taught_joints, taught_of
+from rote.robot.streaming import check_build, taught_joint_arrays, taught_poses
 
 WRISTS = tuple(name for name in G1_29.taught if name not in G1_23.taught)
 
@@ -28,7 +28,7 @@ def still(build: Build, moved: str = "", by_rad: float = 0.2) -> Track:
 
 def test_a_motion_of_a_larger_build_says_which_joints_would_be_left_out() -> None:
     with pytest.raises(OtherBuildError) as raised:
-        taught_joints(still(G1_29), G1_23)
+        taught_poses(still(G1_29), G1_23)
     error = raised.value
     assert (error.made_on, error.robot) == ("g1-29", "g1-23")
     assert set(WRISTS) <= set(error.left_out)
@@ -38,7 +38,7 @@ def test_a_motion_of_a_larger_build_says_which_joints_would_be_left_out() -> Non
 
 def test_a_motion_of_a_smaller_build_says_which_joints_would_stay_at_rest() -> None:
     with pytest.raises(OtherBuildError) as raised:
-        taught_joints(still(G1_23), G1_29)
+        taught_poses(still(G1_23), G1_29)
     assert raised.value.missing == WRISTS
     assert raised.value.left_out == ()
 
@@ -46,11 +46,11 @@ def test_a_motion_of_a_smaller_build_says_which_joints_would_stay_at_rest() -> N
 @pytest.mark.parametrize(("made_on", "robot"), [(G1_29, G1_23), (G1_23, G1_29), (G1_29, G1_27)])
 def test_mapped_joints_keep_their_names_and_the_others_rest(made_on: Build, robot: Build) -> None:
     track = still(made_on, "left_elbow_joint")
-    poses = taught_joints(track, robot, mapped=True)
+    poses = taught_poses(track, robot, mapped=True)
     elbow = robot.taught.index("left_elbow_joint")
     wanted = track.joints_rad[:, made_on.names.index("left_elbow_joint")]
     assert np.allclose(poses[:, elbow], wanted)
-    rest = taught_of(robot).rest_rad
+    rest = taught_joint_arrays(robot).rest_rad
     assert np.allclose(np.delete(poses, elbow, axis=1), np.delete(rest, elbow))
 
 
@@ -60,7 +60,7 @@ def test_a_motion_of_the_same_build_asks_nobody() -> None:
 
 def test_nothing_makes_a_quadruped_s_motion_a_g1_s() -> None:
     with pytest.raises(BadRequestError, match="motion of an A1, and the robot is a G1"):
-        taught_joints(still(A1_BUILD), G1_29, mapped=True)
+        taught_poses(still(A1_BUILD), G1_29, mapped=True)
 
 
 def test_a_simulated_robot_of_23_joints_plays_what_one_of_29_was_taught_once_it_may() -> None:

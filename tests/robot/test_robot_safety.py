@@ -126,17 +126,17 @@ def test_a_joint_that_nothing_drives_may_hang_at_its_stop() -> None:
     braked = MotorCmds.servo(dq_rad_s=0.0, kd_nm_s_rad=2.0)
     for asked in (limp, braked, MotorCmds.servo(q_rad=-1.0, kp_nm_rad=9.0, mode=0)):
         safety = Safety()
-        safety.check(state(inside), asked=asked)
-        safety.check(state(hanging), asked=asked)
+        safety.check(state(inside), commanded=asked)
+        safety.check(state(hanging), commanded=asked)
     for asked in (
         MotorCmds.servo(q_rad=-1.0, kp_nm_rad=5.0),
         MotorCmds.servo(tau_nm=0.5),
         MotorCmds.servo(dq_rad_s=1.0, kd_nm_s_rad=2.0),
     ):
         safety = Safety()
-        safety.check(state(inside), asked=asked)
+        safety.check(state(inside), commanded=asked)
         with pytest.raises(ProtectionError, match="FR_calf"):
-            safety.check(state(hanging), asked=asked)
+            safety.check(state(hanging), commanded=asked)
 
 
 def test_folded_legs_are_watched_from_when_they_have_come_up() -> None:

@@ -9,12 +9,12 @@ from rote.messages import Interpolation
 from rote.model.g1 import G1_29, G1_REST_RAD
 from rote.motion.interpolate import sample_keyframes
 from rote.motion.track import Array, Track
-from rote.robot.storing import compress, storable
-from rote.robot.streaming import taught_of
+from rote.robot.storing import compress, make_storable
+from rote.robot.streaming import taught_joint_arrays
 
 ELBOW = "right_elbow_joint"
 
-REST_RAD = taught_of(G1_29).rest_rad
+REST_RAD = taught_joint_arrays(G1_29).rest_rad
 
 
 def elbow(times_s: list[float], values: list[float]) -> Track:
@@ -28,7 +28,7 @@ def played(keyframes: tuple[m.Keyframe, ...], at_s: Array) -> Array:
 
 def test_a_motion_from_rest_is_stored_as_it_is() -> None:
     motion = elbow([3.0, 4.0, 5.0], [1.0, 0.5, 1.0])
-    whole = storable(motion, G1_29)
+    whole = make_storable(motion, G1_29)
     assert whole.times_s.tolist() == [0.0, 1.0, 2.0]
     assert whole.joints_rad[:, whole.names.index(ELBOW)].tolist() == [1.0, 0.5, 1.0]
     compressed = compress(whole, G1_29, 20)
@@ -37,7 +37,7 @@ def test_a_motion_from_rest_is_stored_as_it_is() -> None:
 
 
 def test_a_motion_that_begins_elsewhere_gets_a_soft_way_there() -> None:
-    whole = storable(elbow([0.0, 1.0], [0.2, 0.5]), G1_29)
+    whole = make_storable(elbow([0.0, 1.0], [0.2, 0.5]), G1_29)
     assert np.array_equal(whole.joints_rad[0], REST_RAD)
     speeds = np.diff(whole.joints_rad, axis=0) / np.diff(whole.times_s)[:, None]
     assert np.abs(speeds).max() <= 1.0
@@ -47,7 +47,7 @@ def test_a_motion_that_begins_elsewhere_gets_a_soft_way_there() -> None:
 
 def test_the_keyframes_play_as_close_as_they_say() -> None:
     t = np.arange(301) / 100.0
-    whole = storable(elbow(t.tolist(), (1.0 - 0.4 * np.sin(2 * t) ** 2).tolist()), G1_29)
+    whole = make_storable(elbow(t.tolist(), (1.0 - 0.4 * np.sin(2 * t) ** 2).tolist()), G1_29)
     compressed = compress(whole, G1_29, 12)
     assert len(compressed.keyframes) <= 12
     again = played(compressed.keyframes, whole.times_s)[:, G1_29.names.index(ELBOW)]
@@ -62,23 +62,23 @@ def test_keyframes_that_would_be_another_motion_are_refused_with_the_number() ->
     swings = [0.5, 0.5, 1.0, 0.5] + 0.5 * np.sin(8 * t[:, None] + np.arange(4))
     wild = Track(times_s=t, joints_rad=swings, names=names)
     with pytest.raises(UnsafeMotionError, match=r"miss the motion by 0\.\d+ rad"):
-        compress(storable(wild, G1_29), G1_29, 20)
+        compress(make_storable(wild, G1_29), G1_29, 20)
 
 
 def test_a_motion_that_stays_at_rest_is_refused() -> None:
     # No keyframes would mean: save what was recorded.
     with pytest.raises(BadRequestError, match="stays at rest"):
-        compress(storable(elbow([0.0, 1.0], [1.0, 1.0]), G1_29), G1_29, 20)
+        compress(make_storable(elbow([0.0, 1.0], [1.0, 1.0]), G1_29), G1_29, 20)
 
 
 @pytest.mark.parametrize("budget", [0, -1, 21])
 def test_a_budget_the_wire_cannot_hold_is_refused(budget: int) -> None:
     with pytest.raises(BadRequestError, match="keyframes"):
-        compress(storable(elbow([0.0, 1.0], [1.0, 0.5]), G1_29), G1_29, budget)
+        compress(make_storable(elbow([0.0, 1.0], [1.0, 0.5]), G1_29), G1_29, budget)
 
 
 def test_an_unsafe_motion_is_refused_before_it_is_compressed() -> None:
     with pytest.raises(UnsafeMotionError):
-        storable(elbow([0.0, 0.01], [1.0, 0.5]), G1_29)
+        make_storable(elbow([0.0, 0.01], [1.0, 0.5]), G1_29)
     with pytest.raises(UnsafeMotionError):
-        storable(elbow([0.0, 1.0], [1.0, 4.0]), G1_29)
+        make_storable(elbow([0.0, 1.0], [1.0, 4.0]), G1_29)

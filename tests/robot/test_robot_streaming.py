@@ -24,15 +24,15 @@ from rote.model.g1 import G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
 from rote.motion.check.report import CheckReport
 from rote.motion.track import Array, Track
 from rote.robot.streaming import (
-    LOOP_HANGS_S,
+    LOOP_STALL_S,
     RATES_HZ,
     Ticker,
     TrackCheck,
+    check_at_speed,
     check_playable,
-    checked,
     prepare,
-    taught_joints,
-    taught_of,
+    taught_joint_arrays,
+    taught_poses,
     with_hands,
 )
 from rote.transport.base_client import ThreadSafeSender
@@ -40,8 +40,8 @@ from rote.transport.base_client import ThreadSafeSender
 TAUGHT = [G1_JOINTS[index] for index in TAUGHT_JOINTS]
 NAMES = tuple(joint.name for joint in TAUGHT)
 ELBOW = NAMES.index("right_elbow_joint")
-REST_RAD = taught_of(G1_29).rest_rad
-SOFT_RAD_S = taught_of(G1_29).soft_rad_s
+REST_RAD = taught_joint_arrays(G1_29).rest_rad
+SOFT_RAD_S = taught_joint_arrays(G1_29).soft_rad_s
 STILL = RobotState(joints_rad=G1_REST_RAD, velocities_rad_s=(0.0,) * 29)
 
 
@@ -67,18 +67,18 @@ def test_the_joints_are_found_by_name_in_whatever_order() -> None:
     poses = swing()
     order = np.random.default_rng(0).permutation(len(NAMES))
     shuffled = track(poses[:, order], tuple(NAMES[index] for index in order))
-    assert np.array_equal(taught_joints(shuffled, G1_29), poses)
+    assert np.array_equal(taught_poses(shuffled, G1_29), poses)
 
 
 def test_joints_that_a_track_lacks_keep_their_rest() -> None:
-    poses = taught_joints(one_joint("right_elbow_joint", 0.5, 0.7), G1_29)
+    poses = taught_poses(one_joint("right_elbow_joint", 0.5, 0.7), G1_29)
     assert poses[:, ELBOW].tolist() == [0.5, 0.7]
     assert np.array_equal(np.delete(poses, ELBOW, axis=1), np.delete([REST_RAD] * 2, ELBOW, axis=1))
 
 
 def test_a_track_of_another_build_plays_with_the_wrists_it_lacks_at_rest() -> None:
     values = np.repeat(np.array([[0.1] * 23]), 3, axis=0)
-    poses = taught_joints(track(values, G1_23.names), G1_29)
+    poses = taught_poses(track(values, G1_23.names), G1_29)
     lacking = [NAMES.index(name) for name in NAMES if name not in G1_23.names]
     assert len(lacking) == 4
     assert np.array_equal(poses[:, lacking], [REST_RAD[lacking]] * 3)
@@ -87,7 +87,7 @@ def test_a_track_of_another_build_plays_with_the_wrists_it_lacks_at_rest() -> No
 def test_legs_that_stand_still_are_ignored_wherever_they_stand() -> None:
     values = np.repeat(np.array([G1_REST_RAD]), 2, axis=0)
     values[:, 3] = [0.9, 0.93]
-    assert taught_joints(track(values, G1_29.names), G1_29).shape == (2, 15)
+    assert taught_poses(track(values, G1_29.names), G1_29).shape == (2, 15)
 
 
 @pytest.mark.parametrize(
@@ -117,14 +117,14 @@ def test_legs_that_stand_still_are_ignored_wherever_they_stand() -> None:
 )
 def test_a_track_that_cannot_be_played_as_it_is_is_refused(bad: Track, words: str) -> None:
     with pytest.raises(BadRequestError, match=words) as caught:
-        taught_joints(bad, G1_29)
+        taught_poses(bad, G1_29)
     assert caught.value.remedy
 
 
 def test_a_motion_of_an_a1_is_told_before_anything_else_is_said_of_it() -> None:
     legs = replace(track(np.zeros((2, 12)), A1.names), variant=A1.name)
     with pytest.raises(BadRequestError, match="a motion of an A1"):
-        checked(legs, speed=99.0, build=G1_29)
+        check_at_speed(legs, speed=99.0, build=G1_29)
     with pytest.raises(BadRequestError, match="a motion of an A1"):
         prepare(legs, G1_29, 100.0, 1.0, force=True)
 
@@ -473,8 +473,8 @@ def test_what_was_checked_of_another_track_speed_or_build_says_nothing() -> None
     ):
         with pytest.raises(UnsafeMotionError):
             prepare(torn, G1_29, 250.0, 1.0, known=known)
-    assert not TrackCheck(gap, 1.0, nothing).holds_for(gap, G1_23, 1.0)
-    assert TrackCheck(gap, 1.0, nothing).holds_for(gap, G1_29, 1.0)
+    assert not TrackCheck(gap, 1.0, nothing).applies_to(gap, G1_23, 1.0)
+    assert TrackCheck(gap, 1.0, nothing).applies_to(gap, G1_29, 1.0)
 
 
 # ---- why it ended -------------------------------------------------------------------------------
@@ -558,7 +558,7 @@ def test_a_loop_that_stalls_ends_a_stream_that_a_thread_sends() -> None:
         blocked_at = time.monotonic()
         time.sleep(1.5)  # noqa: ASYNC251 - the loop stalls
         ticker.stop()
-        assert sent[-1] - blocked_at < LOOP_HANGS_S + 0.25
+        assert sent[-1] - blocked_at < LOOP_STALL_S + 0.25
         return ticker
 
     ticker = asyncio.run(story())
@@ -584,7 +584,7 @@ def test_the_statistics_of_a_long_stream_take_constant_memory() -> None:
         ticker = Ticker(1000.0)
         for place in range(200_000):
             now_s = ticker._began_s + place / 1000.0 + 1e-6 * (place % 5000)
-            ticker._say(now_s, now_s)
+            ticker._send_due_pose(now_s, now_s)
         report = ticker.report("following", completed=True, seconds=200.0)
         assert report.late_p99_ms == pytest.approx(4.95, rel=0.02)
         assert report.late_max_ms == pytest.approx(4.999)

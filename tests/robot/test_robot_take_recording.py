@@ -18,7 +18,7 @@ from rote.model.g1 import G1_29
 from rote.motion.files.library import Library
 from rote.motion.record import Sample
 from rote.robot.g1 import G1
-from rote.robot.take_recording import Keeper
+from rote.robot.take_recording import BackgroundTakeWriter
 
 
 async def wave(robot: G1, library: Library, seconds: float = 1.0) -> Path | None:
@@ -116,7 +116,7 @@ def test_a_disk_that_fails_later_does_not_disturb_the_teaching(tmp_path: Path) -
 def test_a_disk_that_is_full_in_the_middle_of_a_chunk_is_told_of(tmp_path: Path) -> None:
     async def run() -> None:
         library = Library(tmp_path)
-        keeper = Keeper(library.record("mine", G1_29.names))
+        keeper = BackgroundTakeWriter(library.record("mine", G1_29.names))
         poses = np.random.default_rng(1).uniform(-1.0, 1.0, (1500, len(G1_29.names)))
         with full_disk(20_000):  # enough to begin with
             for number, pose in enumerate(poses.tolist()):  # 1 MB, before it is time to flush

@@ -12,7 +12,7 @@ from rig import Pipe, Rig, rig
 from rote.errors import NoAnswerError, PeerLostError, RefusedError, RoteError
 from rote.messages import Code
 from rote.robot.g1 import G1
-from rote.robot.lesson import MessageLesson
+from rote.robot.message_teaching import MessageTeachingBackend
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
 from rote.wire.services.rpc import ArmApi
@@ -56,7 +56,7 @@ def lose_next_word_of_teaching(pipe: Pipe, what: str) -> None:
 
 def begun(robot: G1, check: Callable[[], Awaitable[bool]]) -> Teaching:
     """A teaching whose check is the test's own."""
-    lesson = MessageLesson(robot._port, robot._pupil(check), "wave")
+    lesson = MessageTeachingBackend(robot._client, robot._teaching_hooks(check), "wave")
     return Teaching(lesson, Take("wave", robot.build, "services"))
 
 
@@ -236,8 +236,8 @@ def test_a_listener_that_fails_keeps_nobody_from_hearing_of_a_loss() -> None:
         def broken(_: object) -> None:
             raise ZeroDivisionError
 
-        robot._port.on_loss(broken)
-        robot._port.on_loss(heard.append)
+        robot._client.on_loss(broken)
+        robot._client.on_loss(heard.append)
         await one.die()
         await asyncio.sleep(5.0)
         assert isinstance(heard[0], PeerLostError)

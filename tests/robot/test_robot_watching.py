@@ -28,13 +28,13 @@ class Film:
     ) -> None:
         self.now = 100.0
         self.watch = MotionWatch("wave", loops=loops)
-        self.watch.ask(G1_29, latest, self.now)
-        self.watch.accept(duration_s, self.now)
+        self.watch.on_request_sent(G1_29, latest, self.now)
+        self.watch.on_accepted(duration_s, self.now)
 
     def show(self, state: RobotState, seconds: float) -> None:
         for _ in range(round(seconds * 10)):
             self.now += 0.1
-            self.watch.see(replace(state, time_us=int(self.now * 1e6)), self.now)
+            self.watch.on_state(replace(state, time_us=int(self.now * 1e6)), self.now)
 
     def shake(self, seconds: float, **how: bool) -> None:
         """The joints move and the robot says nothing of it."""
@@ -48,7 +48,7 @@ class Film:
 def test_a_robot_that_says_late_that_it_plays_has_played() -> None:
     film = Film()
     film.phase(Phase.NONE, 0.7)
-    assert film.watch.overdue(film.now) is None
+    assert film.watch.timeout_error(film.now) is None
     film.phase(Phase.PLAYING, 2.0)
     film.phase(Phase.RETURN, 4.1)
     assert film.watch.completed is None
@@ -59,15 +59,15 @@ def test_a_robot_that_says_late_that_it_plays_has_played() -> None:
 def test_a_robot_that_says_yes_and_rests_has_not_begun() -> None:
     film = Film()
     film.phase(Phase.NONE, BEGIN_S - 0.2)
-    assert film.watch.overdue(film.now) is None
+    assert film.watch.timeout_error(film.now) is None
     film.phase(Phase.NONE, 0.3)
-    assert isinstance(film.watch.overdue(film.now), NotBegunError)
+    assert isinstance(film.watch.timeout_error(film.now), NotBegunError)
     assert film.watch.completed is None
 
 
 def test_a_robot_that_says_nothing_at_all_has_not_begun() -> None:
     film = Film(latest=None)
-    error = film.watch.overdue(film.now + BEGIN_S)
+    error = film.watch.timeout_error(film.now + BEGIN_S)
     assert isinstance(error, NotBegunError)
     assert "neither" in str(error)
 
@@ -78,7 +78,7 @@ def test_the_return_from_a_teaching_is_no_playback() -> None:
         film.show(moved(replace(REST, phase=Phase.RETURN), ARM, 0.5 - turn / 40), 0.1)
     film.phase(Phase.NONE, BEGIN_S + 0.2)
     assert film.watch.completed is None
-    assert isinstance(film.watch.overdue(film.now), NotBegunError)
+    assert isinstance(film.watch.timeout_error(film.now), NotBegunError)
 
 
 def test_a_motion_that_went_on_before_is_another_one() -> None:
@@ -95,9 +95,9 @@ def test_arms_that_are_said_to_come_to_rest_may_begin_later_but_not_for_ever() -
     film = Film()
     film.phase(Phase.RETURN, 5.0)
     film.phase(Phase.NONE, 0.5)
-    assert film.watch.overdue(film.now) is None
+    assert film.watch.timeout_error(film.now) is None
     film.phase(Phase.RETURN, RESTS_S + BEGIN_S)
-    assert isinstance(film.watch.overdue(film.now), NotBegunError)
+    assert isinstance(film.watch.timeout_error(film.now), NotBegunError)
 
 
 def test_joints_show_what_a_robot_does_not_say() -> None:
@@ -131,21 +131,21 @@ def test_a_robot_that_plays_for_ever_is_given_up(duration_s: float) -> None:
     film = Film(duration_s)
     most_s = (duration_s or 180.0) * 1.5 + ENDS_S
     film.phase(Phase.PLAYING, most_s - 1.0)
-    assert film.watch.overdue(film.now) is None
+    assert film.watch.timeout_error(film.now) is None
     film.phase(Phase.PLAYING, 2.0)
-    error = film.watch.overdue(film.now)
+    error = film.watch.timeout_error(film.now)
     assert isinstance(error, TimeLimitError)
     assert not isinstance(error, NotBegunError)
 
 
 def test_a_loop_goes_on_for_ever_as_long_as_it_is_reported() -> None:
     watch = MotionWatch("wave", loops=True)
-    watch.ask(G1_29, REST, 0.0)
-    watch.accept(2.0, 0.0)
-    watch.see(replace(REST, phase=Phase.PLAYING), 1.0)
-    watch.see(replace(REST, phase=Phase.PLAYING), 4000.0)
-    assert watch.overdue(4000.0) is None
-    assert isinstance(watch.overdue(4000.0 + SILENT_S), NoAnswerError)
+    watch.on_request_sent(G1_29, REST, 0.0)
+    watch.on_accepted(2.0, 0.0)
+    watch.on_state(replace(REST, phase=Phase.PLAYING), 1.0)
+    watch.on_state(replace(REST, phase=Phase.PLAYING), 4000.0)
+    assert watch.timeout_error(4000.0) is None
+    assert isinstance(watch.timeout_error(4000.0 + SILENT_S), NoAnswerError)
 
 
 def test_a_phase_that_is_no_longer_told_is_not_taken_for_the_end() -> None:
@@ -158,7 +158,7 @@ def test_a_phase_that_is_no_longer_told_is_not_taken_for_the_end() -> None:
 def test_a_confirmed_stop_ends_a_motion_as_soon_as_the_joints_rest() -> None:
     film = Film(duration_s=10.0)
     film.shake(1.0, phase_told=False)
-    film.watch.stop(film.now)
+    film.watch.on_stop_confirmed(film.now)
     film.shake(1.0, phase_told=False)  # the arms return softly
     film.show(replace(REST, phase_told=False), STILL_S - 0.3)
     early = film.watch.completed
@@ -171,7 +171,7 @@ def test_joints_that_rested_before_a_stop_are_watched_after_it() -> None:
     film = Film(duration_s=10.0)
     film.shake(1.0, phase_told=False)
     film.show(replace(REST, phase_told=False), 4.0)
-    film.watch.stop(film.now)
+    film.watch.on_stop_confirmed(film.now)
     film.show(replace(REST, phase_told=False), STILL_S - 0.3)
     assert film.watch.completed is None
     film.show(replace(REST, phase_told=False), 0.6)
@@ -181,13 +181,13 @@ def test_joints_that_rested_before_a_stop_are_watched_after_it() -> None:
 def test_arms_that_do_not_rest_after_a_stop_was_confirmed_end_the_wait() -> None:
     film = Film(duration_s=600.0)
     film.phase(Phase.PLAYING, 1.0)
-    film.watch.stop(film.now)
+    film.watch.on_stop_confirmed(film.now)
     film.phase(Phase.PLAYING, ENDS_S / 2)
-    film.watch.stop(film.now)  # a repeated stop gives no more time
+    film.watch.on_stop_confirmed(film.now)  # a repeated stop gives no more time
     film.phase(Phase.PLAYING, ENDS_S / 2 - 1.0)
-    assert film.watch.overdue(film.now) is None
+    assert film.watch.timeout_error(film.now) is None
     film.phase(Phase.PLAYING, 1.5)
-    error = film.watch.overdue(film.now)
+    error = film.watch.timeout_error(film.now)
     assert isinstance(error, TimeLimitError)
     assert "confirmed the stop" in str(error)
 
@@ -225,11 +225,11 @@ def test_a_robot_that_reports_that_it_was_stopped_has_not_completed_the_motion()
 
 def test_the_time_that_this_computer_did_not_run_is_not_counted() -> None:
     film = Film()
-    film.watch.excuse(60.0)
-    assert film.watch.overdue(film.now + 60.0 + BEGIN_S - 0.1) is None
-    assert isinstance(film.watch.overdue(film.now + 60.0 + BEGIN_S), NotBegunError)
+    film.watch.extend_deadlines(60.0)
+    assert film.watch.timeout_error(film.now + 60.0 + BEGIN_S - 0.1) is None
+    assert isinstance(film.watch.timeout_error(film.now + 60.0 + BEGIN_S), NotBegunError)
     playing = Film()
     playing.phase(Phase.PLAYING, 1.0)
-    playing.watch.excuse(60.0)
-    assert playing.watch.overdue(playing.now + 60.0 + SILENT_S - 0.1) is None
-    assert isinstance(playing.watch.overdue(playing.now + 60.0 + SILENT_S), NoAnswerError)
+    playing.watch.extend_deadlines(60.0)
+    assert playing.watch.timeout_error(playing.now + 60.0 + SILENT_S - 0.1) is None
+    assert isinstance(playing.watch.timeout_error(playing.now + 60.0 + SILENT_S), NoAnswerError)

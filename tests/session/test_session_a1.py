@@ -488,9 +488,9 @@ class BothEnds(RuleBasedStateMachine):
         datagram = bytearray(queue.pop())
         place %= len(datagram) // 4 * 4 - 4
         datagram[place] ^= 1 << bit
-        heard = end.heard
+        heard = end.received
         end.receive(bytes(datagram), self.now)
-        assert end.heard == heard, "a frame with a wrong bit was taken"
+        assert end.received == heard, "a frame with a wrong bit was taken"
 
     @rule()
     def command(self) -> None:

@@ -96,13 +96,15 @@ def test_arms_that_long_do_not_follow_are_astray_and_those_that_lag_are_not() ->
     stream = ArmStream((0.0,) * 29, G1_29)
     held = (0.0,) * 29
     stream.follow(pose(0.5, 1.0), 0.0)
-    assert not any(stream.astray(held, now) for now in (0.0, 0.3, 0.6))  # not yet obeyed in full
+    assert not any(
+        stream.is_not_tracking(held, now) for now in (0.0, 0.3, 0.6)
+    )  # not yet obeyed in full
     stream.follow(pose(1.0, 1.0), 1.0)
-    assert not stream.astray(held, 1.0)
-    assert not stream.astray((0.8,) * 29, 1.4)  # there it comes
-    assert not stream.astray(held, 1.6)
-    assert not stream.astray(held, 2.0)
-    assert stream.astray(held, 2.1)
+    assert not stream.is_not_tracking(held, 1.0)
+    assert not stream.is_not_tracking((0.8,) * 29, 1.4)  # there it comes
+    assert not stream.is_not_tracking(held, 1.6)
+    assert not stream.is_not_tracking(held, 2.0)
+    assert stream.is_not_tracking(held, 2.1)
 
 
 @pytest.mark.parametrize("build", G1.builds, ids=lambda build: build.name)
@@ -124,8 +126,8 @@ def test_a_smaller_build_is_astray_by_its_own_columns() -> None:
     stream = ArmStream((0.0,) * count, G1_23)
     stream.follow(StreamPose(0, 1.0, (1.0,) * len(G1_23.taught)), 0.0)
     held = (0.0,) * count
-    assert not stream.astray(held, 0.0)
-    assert stream.astray(held, 0.5)
+    assert not stream.is_not_tracking(held, 0.0)
+    assert stream.is_not_tracking(held, 0.5)
 
 
 def test_nothing_is_streamed_to_a_machine_without_a_family() -> None:
@@ -181,7 +183,7 @@ def test_fingers_that_are_held_up_do_not_end_a_stream() -> None:
     stream.follow(replace(pose(1.0), hands_rad=(1.0,) * 14), 0.0)
     where = [0.2] * 29 + [0.0] * 14
     for moment in range(20):
-        assert not stream.astray(tuple(where), 0.1 * moment)
+        assert not stream.is_not_tracking(tuple(where), 0.1 * moment)
 
 
 # ---- the way out ------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ def response_to(request: object, **how: object) -> rpc.RpcResponse:
 def test_it_says_nothing_by_itself() -> None:
     session = begun()
     session.tick(12.0)
-    assert session.said() == []
+    assert session.take_values() == []
     assert session.outgoing() == []
 
 
@@ -47,7 +47,7 @@ def test_a_robot_that_never_comes_is_given_up_in_time() -> None:
 
 def test_a_robot_that_falls_silent_is_lost_and_one_that_is_heard_is_not() -> None:
     session = begun()
-    session.hear(12.0)
+    session.note_received(12.0)
     session.tick(14.4)
     assert session.live
     session.tick(14.5)
@@ -57,7 +57,7 @@ def test_a_robot_that_falls_silent_is_lost_and_one_that_is_heard_is_not() -> Non
 def test_a_request_goes_out_as_it_is_and_its_answer_comes_back_once() -> None:
     session = begun()
     token = session.request(rpc.LIST_ACTIONS, 10.0)
-    (request,) = session.said()
+    (request,) = session.take_values()
     assert isinstance(request, rpc.RpcRequest)
     assert (request.service, request.api_id, request.id) == ("arm", 7107, token)
     answer = response_to(request, data="[[],[]]")
@@ -79,9 +79,9 @@ def test_an_unanswered_read_is_asked_again_and_then_given_up() -> None:
     session = begun()
     token = session.request(rpc.GET_FSM, 10.0, read=True)
     for now in (11.0, 12.0, 13.0):
-        session.hear(now)
+        session.note_received(now)
         session.tick(now)
-    assert len(session.said()) == 3
+    assert len(session.take_values()) == 3
     assert session.events() == [Unanswered(token, 3.0)]
 
 

@@ -14,13 +14,13 @@ def at(q: float, dq: float = 0.0) -> HandReading:
 
 def test_a_hand_is_worn_once_it_has_reported_left_before_right() -> None:
     readings = HandReadings()
-    assert readings.hear(DEX3_RIGHT, at(0.1), 0.0, 0.0)
-    assert readings.hear(DEX3_LEFT, at(0.2), 0.0, 0.0)
-    assert not readings.hear(DEX3_LEFT, at(0.2), 0.01, 0.01)
-    assert readings.worn == DEX3
+    assert readings.add_report(DEX3_RIGHT, at(0.1), 0.0, 0.0)
+    assert readings.add_report(DEX3_LEFT, at(0.2), 0.0, 0.0)
+    assert not readings.add_report(DEX3_LEFT, at(0.2), 0.01, 0.01)
+    assert readings.attached == DEX3
     assert readings.read(0.01, 0.01).joints_rad == (0.2,) * 7 + (0.1,) * 7
     readings.forget()
-    assert not readings.worn
+    assert not readings.attached
 
 
 @pytest.mark.parametrize("burst", [1, 5])
@@ -31,7 +31,7 @@ def test_a_steady_motion_is_recorded_without_stairs_however_reports_arrive(burst
         clock_s = step * 0.002
         if step % (5 * burst) == 0:
             for late in reversed(range(burst)):
-                readings.hear(DEX3_LEFT, at(clock_s - 0.01 * late), clock_s, clock_s)
+                readings.add_report(DEX3_LEFT, at(clock_s - 0.01 * late), clock_s, clock_s)
         shown.append(readings.read(clock_s, clock_s).joints_rad[0])
     speeds = np.diff(shown[200:]) / 0.002
     assert speeds == pytest.approx(1.0, abs=0.01)
@@ -41,21 +41,21 @@ def test_a_steady_motion_is_recorded_without_stairs_however_reports_arrive(burst
 
 def test_a_hand_that_falls_silent_is_named_and_keeps_its_last_position() -> None:
     readings = HandReadings()
-    readings.hear(DEX3_LEFT, at(0.3, 2.0), 10.0, 5.0)
-    readings.hear(DEX3_RIGHT, at(0.4, 2.0), 10.0, 5.0)
+    readings.add_report(DEX3_LEFT, at(0.3, 2.0), 10.0, 5.0)
+    readings.add_report(DEX3_RIGHT, at(0.4, 2.0), 10.0, 5.0)
     just_before, after = 10.0 + SILENT_S - 0.01, 10.0 + SILENT_S + 0.01
-    readings.hear(DEX3_RIGHT, at(0.4, 2.0), just_before, 5.4)
+    readings.add_report(DEX3_RIGHT, at(0.4, 2.0), just_before, 5.4)
     assert readings.silent(just_before) == ()
     assert readings.silent(after) == ("left",)
     read = readings.read(after, 5.6)
     assert read.joints_rad == (0.3,) * 7 + (0.4,) * 7
     assert read.velocities_rad_s == (0.0,) * 7 + (2.0,) * 7
-    readings.hear(DEX3_LEFT, at(0.5), after, 5.6)
+    readings.add_report(DEX3_LEFT, at(0.5), after, 5.6)
     assert readings.silent(after) == ()
 
 
 def test_a_robot_whose_clock_begins_anew_shows_what_was_told_last() -> None:
     readings = HandReadings()
     for number in range(3):
-        readings.hear(DEX3_LEFT, at(0.1 * number), 0.01 * number, 100.0 + 0.01 * number)
+        readings.add_report(DEX3_LEFT, at(0.1 * number), 0.01 * number, 100.0 + 0.01 * number)
     assert readings.read(0.03, 0.5).joints_rad == (0.2,) * 7

@@ -18,8 +18,8 @@ MACHINES = {
 
 def identity(machine: int, mode: int = 500, wanted: Build | None = None) -> Identity:
     who = Identity(wanted)
-    who.see_motors(machine, 35)
-    who.see_mode(mode)
+    who.on_motors(machine, 35)
+    who.on_mode(mode)
     return who
 
 
@@ -119,27 +119,27 @@ def test_before_the_robot_was_heard_it_is_the_one_named_or_the_usual_g1() -> Non
 
 def test_the_same_machine_said_again_changes_nothing() -> None:
     who = Identity()
-    assert who.see_motors(4, 35)
+    assert who.on_motors(4, 35)
     build = who.build
     assert build.name == "g1-23"
     for _ in range(3):
-        assert not who.see_motors(4, 35)
-        assert not who.see_mode(500)
+        assert not who.on_motors(4, 35)
+        assert not who.on_mode(500)
     assert who.build is build
 
 
 def test_a_mode_that_comes_late_corrects_what_was_thought() -> None:
     who = Identity()
-    assert not who.see_motors(5, 35)
+    assert not who.on_motors(5, 35)
     assert who.build is G1_29
-    assert who.see_mode(811)
+    assert who.on_mode(811)
     assert who.build.family == "r1"
 
 
 def test_a_robot_stays_what_it_is_when_it_changes_into_a_mode_that_others_have_too() -> None:
     who = identity(0, 811)
     build = who.build
-    assert not who.see_mode(1)
+    assert not who.on_mode(1)
     assert who.build is build
 
 
@@ -214,10 +214,10 @@ def test_a_name_that_contradicts_the_robot_is_kept_noted_and_never_streamed_to(
 
 def test_a_joint_that_the_robot_does_not_tell_of_stops_a_stream_if_it_is_streamed() -> None:
     who = identity(5)
-    who.see_missing((G1_29.names.index("left_knee_joint"),))
+    who.on_missing_columns((G1_29.names.index("left_knee_joint"),))
     assert who.missing == ("left_knee_joint",)
     assert who.stream_problem() is None
-    who.see_missing((G1_29.names.index("left_elbow_joint"),))
+    who.on_missing_columns((G1_29.names.index("left_elbow_joint"),))
     problem = who.stream_problem()
     assert problem is not None
     assert "left_elbow_joint" in problem[0]
@@ -244,7 +244,7 @@ def test_a_weight_where_a_joint_is_stops_a_stream() -> None:
 )
 def test_a_serial_of_other_robots_makes_the_machine_uncertain(serial: str, certain: bool) -> None:
     who = Identity(serial=serial)
-    who.see_motors(5, 35)
+    who.on_motors(5, 35)
     assert who.build is G1_29
     assert ("Go2" in who.note) is not certain
     assert (who.stream_problem() is None) is certain
@@ -252,5 +252,5 @@ def test_a_serial_of_other_robots_makes_the_machine_uncertain(serial: str, certa
 
 def test_a_serial_alone_names_no_machine() -> None:
     who = Identity(serial="E21D0000")
-    who.see_motors(0, 35)
+    who.on_motors(0, 35)
     assert not who.recognised

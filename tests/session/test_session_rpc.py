@@ -33,9 +33,9 @@ from rote.session.rpc import (
     ChannelState,
     ChannelTiming,
     Event,
-    Heard,
+    MessageReceived,
     RequestAnswered,
-    RequestAsked,
+    RequestReceived,
     RpcSession,
 )
 from rote.session.teaching import Role
@@ -162,8 +162,8 @@ def connected() -> Ends:
     return ends
 
 
-def asked(robot: RpcSession) -> list[RequestAsked]:
-    return [event for event in robot.events() if isinstance(event, RequestAsked)]
+def asked(robot: RpcSession) -> list[RequestReceived]:
+    return [event for event in robot.events() if isinstance(event, RequestReceived)]
 
 
 def answers(client: RpcSession) -> list[RequestAnswered]:
@@ -838,7 +838,7 @@ def test_a_robot_asked_too_much_says_so_and_forgets_the_oldest() -> None:
     assert said(robot) == [answer(READ.request(MAX_PENDING), code=3202)]
     for number in range(MAX_PENDING + 1, REMEMBERED + 10):
         hear(robot, READ.request(number))
-    assert len(robot._memory) == REMEMBERED
+    assert len(robot._remembered) == REMEMBERED
 
 
 def test_whom_the_client_no_longer_hears_is_not_told() -> None:
@@ -864,7 +864,7 @@ TO_CLIENT: list[Value] = [
 def test_a_client_passes_on_what_is_not_its_business(value: Value) -> None:
     client = ready_client()
     hear(client, value)
-    assert client.events() == [Heard(value)]
+    assert client.events() == [MessageReceived(value)]
     assert client.outgoing() == []
 
 
@@ -872,7 +872,7 @@ def test_a_client_passes_on_what_is_not_its_business(value: Value) -> None:
 def test_a_robot_passes_on_what_is_not_its_business(value: Value) -> None:
     robot = ready_robot()
     hear(robot, value)
-    assert robot.events() == [Heard(value)]
+    assert robot.events() == [MessageReceived(value)]
     assert robot.outgoing() == []
 
 
@@ -915,11 +915,11 @@ def test_a_robot_publishes_only_what_is_wanted_and_only_while_it_is() -> None:
     assert ends.robot.outgoing() == []
     ends.client.subscribe("rt/x")
     ends.exchange()
-    assert ends.robot.events() == [Heard(Subscription("rt/x"))]
+    assert ends.robot.events() == [MessageReceived(Subscription("rt/x"))]
     ends.robot.publish("rt/x", 2, b"\x01")
     ends.robot.publish("rt/y", 3)
     ends.exchange()
-    assert ends.client.events() == [Heard(ChannelMessage("rt/x", 2, b"\x01"))]
+    assert ends.client.events() == [MessageReceived(ChannelMessage("rt/x", 2, b"\x01"))]
     ends.client.subscribe("rt/x", wanted=False)
     ends.exchange()
     ends.robot.publish("rt/x", 4)
@@ -1094,7 +1094,7 @@ class Crowd(RuleBasedStateMachine):
         self.down: list[str | bytes] = []
         self.waiting: set[int] = set()
         self.carried_out: dict[int, int] = {}
-        self.open: list[RequestAsked] = []
+        self.open: list[RequestReceived] = []
 
     def settle(self) -> None:
         self.sound = False
@@ -1116,7 +1116,7 @@ class Crowd(RuleBasedStateMachine):
         elif isinstance(event, Unanswered):
             self.waiting.remove(event.token)
         else:
-            assert isinstance(event, Heard)
+            assert isinstance(event, MessageReceived)
 
     @rule(read=st.booleans(), which=st.sampled_from([READ, rpc.GET_FSM, rpc.execute_preset(1)]))
     def ask(self, read: bool, which: rpc.Call) -> None:

@@ -143,8 +143,8 @@ def test_a_stop_holds_over_a_restart_of_the_conductor() -> None:
     world.start_conductor()
     world.run(2.0)
     assert world.conductor.phase is ConductorPhase.STOPPED
-    assert world.conductor.wanted.stop is not None
-    assert world.conductor.wanted.stop.id == stop.id
+    assert world.conductor.current.stop is not None
+    assert world.conductor.current.stop.id == stop.id
     assert all(m.session.phase is AgentPhase.STOPPED for m in world.members.values())
 
 
@@ -320,17 +320,17 @@ class Talk:
     def hear(self, run: Run | None = None, now_s: float = 0.0, **more: Any) -> list[Any]:
         self.number += 1
         said = ConductorState("c", self.number, run=run)
-        return self.session.hear(replace(said, **more), now_s)
+        return self.session.on_conductor_state(replace(said, **more), now_s)
 
     def armed(self, lead_s: float = 1.0) -> Run:
         """Bring it to where only the word to begin is missing; return the run, which is to begin
         at 10 s."""
         run = Run("r", "one", {"ann": "sha"})
         self.hear(run)
-        self.session.loaded("sha", lead_s)
+        self.session.on_loaded("sha", lead_s)
         run = replace(run, start_s=10.0)
         self.hear(run)
-        self.session.prepared("r", lead_s)
+        self.session.on_prepared("r", lead_s)
         assert self.session.phase is AgentPhase.ARMED
         return replace(run, committed=True)
 
@@ -340,9 +340,9 @@ def test_a_reset_holds_only_for_a_robot_that_was_seen_to_stop() -> None:
     talk.hear(stop=Stop("s", "a person"))
     assert talk.hear(Run("r", "one", {"ann": "sha"}), reset="s") == []
     assert talk.session.phase is AgentPhase.STOPPED
-    talk.session.stopped("another stop")
+    talk.session.on_stopped("another stop")
     assert talk.hear(Run("r", "one", {"ann": "sha"}), reset="s") == []
-    talk.session.stopped("s")
+    talk.session.on_stopped("s")
     assert talk.hear(Run("r", "one", {"ann": "sha"}), reset="another") == []
     assert talk.hear(Run("r", "one", {"ann": "sha"}), reset="s") == [LoadScore("sha")]
 
@@ -361,7 +361,7 @@ def test_a_run_that_was_refused_is_not_tried_again() -> None:
     talk = Talk()
     run = Run("r", "one", {"ann": "sha"})
     talk.hear(run)
-    talk.session.loaded("sha", fault="it is damaged")
+    talk.session.on_loaded("sha", fault="it is damaged")
     assert talk.hear(run) == []
     assert talk.session.phase is AgentPhase.IDLE
     assert talk.session.state(0.0).fault == "it is damaged"
@@ -380,19 +380,19 @@ def test_only_the_run_that_is_being_armed_can_become_armed() -> None:
     talk = Talk()
     run = Run("r", "one", {"ann": "sha"})
     talk.hear(run)
-    talk.session.prepared("r", 1.0)
+    talk.session.on_prepared("r", 1.0)
     assert talk.session.phase is AgentPhase.LOADING
-    talk.session.loaded("sha", 1.0)
+    talk.session.on_loaded("sha", 1.0)
     talk.hear(replace(run, start_s=10.0))
-    talk.session.prepared("an older run", 1.0)
+    talk.session.on_prepared("an older run", 1.0)
     assert (talk.session.phase, talk.session.state(0.0).armed) == (AgentPhase.ARMING, "")
-    talk.session.prepared("r", 1.0)
+    talk.session.on_prepared("r", 1.0)
     committed = replace(run, start_s=10.0, committed=True)
     assert talk.hear(committed) == [BeginRun(committed, 10.0)]
-    talk.session.prepared("r", 1.0)
+    talk.session.on_prepared("r", 1.0)
     assert talk.hear(committed) == [], "it begins once"
     talk.hear(None)
-    talk.session.prepared("r", 1.0)
+    talk.session.on_prepared("r", 1.0)
     assert talk.session.state(0.0).phase == "idle"
 
 
@@ -400,9 +400,9 @@ def test_a_robot_that_cannot_be_made_ready_refuses_the_run_with_the_reason() -> 
     talk = Talk()
     run = Run("r", "one", {"ann": "sha"})
     talk.hear(run)
-    talk.session.loaded("sha", 1.0)
+    talk.session.on_loaded("sha", 1.0)
     talk.hear(replace(run, start_s=10.0))
-    talk.session.prepared("r", 0.0, "its arms are soft")
+    talk.session.on_prepared("r", 0.0, "its arms are soft")
     state = talk.session.state(0.0)
     assert (state.phase, state.fault, state.fault_of) == ("idle", "its arms are soft", "r")
     assert talk.hear(replace(run, start_s=10.0, committed=True)) == []
@@ -458,7 +458,7 @@ def test_each_loss_and_each_return_of_an_agent_is_told_once() -> None:
     conductor = ConductorSession("c", lambda: "id")
 
     def beat(number: int, now_s: float) -> list[Any]:
-        return conductor.hear(AgentState("ann", "e", number), now_s=now_s)
+        return conductor.on_agent_states(AgentState("ann", "e", number), now_s=now_s)
 
     assert beat(1, 0.0) == [AgentFound("ann")]
     assert beat(2, 0.5) == []
@@ -475,7 +475,7 @@ def test_a_robot_that_does_not_load_its_score_is_named_after_twenty_seconds() ->
 
     def hear(now_s: float) -> list[Any]:
         ann = AgentState("ann", "e", next(beats), loaded="sha")
-        return conductor.hear(ann, AgentState("bob", "e", ann.beat), now_s=now_s)
+        return conductor.on_agent_states(ann, AgentState("bob", "e", ann.beat), now_s=now_s)
 
     hear(0.0)
     assert conductor.play("one", {"ann": "sha", "bob": "other"}, 0.0) == []
@@ -490,14 +490,14 @@ def test_a_suspended_conductor_has_a_new_epoch_and_keeps_its_stop() -> None:
     world.play()
     world.run(8.0)
     world.play("two")
-    epoch = world.conductor.wanted.epoch
+    epoch = world.conductor.current.epoch
     suspended, refused = world.conductor.resume(30.0)
     assert (suspended.seconds, refused.section) == (30.0, "two")  # type: ignore[union-attr]
-    assert world.conductor.wanted.epoch != epoch
+    assert world.conductor.current.epoch != epoch
     stop = world.stop()
     world.run(1.0)
     assert len(world.conductor.resume(30.0)) == 1
-    assert world.conductor.wanted.stop == stop
+    assert world.conductor.current.stop == stop
     world.run(2.0)
     assert all(each.session.phase is AgentPhase.STOPPED for each in world.members.values())
     world.conductor.reset()

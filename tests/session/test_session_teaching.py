@@ -31,7 +31,7 @@ from rote.session.events import (
     Requested,
     Unanswered,
 )
-from rote.session.pose_stream import Told
+from rote.session.pose_stream import PoseReceived
 from rote.session.replay_cache import REMEMBERED
 from rote.session.teaching import (
     INITIALISATION,
@@ -893,7 +893,7 @@ def test_requests_that_overtook_each_other_are_remembered_all_the_same() -> None
 
 def test_the_age_of_a_request_is_counted_across_the_wrap() -> None:
     robot = ready_robot()
-    robot._memory.newest = None  # as if the client had begun at 65500
+    robot._replay_cache.newest = None  # as if the client had begun at 65500
     flooded(robot, 65_500, 65_536 + 100)
     robot.receive(asking(m.PlayAction(action=1), 65_480), START)
     assert robot.events() == []
@@ -995,7 +995,7 @@ def test_poses_of_a_stream_are_handed_out_in_order_and_never_answered() -> None:
     assert ends.client.stream == token
     for number in range(300):
         ends.robot.receive(wire.encode_pose(pose(number), token), ends.now)
-    assert ends.robot.events() == [Told(pose(number)) for number in range(300)]
+    assert ends.robot.events() == [PoseReceived(pose(number)) for number in range(300)]
     assert idle(ends.robot)
     assert idle(ends.client)
 
@@ -1005,7 +1005,11 @@ def test_a_pose_that_was_repeated_or_overtaken_is_not_followed() -> None:
     token = ends.ask(m.BeginStream())
     for number in (3, 3, 1, 7, 6, 7, 8):
         ends.robot.receive(wire.encode_pose(pose(number), token), ends.now)
-    assert ends.robot.events() == [Told(pose(3)), Told(pose(7)), Told(pose(8))]
+    assert ends.robot.events() == [
+        PoseReceived(pose(3)),
+        PoseReceived(pose(7)),
+        PoseReceived(pose(8)),
+    ]
     assert ends.robot.dropped["stale pose"] == 4
 
 
@@ -1032,7 +1036,7 @@ def test_after_a_stop_neither_end_knows_the_stream() -> None:
     ends.client.request(m.StopMotion(), ends.now)
     assert ends.client.stream is None, "from the asking on"
     ends.robot.receive(wire.encode_pose(pose(0), token), ends.now)
-    assert ends.robot.events() == [Told(pose(0))], "the stop has not arrived"
+    assert ends.robot.events() == [PoseReceived(pose(0))], "the stop has not arrived"
     ends.exchange()
     ends.robot.events()
     ends.robot.receive(wire.encode_pose(pose(1), token), ends.now)
@@ -1045,7 +1049,7 @@ def test_leaving_teaching_does_not_end_the_stream() -> None:
     ends.ask(m.ExitTeaching())  # as a client does whose teaching was refused
     assert ends.client.stream == token
     ends.robot.receive(wire.encode_pose(pose(0), token), ends.now)
-    assert ends.robot.events() == [Told(pose(0))]
+    assert ends.robot.events() == [PoseReceived(pose(0))]
 
 
 def test_a_second_stream_that_is_refused_leaves_the_first_alone() -> None:
@@ -1054,7 +1058,7 @@ def test_a_second_stream_that_is_refused_leaves_the_first_alone() -> None:
     ends.ask(m.BeginStream(), m.Status(m.Code.BUSY))
     assert ends.client.stream == token
     ends.robot.receive(wire.encode_pose(pose(0), token), ends.now)
-    assert ends.robot.events() == [Told(pose(0))]
+    assert ends.robot.events() == [PoseReceived(pose(0))]
 
 
 def test_poses_of_an_earlier_stream_are_not_taken_for_those_of_the_next() -> None:
@@ -1063,7 +1067,7 @@ def test_poses_of_an_earlier_stream_are_not_taken_for_those_of_the_next() -> Non
     assert ends.client.stream == second
     ends.robot.receive(wire.encode_pose(pose(9), first), ends.now)
     ends.robot.receive(wire.encode_pose(pose(0), second), ends.now)
-    assert ends.robot.events() == [Told(pose(0))]
+    assert ends.robot.events() == [PoseReceived(pose(0))]
 
 
 def test_a_client_that_begins_anew_has_no_stream() -> None:
@@ -1106,7 +1110,7 @@ def test_however_poses_arrive_they_count_up_and_none_follows_a_stop(data: st.Dat
     for datagram in data.draw(st.lists(st.sampled_from(datagrams), max_size=40)):
         robot.receive(datagram, START)
         for event in robot.events():
-            if isinstance(event, Told):
+            if isinstance(event, PoseReceived):
                 assert isinstance(event.command, m.StreamPose)
                 assert moving, "a pose was followed without a stream, or behind its stop"
                 assert event.command.number > newest
@@ -1465,7 +1469,7 @@ class Ledger:
     open: list[int] = field(default_factory=list)
     answered: set[int] = field(default_factory=set)
 
-    def from_robot(self, events: Sequence[Event | Told]) -> None:
+    def from_robot(self, events: Sequence[Event | PoseReceived]) -> None:
         for event in events:
             assert isinstance(event, Requested), event
             token, command = event.token, event.command
@@ -1480,7 +1484,7 @@ class Ledger:
             self.handed_out[token] = command
             self.open.append(token)
 
-    def from_client(self, events: Sequence[Event | Told]) -> None:
+    def from_client(self, events: Sequence[Event | PoseReceived]) -> None:
         for event in events:
             assert isinstance(event, Replied), event
             token = event.token

@@ -516,7 +516,7 @@ def test_an_old_robot_is_told_by_the_names_it_has() -> None:
 
 def test_a_request_that_cannot_be_sent_says_so_and_is_not_taken_for_unanswered() -> None:
     async def story(one: Rig, robot: G1) -> None:
-        client = robot._port
+        client = robot._client
         assert isinstance(client, DdsClient)
         assert client._dds.topics is not None
 
@@ -534,7 +534,7 @@ def test_a_request_that_cannot_be_sent_says_so_and_is_not_taken_for_unanswered()
 @pytest.mark.parametrize(("service", "version"), [("arm", "1.0.0.14"), ("robot_state", "1.0.0.2")])
 def test_a_service_tells_its_version(service: str, version: str) -> None:
     async def story(one: Rig, robot: G1) -> None:
-        client = robot._port
+        client = robot._client
         assert isinstance(client, DdsClient)
         assert await client.version(service) == version
 
@@ -543,7 +543,7 @@ def test_a_service_tells_its_version(service: str, version: str) -> None:
 
 def test_garbage_on_a_topic_is_counted_and_does_no_harm() -> None:
     async def story(one: Rig, robot: G1) -> None:
-        client = robot._port
+        client = robot._client
         assert isinstance(client, DdsClient)
         liar = Bus(DdsTarget("lo", free_domain()))
         liar.writer(rpc.ARM_STATE_TOPIC, dds_types.TEXT).write(cdr.encode_text("{]"))
@@ -557,7 +557,7 @@ def test_garbage_on_a_topic_is_counted_and_does_no_harm() -> None:
 
 def test_a_lost_robot_that_comes_back_is_found_again() -> None:
     async def story(one: Rig, robot: G1) -> None:
-        client = robot._port
+        client = robot._client
         assert isinstance(client, DdsClient)
         await asyncio.sleep(6.0)
         assert client.reconnects == 1
@@ -794,11 +794,11 @@ def test_who_leaves_a_robot_that_fell_silent_still_lets_go_of_it_softly() -> Non
 def test_who_is_cancelled_while_leaving_lets_go_softly_all_the_same(whom: str) -> None:
     async def leave(one: Rig, left: asyncio.Future[DdsClient]) -> None:
         async with one.connect() as robot:
-            assert isinstance(robot._port, DdsClient)
+            assert isinstance(robot._client, DdsClient)
             streaming = robot.play_track(raised())
             await streaming.started()
             await asyncio.sleep(1.2)
-            left.set_result(robot._port)
+            left.set_result(robot._client)
 
     async def run() -> None:
         async with rig("dds") as one:

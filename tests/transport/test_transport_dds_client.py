@@ -85,7 +85,7 @@ class Commands:
 
 
 def client_of(robot: G1) -> DdsClient:
-    client = robot._port
+    client = robot._client
     assert isinstance(client, DdsClient)
     return client
 

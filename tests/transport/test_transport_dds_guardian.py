@@ -79,7 +79,7 @@ async def main():
             os.close(1), os.close(2)
             time.sleep(60.0)
             os._exit(0)
-        print(robot._port._guardian._process.pid, forked, flush=True)
+        print(robot._client._guardian._process.pid, forked, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
 asyncio.run(main())
@@ -112,7 +112,7 @@ async def main():
     robot = await rote.open(sys.argv[1])
     await robot.play_track(lifted()).started()
     await asyncio.sleep(1.5)
-    print(robot._port._guardian._process.pid)
+    print(robot._client._guardian._process.pid)
 
 loop = asyncio.new_event_loop()
 loop.run_until_complete(main())
@@ -134,7 +134,7 @@ def test_a_program_that_never_closes_its_robot_ends_without_an_error() -> None:
 def test_a_guardian_that_was_killed_is_replaced_for_the_next_stream() -> None:
     async def story() -> None:
         async with dds_robot() as url, rote.connect(url, family="g1") as robot:
-            port: Any = robot._port
+            port: Any = robot._client
             await robot.play_track(lifted()).started()
             first = port._guardian._process
             await robot.stop()

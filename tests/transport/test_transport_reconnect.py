@@ -26,7 +26,7 @@ from webrtc_ends import ScriptedRobot, Talking, answering, census, run
 
 
 def port_of(robot: G1) -> ServicesClient:
-    port = robot._port
+    port = robot._client
     assert isinstance(port, ServicesClient)
     return port
 

@@ -201,7 +201,7 @@ def test_whatever_a_robot_answers_nobody_gets_anothers_answer(ways: list[str]) -
 def test_300_concurrent_requests_over_the_real_wire_each_get_their_own_answer() -> None:
     async def story() -> None:
         async with rig("webrtc") as one, connect(one.url, family="g1") as robot:
-            port = robot._port
+            port = robot._client
             assert isinstance(port, ServicesClient)
             one.fill(3)
             list_services = rpc.Call(rpc.ROBOT_STATE, rpc.RobotStateApi.LIST_SERVICES)

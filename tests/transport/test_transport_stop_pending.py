@@ -278,7 +278,7 @@ def test_a_stop_while_a_reconnected_robot_is_greeted_is_sent_at_once() -> None:
         async with rig("services") as one, one.connect() as robot:
             store_long(one)
             await robot.start("long")
-            client = robot._port
+            client = robot._client
             assert isinstance(client, ServicesClient)
             connection = client.connection
             request, greeting = connection.request, asyncio.Event()
@@ -382,7 +382,7 @@ def test_a_lost_stop_is_not_repeated_after_a_later_one_was_confirmed(wire: str) 
     async def story() -> None:
         async with rig(wire) as one, one.connect() as robot:
             store_long(one)
-            link: Any = getattr(robot._port, "_link", None) or one._pipes[0]
+            link: Any = getattr(robot._client, "_link", None) or one._pipes[0]
             send = link.send
             link.send = lambda _: None
             first = asyncio.create_task(robot.stop())

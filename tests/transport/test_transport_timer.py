@@ -109,7 +109,7 @@ def test_a_robot_is_not_called_silent_while_this_computer_did_not_listen(
         async with rig(wire) as one, one.connect() as robot:
             await asyncio.sleep(1.0)
             lost: asyncio.Future[RoteError] = asyncio.get_running_loop().create_future()
-            robot._port.on_loss(lost.set_result)
+            robot._client.on_loss(lost.set_result)
             await one.die()
             if stop_client is not None:
                 stop_client(14.0)

@@ -117,7 +117,7 @@ def test_a_port_that_is_taken_is_reported_on_whichever_loop() -> None:
 def test_replies_from_another_address_are_not_heard() -> None:
     async def story() -> None:
         async with rig("udp") as one, one.connect() as robot:
-            client = robot._port
+            client = robot._client
             link = client._link  # type: ignore[attr-defined]
             here = link._transport.get_extra_info("sockname")
             # A stranger forges the answer to the next request: an action that is not there.

@@ -571,11 +571,11 @@ def test_there_are_five_ways_of_signalling_and_no_sixth() -> None:
 
 
 async def mode_read(robot: G1) -> bool:
-    return bool((await robot._port.call(rpc.GET_FSM, read=True)).data)  # type: ignore[attr-defined]
+    return bool((await robot._client.call(rpc.GET_FSM, read=True)).data)  # type: ignore[attr-defined]
 
 
 def dropped(robot: G1) -> dict[str, int]:
-    port = robot._port
+    port = robot._client
     assert isinstance(port, ServicesClient)
     return port.session.dropped
 
@@ -651,7 +651,7 @@ def test_datagrams_of_strangers_do_no_harm(datagram: bytes) -> None:
     async def story() -> None:
         one = Talking()
         async with on_channel(one) as url, connect(url, family="g1") as robot:
-            carrier = robot._port.connection._connection._carrier  # type: ignore[attr-defined]
+            carrier = robot._client.connection._connection._carrier  # type: ignore[attr-defined]
             for protocol in carrier._stack._ice._connection._protocols:
                 address = protocol.transport.get_extra_info("sockname")
                 family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
@@ -708,9 +708,9 @@ def test_no_request_reaches_a_service_that_is_not_on_our_list(service: str) -> N
         async with on_channel(one) as url, connect(url, family="g1") as robot:
             asked = len(one.heard)
             with pytest.raises(BadRequestError, match="does not ask"):
-                await robot._port.call(rpc.Call(service, 1001))  # type: ignore[attr-defined]
+                await robot._client.call(rpc.Call(service, 1001))  # type: ignore[attr-defined]
             with pytest.raises(BadRequestError):
-                robot._port.session.publish(f"rt/api/{service}/request", {})  # type: ignore[attr-defined]
+                robot._client.session.publish(f"rt/api/{service}/request", {})  # type: ignore[attr-defined]
             assert await mode_read(robot)
             assert len(one.heard) == asked + 1
 
@@ -723,7 +723,7 @@ def test_a_request_longer_than_a_robot_takes_is_refused_here() -> None:
         async with on_channel(one) as url, connect(url, family="g1") as robot:
             for size in (40_000, 10**7):
                 with pytest.raises(BadRequestError, match="a request of"):
-                    await robot._port.call(rpc.play_taught('"' * size))  # type: ignore[attr-defined]
+                    await robot._client.call(rpc.play_taught('"' * size))  # type: ignore[attr-defined]
             assert await mode_read(robot)
 
     run(story())

@@ -26,7 +26,7 @@ from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.motion.track_build import build_of, family_of
 from rote.robot.robot import Robot
-from rote.robot.streaming import checked
+from rote.robot.streaming import check_at_speed
 from rote.transport.wires import EMBEDDED, wire_of
 
 _POLL_S = 0.5
@@ -198,7 +198,7 @@ class AgentTools:
     async def check(self, take: str, version: int | None = None, speed: float = 1.0) -> Document:
         """Return the findings about playing a take at that speed; nothing moves."""
         track, version = await asyncio.to_thread(self._load_take, take, version)
-        report = await asyncio.to_thread(checked, track, speed)
+        report = await asyncio.to_thread(check_at_speed, track, speed)
         return {
             "take": take,
             "version": version,
@@ -245,7 +245,7 @@ class AgentTools:
         }
         made = apply(track, steps, others)
         entry = self._library.save(made, take)
-        report = checked(made)
+        report = check_at_speed(made)
         return {
             "take": take,
             "edited_version": version,

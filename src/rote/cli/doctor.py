@@ -54,8 +54,8 @@ async def _doctor(target: RobotChoice | None, as_json: bool) -> int:
 
     url = None if target is None else target.url
     scheme = (url or "").partition(":")[0]
-    seen = looks.look_at_software(scheme)
-    seen.add(looks.look_at_network(url or ""))
+    seen = looks.check_software(scheme)
+    seen.add(looks.check_network(url or ""))
     with output.waiting("looking for robots" if url is None else f"looking at {url}"):
         if url is None:
             seen.add(await _who_is_near())
@@ -69,9 +69,9 @@ async def _who_is_near() -> "Examination":
     """Find robots: by discovery, and by DDS on every interface."""
     import asyncio
 
-    from rote.robot.doctor import look_for_robots
+    from rote.robot.doctor import find_robots
 
-    searching = asyncio.ensure_future(look_for_robots())
+    searching = asyncio.ensure_future(find_robots())
     try:
         spoken = await _who_speaks_dds()
         near = await searching
@@ -85,13 +85,13 @@ async def _who_speaks_dds() -> "Examination":
     from rote.errors import RoteError
     from rote.findings import Severity
     from rote.platform.check import installed, interfaces
-    from rote.robot.doctor import Examination, look_at_dds
+    from rote.robot.doctor import Examination, check_dds
 
     near = Examination({"near": []})
     for interface in interfaces() if installed("cyclonedds") else ():
         if interface.usable:
             try:
-                seen = await look_at_dds(f"dds://{interface.name}", _NEAR_S)
+                seen = await check_dds(f"dds://{interface.name}", _NEAR_S)
             except RoteError:
                 continue
             near.facts["near"].append(seen.facts["dds"])
@@ -103,7 +103,7 @@ async def _examine_robot(target: RobotChoice) -> "Examination":
     """Examine one robot, as far as it allows."""
     from rote.connection import connect
     from rote.errors import RoteError
-    from rote.robot.doctor import Examination, from_error, look_at_dds, look_at_robot
+    from rote.robot.doctor import Examination, check_connected_robot, check_dds, from_error
     from rote.transport.wires import wire_of
 
     url = target.url
@@ -111,11 +111,11 @@ async def _examine_robot(target: RobotChoice) -> "Examination":
     key = target.key_for()
     try:
         if wire_of(url).is_bus:
-            seen.add(await look_at_dds(url))
+            seen.add(await check_dds(url))
         async with connect(
             url, timeout=target.timeout_s, key=key, reconnect=False, ability="examine"
         ) as robot:
-            seen.add(await look_at_robot(robot))
+            seen.add(await check_connected_robot(robot))
     except RoteError as error:
         seen.findings.append(from_error(error))
     return seen

@@ -256,10 +256,10 @@ def _check_motion(track: "Track", how: _PlayOptions, as_json: bool) -> "TrackChe
     """Check that a motion may be played, before connecting to a robot."""
     from rote.cli import output
     from rote.motion.track_build import family_of
-    from rote.robot.streaming import TrackCheck, checked
+    from rote.robot.streaming import TrackCheck, check_at_speed
 
     with output.waiting("checking"):
-        report = checked(track, how.speed, hands=how.hands)
+        report = check_at_speed(track, how.speed, hands=how.hands)
     if not as_json:
         output.findings(output.console(), report.findings)
     report.permit(family_of(track), force=how.force)

@@ -10,11 +10,11 @@ from rote.errors import BadRequestError, RoteError
 from rote.messages import Phase, RobotState
 from rote.model.family import MAX_MOTION_S, Build, Modes
 
-UNTOLD_MODE = -1
+UNREPORTED_MODE = -1
 """The id that stands for a mode that the robot does not report."""
 
 
-class Port(Protocol):
+class RobotClient(Protocol):
     """What a robot object needs from a wire. For each wire, a class in `client` implements it."""
 
     url: str
@@ -172,7 +172,7 @@ class ModeReport:
         """Return the report of a mode id; a mode that is not in `modes` is marked as unknown."""
         mode_id = int(mode_id)  # the id prints as a number, also where it came as a `Mode`
         mode = modes.find(mode_id)
-        if mode_id == UNTOLD_MODE:
+        if mode_id == UNREPORTED_MODE:
             return cls(mode_id, "unknown", "the robot does not tell its mode", False, known=False)
         if mode is None:
             return cls(mode_id, "unknown", "a mode rote does not know", False, known=False)
@@ -232,7 +232,7 @@ class SoundReport:
     """Whether it played to its end."""
 
 
-MAX_SAID = 500
+MAX_SPEECH_CHARS = 500
 """Characters that a robot says at once; this project's choice."""
 
 
@@ -243,7 +243,7 @@ def check_name(name: str, *, may_be_long: bool = False, in_use: bool = False) ->
     the length is left to the robot, for robots whose services are asked. Of a name that is `in_use`
     on a robot, more is taken: see `name_problem`.
     """
-    check_named(name)
+    check_nonempty_name(name)
     most = None if may_be_long else m.MAX_NAME_BYTES
     if problem := m.name_problem(name, most, in_use=in_use):
         raise BadRequestError(
@@ -256,7 +256,7 @@ def check_name(name: str, *, may_be_long: bool = False, in_use: bool = False) ->
     return name
 
 
-def check_named(name: str) -> str:
+def check_nonempty_name(name: str) -> str:
     """Return the name of an action on the robot, or raise `BadRequestError`. Its form is the
     robot's choice.
     """
@@ -278,11 +278,11 @@ def check_seconds(seconds: float, what: str) -> float:
     return float(seconds)
 
 
-def check_words(text: str, language: str) -> m.Say:
+def check_speech(text: str, language: str) -> m.Say:
     """Return what a robot is to say, or raise `BadRequestError`."""
-    if not text.strip() or len(text) > MAX_SAID or not text.isprintable():
+    if not text.strip() or len(text) > MAX_SPEECH_CHARS or not text.isprintable():
         raise BadRequestError(
-            f"a robot says 1 to {MAX_SAID} printable characters, not {text!r:.60}"
+            f"a robot says 1 to {MAX_SPEECH_CHARS} printable characters, not {text!r:.60}"
         )
     if language not in m.LANGUAGES:
         raise BadRequestError(

@@ -11,7 +11,7 @@ from typing import Any
 
 from rote.errors import MissingExtraError, RoteError
 from rote.findings import Finding, FindingKind, Severity
-from rote.platform import check as around
+from rote.platform import check as host_check
 from rote.platform.check import Interface
 from rote.platform.distribution import NAME, install_line, namesake
 from rote.robot.robot import Robot
@@ -22,7 +22,7 @@ ROBOT_NETWORK = "192.168.123."
 """The network on a G1's cable."""
 VENDORS_PACKAGES = ("unitree_sdk2py", "unitree-sdk2", "unitree_dds_wrapper")
 _SAFE_DDS = (11, 0, 1)
-_LOOK_S = 2.0
+_SEARCH_S = 2.0
 _LOW_PERCENT = 20
 _SERVICE = ("rt/api/", "/request")
 
@@ -48,9 +48,9 @@ class Examination:
 # ---- this computer ------------------------------------------------------------------------------
 
 
-def look_at_software(scheme: str = "") -> Examination:
+def check_software(scheme: str = "") -> Examination:
     """Check which wires' packages are installed, and whether one of them could endanger a robot."""
-    versions = {name: around.installed(name) for name in ("cyclonedds", "aiortc")}
+    versions = {name: host_check.installed(name) for name in ("cyclonedds", "aiortc")}
     seen = Examination({"packages": {name: found or None for name, found in versions.items()}})
     extras = {"dds": "cyclonedds", "webrtc": "aiortc"}
     for wire, package in extras.items():
@@ -61,7 +61,7 @@ def look_at_software(scheme: str = "") -> Examination:
                 Finding(severity, str(missing), missing.remedy, kind=FindingKind.SOFTWARE)
             )
     dds = versions["cyclonedds"]
-    if dds and not _SAFE_DDS <= _numbers(dds) < (12,):
+    if dds and not _SAFE_DDS <= _parse_version(dds) < (12,):
         seen.findings.append(
             Finding(
                 Severity.ERROR if scheme == "dds" else Severity.WARNING,
@@ -80,8 +80,8 @@ def look_at_software(scheme: str = "") -> Examination:
                 kind=FindingKind.SOFTWARE,
             )
         )
-    vendors = [name for name in VENDORS_PACKAGES if around.installed(name)]
-    if vendors and dds and _numbers(dds) >= (11,):
+    vendors = [name for name in VENDORS_PACKAGES if host_check.installed(name)]
+    if vendors and dds and _parse_version(dds) >= (11,):
         seen.findings.append(
             Finding(
                 Severity.ERROR,
@@ -94,18 +94,18 @@ def look_at_software(scheme: str = "") -> Examination:
     return seen
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _parse_version(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdecimal())
 
 
-def look_at_network(url: str = "") -> Examination:
+def check_network(url: str = "") -> Examination:
     """Check the interfaces, their addresses and multicast, and the firewall."""
-    found = around.interfaces()
+    found = host_check.interfaces()
     facts = [
         {"name": i.name, "address": i.address or None, "up": i.up, "multicast": i.multicast}
         for i in found
     ]
-    seen = Examination({"interfaces": facts, "firewall": around.firewall() or None})
+    seen = Examination({"interfaces": facts, "firewall": host_check.firewall() or None})
     if found and not any(i.address for i in found):
         missing = MissingExtraError("knowing this computer's addresses", "webrtc")
         seen.findings.append(
@@ -120,25 +120,25 @@ def look_at_network(url: str = "") -> Examination:
                 kind=FindingKind.NETWORK,
             )
         )
-    if around.firewall():
+    if host_check.firewall():
         seen.findings.append(
             Finding(
                 Severity.WARNING,
-                f"the firewall {around.firewall()} is on: it drops a robot's answers and the "
+                f"the firewall {host_check.firewall()} is on: it drops a robot's answers and the "
                 "fragments of its states",
                 f"Allow the robot's network: sudo ufw allow from {ROBOT_NETWORK}0/24.",
                 kind=FindingKind.NETWORK,
             )
         )
-    seen.findings += _about_settings(url, found)
+    seen.findings += _dds_setting_findings(url, found)
     if split_url(url).scheme == "dds":
-        wanted = [i for i in found if i.name == split_url(url).netloc]
-        for interface in wanted:
-            seen.findings += _about(interface)
+        requested = [i for i in found if i.name == split_url(url).netloc]
+        for interface in requested:
+            seen.findings += _interface_findings(interface)
     return seen
 
 
-def _about(interface: Interface) -> list[Finding]:
+def _interface_findings(interface: Interface) -> list[Finding]:
     """Yield what prevents an interface from carrying a robot's DDS traffic."""
     name = interface.name
     if not interface.up:
@@ -184,24 +184,26 @@ def _about(interface: Interface) -> list[Finding]:
     return findings
 
 
-def _about_settings(url: str, found: list[Interface]) -> list[Finding]:
+def _dds_setting_findings(url: str, found: list[Interface]) -> list[Finding]:
     """Yield which CycloneDDS settings in the environment prevent the use of an interface."""
     value = os.environ.get(dds_settings.VARIABLE)
     parts = split_url(url)
-    wanted = parts.netloc if parts.scheme == "dds" else ""
+    requested = parts.netloc if parts.scheme == "dds" else ""
     known = tuple(each for i in found for each in (i.name, i.address) if each)
-    problem = dds_settings.problem(value, wanted or dds_settings.LOOPBACK, known)
-    if problem is None or (not wanted and not dds_settings.read(value or "").problem):
+    problem = dds_settings.problem(value, requested or dds_settings.LOOPBACK, known)
+    if problem is None or (not requested and not dds_settings.read(value or "").problem):
         return []
     return [
-        Finding(Severity.ERROR if wanted else Severity.WARNING, *problem, kind=FindingKind.SOFTWARE)
+        Finding(
+            Severity.ERROR if requested else Severity.WARNING, *problem, kind=FindingKind.SOFTWARE
+        )
     ]
 
 
 # ---- a robot ------------------------------------------------------------------------------------
 
 
-async def look_at_dds(url: str, look_s: float = _LOOK_S) -> Examination:
+async def check_dds(url: str, timeout_s: float = _SEARCH_S) -> Examination:
     """Check who takes part in DDS there, and which of a G1's services are offered."""
     carrier = import_carrier(url)
     target = carrier.read_url(split_url(url))
@@ -209,7 +211,7 @@ async def look_at_dds(url: str, look_s: float = _LOOK_S) -> Examination:
     written: set[str] = set()
     read: set[str] = set()
     try:
-        async with asyncio.timeout(look_s):
+        async with asyncio.timeout(timeout_s):
             while not {"rt/lowstate"} <= written:
                 await asyncio.sleep(0.05)
                 written, read = bus.discovered_topics()
@@ -232,11 +234,11 @@ async def look_at_dds(url: str, look_s: float = _LOOK_S) -> Examination:
             Finding(Severity.NOTE, f"nobody speaks DDS at {url}", kind=FindingKind.CONNECTION)
         )
     elif "rt/lowstate" in written:
-        seen.findings += _about_services(services)
+        seen.findings += _service_findings(services)
     return seen
 
 
-def _about_services(services: list[str]) -> list[Finding]:
+def _service_findings(services: list[str]) -> list[Finding]:
     if "sport" not in services and "loco" in services:
         return [
             Finding(
@@ -260,18 +262,18 @@ def _about_services(services: list[str]) -> list[Finding]:
     ]
 
 
-async def look_for_robots(look_s: float = _LOOK_S) -> Examination:
+async def find_robots(timeout_s: float = _SEARCH_S) -> Examination:
     """Search for robots as WebRTC clients do, and return who answers."""
     try:
         from rote.transport import discovery  # noqa: PLC0415 # brings ifaddr
 
-        found = [one async for one in discovery.discover(seconds=look_s)]
+        found = [one async for one in discovery.discover(seconds=timeout_s)]
     except (ImportError, RoteError):
         return Examination({"found": []})
     return Examination({"found": [f"{one.serial} at {one.address}" for one in found]})
 
 
-async def look_at_robot(robot: Robot) -> Examination:
+async def check_connected_robot(robot: Robot) -> Examination:
     """Ask a connected robot what it is, in what state it is, and what its own preflight finds."""
     build = robot.build
     seen = Examination({"url": robot.url, "abilities": sorted(robot.abilities)})
@@ -281,23 +283,23 @@ async def look_at_robot(robot: Robot) -> Examination:
         seen.findings += await robot.preflight()
     except RoteError as error:
         seen.findings.append(from_error(error))
-    seen.findings += _about_versions(robot, seen.facts.get("versions", {}))
+    seen.findings += _version_findings(robot, seen.facts.get("versions", {}))
     return seen
 
 
-def _about_versions(robot: Robot, versions: Mapping[str, str]) -> list[Finding]:
+def _version_findings(robot: Robot, versions: Mapping[str, str]) -> list[Finding]:
     """Yield which services have another interface version than the one rote was written for."""
     services = () if robot.family is None else robot.family.services
     expected = {service.name: service.version for service in services}
     return [
         Finding(
             Severity.WARNING,
-            f"{service} has version {said}, and rote was written for {expected[service]}",
+            f"{service} has version {version}, and rote was written for {expected[service]}",
             "Compare what it does with care.",
             kind=FindingKind.CONNECTION,
         )
-        for service, said in versions.items()
-        if service in expected and said.split(".")[:3] != expected[service].split(".")[:3]
+        for service, version in versions.items()
+        if service in expected and version.split(".")[:3] != expected[service].split(".")[:3]
     ]
 
 

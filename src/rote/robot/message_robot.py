@@ -32,11 +32,11 @@ from rote.motion.track import Track
 from rote.platform.loop import clock_of, to_the_end
 from rote.robot import preflight, sending, storing, streaming
 from rote.robot.api_values import (
-    UNTOLD_MODE,
+    UNREPORTED_MODE,
     Actions,
     ModeReport,
-    Port,
     Preset,
+    RobotClient,
     SoundReport,
     TaughtAction,
     TopicMessage,
@@ -46,14 +46,14 @@ from rote.robot.api_values import (
     check_colour,
     check_name,
     check_seconds,
-    check_words,
+    check_speech,
 )
-from rote.robot.following import Following, LivePoses, check_way
-from rote.robot.lesson import MessageLesson, Pupil
+from rote.robot.following import Following, LivePoses, check_path_contact
+from rote.robot.message_teaching import MessageTeachingBackend, TeachingHooks
 from rote.robot.motion_watch import JointWatch, MotionWatch
 from rote.robot.playing import ActionPlaying, Playing
 from rote.robot.sounding import SoundPlayer
-from rote.robot.state_feed import arriving
+from rote.robot.state_feed import iterate_states
 from rote.robot.streaming import (
     Offload,
     PoseStreaming,
@@ -90,11 +90,11 @@ PRESET_S = 40.0
 """How long a factory action may take: those of a G1 last less than 10 s, and waiting for the
 answer, which comes at the end, is given up after 30 s.
 """
-_AGAIN_S = 0.5
+_RETRY_S = 0.5
 """The time between two questions to the robot while waiting."""
-_LOOK_S = 0.25
+_POLL_S = 0.25
 """The time between two checks whether the wait for the robot's reports has taken too long."""
-_STILL_S = 0.5
+_MOTIONLESS_S = 0.5
 """Joints that did not move for this long after a teaching are at rest: during a release they all
 move.
 """
@@ -107,7 +107,7 @@ _MAX_F32 = 3.4028234e38
 _HEALTH_S = 1.5
 _log = logging.getLogger("rote")
 _BY_FORCE = Text("The robot was not asked; to ask it all the same: {force}.", force=Act.FORCE)
-_TELL_US = Text(
+_REPORT_MACHINE = Text(
     "Name the build if you know it: {name_build}. Else please send us what the doctor says of this "
     "robot: {doctor}.",
     name_build=Act.NAME_BUILD,
@@ -122,10 +122,12 @@ class MessageRobot:
     `RefusedError` (if its answer is no), and `UnsupportedError` if this wire cannot do it.
     """
 
-    def __init__(self, port: Port, close: Callable[[], Awaitable[None]] | None = None) -> None:
+    def __init__(
+        self, client: RobotClient, close: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         """`close` closes the connection, and all that was opened for it; by default the port."""
-        self._port = port
-        self._close = port.close if close is None else close
+        self._client = client
+        self._close = client.close if close is None else close
         self._unfinished = Unfinished()
         self._loop = asyncio.get_running_loop()
         self._stops = 0
@@ -134,7 +136,7 @@ class MessageRobot:
         self._teaching = False
         self._taught: dict[str, float] = {}
         """When each teaching of this connection ended, by the action's name."""
-        self._known: frozenset[str] = frozenset()
+        self._known_names: frozenset[str] = frozenset()
         """The names in the robot's newest list."""
         self._wait_listeners: list[WaitListener] = []
 
@@ -144,7 +146,7 @@ class MessageRobot:
     @property
     def build(self) -> Build:
         """Which machine it is: its joints, in the order of a state's positions."""
-        return self._port.build
+        return self._client.build
 
     @property
     def family(self) -> Family | None:
@@ -159,17 +161,17 @@ class MessageRobot:
     @property
     def url(self) -> str:
         """The URL of the robot."""
-        return self._port.url
+        return self._client.url
 
     @property
     def abilities(self) -> frozenset[str]:
         """What can be done over this wire: list, teach, play, stop, mode, states, ..."""
-        return self._port.abilities
+        return self._client.abilities
 
     @property
     def state(self) -> RobotState | None:
         """The newest state that the robot reported; None before the first."""
-        return self._port.latest
+        return self._client.latest
 
     @property
     def stop_pending(self) -> bool:
@@ -178,7 +180,7 @@ class MessageRobot:
         A teaching whose end the robot has not confirmed counts too: its arms may be soft. After a
         reconnect the stop is sent before anything else.
         """
-        return self._port.stop_pending
+        return self._client.stop_pending
 
     # ---- actions --------------------------------------------------------------------------------
 
@@ -196,7 +198,7 @@ class MessageRobot:
             TaughtAction(entry.name, entry.duration_ms / 1000, position)
             for position, entry in enumerate(reply.actions, start=1)
         )
-        self._known = frozenset(entry.name for entry in reply.actions)
+        self._known_names = frozenset(entry.name for entry in reply.actions)
         presets = tuple(Preset(entry.id, entry.name) for entry in reply.presets)
         return Actions(presets=presets, taught=tuple(taught), notes=reply.notes)
 
@@ -240,11 +242,11 @@ class MessageRobot:
         documented frames have words for these two.
         """
         check_name(name)
-        values = _compensation(compensation)
+        values = _check_compensation(compensation)
         if loop or values:
-            self._need("frames", "be taught with a loop or compensation")
+            self._require_ability("frames", "be taught with a loop or compensation")
         if overwrite:
-            self._need("overwrite", "overwrite actions")
+            self._require_ability("overwrite", "overwrite actions")
         stops = self._stops
 
         async def check() -> bool:
@@ -252,25 +254,25 @@ class MessageRobot:
             self._check_not_stopped_since(stops)
             return exists
 
-        pauser = self._pause if "pause" in self.abilities else None
-        take = Take(name, self.build, self._port.wire, pauser)
-        lesson = MessageLesson(
-            self._port,
-            self._pupil(check),
+        pauser = self._pause_recording if "pause" in self.abilities else None
+        take = Take(name, self.build, self._client.wire, pauser)
+        backend = MessageTeachingBackend(
+            self._client,
+            self._teaching_hooks(check),
             name,
             overwrite=overwrite,
             loop=loop,
             compensation=values,
             force=force,
         )
-        return Teaching(lesson, take, library, self._unfinished)
+        return Teaching(backend, take, library, self._unfinished)
 
-    def _pupil(self, check: Callable[[], Awaitable[bool]]) -> Pupil:
-        return Pupil(
+    def _teaching_hooks(self, check: Callable[[], Awaitable[bool]]) -> TeachingHooks:
+        return TeachingHooks(
             check,
             self._ask,
-            self._enter,
-            self._listed,
+            self._enter_teaching,
+            self._wait_until_listed,
             self._note_teaching,
             lambda listener: add_listener(self._stop_listeners, listener),
         )
@@ -280,7 +282,7 @@ class MessageRobot:
         if not on:
             self._taught[name] = self._loop.time()
 
-    async def _enter(self, command: m.EnterTeaching) -> None:
+    async def _enter_teaching(self, command: m.EnterTeaching) -> None:
         """Ask for soft arms. If they are coming to rest after an earlier teaching, wait and ask
         again.
         """
@@ -290,15 +292,15 @@ class MessageRobot:
             try:
                 await self._ask(command)
             except RefusedError as refused:
-                until = self._rest_deadline(asked_s)
+                until = self._idle_deadline(asked_s)
                 if refused.code != Code.BUSY or until is None:
                     raise
-                await self._rest(command.name, until)
+                await self._wait_until_idle(command.name, until)
             else:
                 self._supersede_stop(stops)
                 return
 
-    async def _pause(self, paused: bool) -> None:
+    async def _pause_recording(self, paused: bool) -> None:
         await self._ask(m.PauseRecording(paused))
 
     async def check_teachable(
@@ -317,11 +319,11 @@ class MessageRobot:
             return True
         exists = actions.find(name) is not None
         if exists and not overwrite:
-            raise self._name_exists()
+            raise self._name_exists_error()
         if force:
             return exists
         if not exists and actions.free_places <= 0:
-            raise self._store_full()
+            raise self._store_full_error()
         await self._check_balanced()
         return exists
 
@@ -352,7 +354,7 @@ class MessageRobot:
         `overwrite` it replaces an action of that name; with `loop` it will be played again and
         again. Returns what the robot says of it, mostly "".
         """
-        self._need("save", "save a recording afterwards")
+        self._require_ability("save", "save a recording afterwards")
         check_name(name)
         save = m.SaveAction(
             name=name,
@@ -385,40 +387,42 @@ class MessageRobot:
         `frames` plays only so many from the start, 0 all; `keyframes` are played instead of what is
         stored. Only the documented frames have words for these two.
         """
-        if not isinstance(name, int) and name not in self._known:
+        if not isinstance(name, int) and name not in self._known_names:
             check_name(name, in_use=True)  # the names that the robot lists are its own choice
-        how = _interpolation(interpolation)
+        how = _parse_interpolation(interpolation)
         _check_tempo(speed, duration)
         if speed is not None or duration is not None or loop or how:
-            self._need("tempo", "change how an action is played")
+            self._require_ability("tempo", "change how an action is played")
         if _check_frames(frames) or keyframes:
-            self._need("frames", "play a part of an action, or keyframes instead")
+            self._require_ability("frames", "play a part of an action, or keyframes instead")
             _check_part(speed, frames, len(keyframes))
         instead = sending.check_keyframes(keyframes, self.build)
         stops = self._stops
 
-        async def begin(asked: Callable[[], None]) -> float:
-            action = await self._find(name)
-            wanted_s = duration if duration is not None else 0.0
+        async def begin(on_request_sent: Callable[[], None]) -> float:
+            action = await self._find_action(name)
+            requested_s = duration if duration is not None else 0.0
             if speed is not None:
-                wanted_s = check_seconds(action.duration_s / speed, "a playback")
+                requested_s = check_seconds(action.duration_s / speed, "a playback")
             play = m.PlayAction(
                 action=action.position,
                 frames=frames,
-                duration_ms=round(wanted_s * 1000),
+                duration_ms=round(requested_s * 1000),
                 interpolation=how,
                 loop=loop,
                 keyframes=instead,
                 name=action.name,
             )
-            await self._set_off(play, action.name, stops, asked)
+            await self._request_motion(play, action.name, stops, on_request_sent)
             # How long a part of it takes, only the robot knows.
-            return wanted_s or (0.0 if frames or instead else action.duration_s)
+            return requested_s or (0.0 if frames or instead else action.duration_s)
 
         def stopped() -> bool:
             return self._stops != stops and not self.stop_pending
 
-        playing = ActionPlaying(self._port, str(name), begin, self.stop, stopped=stopped, loop=loop)
+        playing = ActionPlaying(
+            self._client, str(name), begin, self.stop, stopped=stopped, loop=loop
+        )
         return playing.noted_in(self._unfinished)
 
     async def start(
@@ -458,13 +462,13 @@ class MessageRobot:
         docs/protocol/frames.md. A teaching that is entered so ends with `send(0x0E)`, a `stop`, or
         when the connection is closed.
         """
-        self._need("frames", "send single frames")
+        self._require_ability("frames", "send single frames")
         message = sending.read(command, payload, self.build)
         if isinstance(message, m.StopMotion):
             await self.stop()
         elif isinstance(message, m.EnterTeaching):
             await self._check_balanced()
-            await self._enter(message)
+            await self._enter_teaching(message)
             self._note_teaching("", True)
         elif isinstance(message, m.ExitTeaching):
             await self._ask(message)
@@ -478,11 +482,11 @@ class MessageRobot:
         return m.Status()
 
     async def _send_play(self, play: m.PlayAction) -> None:
-        action = await self._find(play.action)
-        await self._set_off(play, action.name, self._stops, lambda: None)
+        action = await self._find_action(play.action)
+        await self._request_motion(play, action.name, self._stops, lambda: None)
 
     async def _send_mode(self, mode: int) -> None:
-        self._check_modes()
+        self._check_mode_changeable()
         facts = self._modes.find(mode)
         if facts is None or not facts.stiff:
             raise CautionError(
@@ -493,7 +497,7 @@ class MessageRobot:
 
     async def sync_parameters(self, parameters: bytes) -> None:
         """Send parameters, up to 44 bytes that only the robot understands, on wires that can."""
-        self._need("frames", "sync parameters")
+        self._require_ability("frames", "sync parameters")
         await self._ask(m.SyncParameters(bytes(parameters)))
 
     def play_track(
@@ -543,7 +547,7 @@ class MessageRobot:
         self.check_streamable()
         streaming.check_origin(track, self.url, imported=imported)
         if hands:
-            self._need_hands()
+            self._require_hands()
         _check_tempo(speed, None)
         prepared: StreamedMotion | None = None
         if offload is None:
@@ -552,12 +556,12 @@ class MessageRobot:
             )
             if hands:
                 prepared = streaming.with_hands(prepared, track, speed)
-        port, build = self._port, self.build
+        client, build = self._client, self.build
         ticker = streaming.Ticker(rate_hz)
         stops = self._stops
         start = TimedStart(at) if isinstance(at, int | float) else at
 
-        async def begin(asked: Callable[[], None]) -> float:
+        async def begin(on_request_sent: Callable[[], None]) -> float:
             motion = prepared
             if motion is None:
                 assert offload is not None
@@ -573,13 +577,13 @@ class MessageRobot:
                 )
                 if hands:
                     motion = await offload(streaming.with_hands, motion, track, speed)
-            await motion.check_contact(await self._newest_joints(), offload)
-            await self._begin_stream(motion, ticker, start, stops, asked)
+            await motion.check_contact(await self._next_joint_state(), offload)
+            await self._begin_stream(motion, ticker, start, stops, on_request_sent)
             return motion.seconds
 
-        name, left_out = track.source or "a track", streaming.fingers_in(track, build)
+        name, left_out = track.source or "a track", streaming.finger_columns(track, build)
         playing = PoseStreaming(
-            port,
+            client,
             name,
             begin,
             self.stop,
@@ -595,25 +599,25 @@ class MessageRobot:
         ticker: streaming.Ticker,
         start: TimedStart | None,
         stops: int,
-        asked: Callable[[], None],
+        on_request_sent: Callable[[], None],
     ) -> None:
         """Ask the robot, and begin to send poses: now, or so that the motion begins in time."""
         stream = m.BeginStream(motion.fingers.sides)
         if start is None:
-            poses = motion.poses(await self._newest_joints())
-            await self._set_off(stream, motion.name, stops, asked)
-            ticker.start(self._port.ready(poses), len(poses))
+            poses = motion.poses(await self._next_joint_state())
+            await self._request_motion(stream, motion.name, stops, on_request_sent)
+            ticker.start(self._client.ready(poses), len(poses))
             return
-        approach_s = motion.approach_s(await self._newest_joints())
+        approach_s = motion.approach_s(await self._next_joint_state())
         self._waiting_starts.add(start)
         try:
             at_s = await start.wait(approach_s + streaming.ASKING_S)
         finally:
             self._waiting_starts.discard(start)
-        await self._set_off(stream, motion.name, stops, asked)
+        await self._request_motion(stream, motion.name, stops, on_request_sent)
         try:
             clock = clock_of(self._loop)
-            state = await self._newest_joints()
+            state = await self._next_joint_state()
             poses = motion.poses(state, at_s - clock())
             began_s = at_s - poses.first / motion.rate_hz
             streaming.check_in_time(clock() - began_s)
@@ -622,7 +626,7 @@ class MessageRobot:
             with suppress(RoteError):
                 await to_the_end(self.stop())
             raise
-        ticker.start(self._port.ready(poses), len(poses), began_s, poses.first)
+        ticker.start(self._client.ready(poses), len(poses), began_s, poses.first)
 
     async def follow(self, *, rate_hz: float = 250.0, contact: bool = True) -> Following:
         """Let the arms follow poses that come one by one; return once the robot has accepted.
@@ -636,38 +640,40 @@ class MessageRobot:
         streaming.check_rate(rate_hz)
         ticker, stops = streaming.Ticker(rate_hz), self._stops
 
-        async def begin(asked: Callable[[], None]) -> LivePoses:
-            state = await self._newest_joints()
+        async def begin(on_request_sent: Callable[[], None]) -> LivePoses:
+            state = await self._next_joint_state()
             live = LivePoses(self.build, state.joints_rad, rate_hz)
             live.on_last = ticker.stop
             if contact:  # now, so that no pose has to wait until the body is put together
                 here = np.array([live.pose_rad, live.pose_rad])
-                await asyncio.to_thread(check_way, here, self.build)
-            await self._set_off(m.BeginStream(), "following", stops, asked)
-            ticker.start(self._port.ready(live), len(live))
+                await asyncio.to_thread(check_path_contact, here, self.build)
+            await self._request_motion(m.BeginStream(), "following", stops, on_request_sent)
+            ticker.start(self._client.ready(live), len(live))
             return live
 
-        following = Following(self._port, begin, self.stop, ticker, contact=contact)
+        following = Following(self._client, begin, self.stop, ticker, contact=contact)
         following.noted_in(self._unfinished)
         await following.started()
         return following
 
-    def _need_hands(self) -> None:
+    def _require_hands(self) -> None:
         """Raise `UnsupportedError` if this wire cannot command hands."""
-        if f"{self._port.wire}://" not in wires_with("hands"):
-            raise unsupported("play hands", self._port.wire, "hands")
+        if f"{self._client.wire}://" not in wires_with("hands"):
+            raise unsupported("play hands", self._client.wire, "hands")
 
     def check_streamable(self) -> None:
         """Raise `UnsupportedError` if this wire cannot stream, or the machine or its motors are not
         known.
         """
-        self._need("stream", "stream a motion")
+        self._require_ability("stream", "stream a motion")
         build = self.build
         if build.stream is None:
             raise UnsupportedError(
                 f"stream to this robot ({build.title}): {build.no_stream}",
-                f"{self._port.wire}://",
-                remedy=_TELL_US if not build.known else "Teach it, and play what it was taught.",
+                f"{self._client.wire}://",
+                remedy=_REPORT_MACHINE
+                if not build.known
+                else "Teach it, and play what it was taught.",
             )
 
     async def store_track(
@@ -690,11 +696,11 @@ class MessageRobot:
         again later, until it is stopped. `offload` runs what takes long elsewhere. `imported` is
         that of `play_track`.
         """
-        self._need("store", "store a motion that it was not taught")
+        self._require_ability("store", "store a motion that it was not taught")
         streaming.check_origin(track, self.url, imported=imported)
         check_name(name)
         run = offload or asyncio.to_thread
-        whole = await run(storing.storable, track, self.build)
+        whole = await run(storing.make_storable, track, self.build)
         compressed = await run(storing.compress, whole, self.build, budget)
         save = m.SaveAction(
             name=name,
@@ -725,15 +731,15 @@ class MessageRobot:
 
         Raises `BadRequestError` for a language that the robot does not speak.
         """
-        self._need("voice", "speak")
-        await self._ask(check_words(text, language))
+        self._require_ability("voice", "speak")
+        await self._ask(check_speech(text, language))
 
     async def light(self, red: int, green: int, blue: int) -> None:
         """Give the light on the robot's head a colour, 0 to 255 each, on wires that can.
 
         A robot takes a new colour 5 times a second at most.
         """
-        self._need("voice", "change its light")
+        self._require_ability("voice", "change its light")
         await self._ask(check_colour(red, green, blue))
 
     async def sound(self, sound: Sound | str | Path) -> SoundReport:
@@ -742,10 +748,10 @@ class MessageRobot:
         A path is read as a sound file: WAV of 16 kHz, one channel and 16 bits always, others with
         the extra `sound`. Another sound ends this one. Cancelling it ends the sound too.
         """
-        self._need("sound", "play a sound")
+        self._require_ability("sound", "play a sound")
         if not isinstance(sound, Sound):
             sound = await asyncio.to_thread(read_sound, sound, m.SOUND_RATE_HZ, 1)
-        return await SoundPlayer(self._port, sound).play()
+        return await SoundPlayer(self._client, sound).play()
 
     def on_audio(
         self, listener: Callable[[m.HeardSpeech | m.SoundState], object]
@@ -755,8 +761,8 @@ class MessageRobot:
 
         Return a function that removes it.
         """
-        self._need("hear", "hear")
-        return self._port.on_audio(listener)
+        self._require_ability("hear", "hear")
+        return self._client.on_audio(listener)
 
     async def perform(self, preset: int | str) -> None:
         """Perform a factory action, by its id or name, and wait for its end, on wires that can.
@@ -765,7 +771,7 @@ class MessageRobot:
         robot does so itself. Raises `RefusedError` if there is no such preset, `NotBegunError` if
         no motion began.
         """
-        self._need("presets", "perform factory actions")
+        self._require_ability("presets", "perform factory actions")
         stops = self._stops
         actions = await self._list_if_readable()
         presets = actions.presets
@@ -773,7 +779,9 @@ class MessageRobot:
         if found is None and isinstance(preset, int):
             found = Preset(preset, str(preset))  # A list may be incomplete; the robot knows.
         if found is None and not actions.is_readable:
-            raise _unreadable(f"which factory action {preset!r} is", actions, "Name it by its id.")
+            raise _unreadable_list_error(
+                f"which factory action {preset!r} is", actions, "Name it by its id."
+            )
         if found is None:
             known = ", ".join(f"{each.id} {each.name}" for each in presets) or "none"
             message = f"there is no preset {preset!r}"
@@ -787,31 +795,31 @@ class MessageRobot:
         watch, loop = MotionWatch(preset.name, most_s=PRESET_S), self._loop
         seen = asyncio.Event()
 
-        def see(state: RobotState) -> None:
-            watch.see(state, loop.time())
+        def on_state(state: RobotState) -> None:
+            watch.on_state(state, loop.time())
             seen.set()
 
-        def asked() -> None:
-            watch.ask(self.build, self._port.latest, loop.time())
+        def on_request_sent() -> None:
+            watch.on_request_sent(self.build, self._client.latest, loop.time())
 
-        forget = self._port.on_state(see)
+        forget = self._client.on_state(on_state)
         try:
-            await self._set_off(m.PlayPreset(preset.id), preset.name, stops, asked)
+            await self._request_motion(m.PlayPreset(preset.id), preset.name, stops, on_request_sent)
         except BaseException:
             forget()
             raise
         try:
-            watch.accept(0.0, loop.time())
+            watch.on_accepted(0.0, loop.time())
             # A release of nothing moves nothing, and after a stop there is nothing to wait for.
             while preset.id != m.RELEASE_PRESET and self._stops == stops:
-                state = self._port.latest
+                state = self._client.latest
                 if watch.begun and (state is None or state.phase is Phase.NONE):
                     return
-                if (overdue := watch.overdue(loop.time())) is not None:
-                    raise overdue
+                if (timeout_error := watch.timeout_error(loop.time())) is not None:
+                    raise timeout_error
                 seen.clear()
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(_LOOK_S):
+                    async with asyncio.timeout(_POLL_S):
                         await seen.wait()
         except (asyncio.CancelledError, TimeLimitError, NoAnswerError):
             with suppress(RoteError):
@@ -824,13 +832,13 @@ class MessageRobot:
         """Rename a taught action, on wires that can. Raises `RefusedError` if `new` exists or `old`
         does not.
         """
-        self._need("rename", "rename actions")
+        self._require_ability("rename", "rename actions")
         check_name(new, may_be_long="save" not in self.abilities)
         actions = await self._list_if_readable()
         if actions.find(old) is None and not actions.notes:
-            raise _refused(Code.NO_SUCH_ACTION)
+            raise _refused_error(Code.NO_SUCH_ACTION)
         if actions.find(new) is not None:
-            raise _refused(Code.NAME_EXISTS)
+            raise _refused_error(Code.NAME_EXISTS)
         await self._ask(m.RenameAction(old, new))
 
     async def delete(self, name: str) -> None:
@@ -841,12 +849,12 @@ class MessageRobot:
         self.check_can_delete()
         actions = await self._list_if_readable()
         if actions.find(name) is None and not actions.notes:
-            raise _refused(Code.NO_SUCH_ACTION)
+            raise _refused_error(Code.NO_SUCH_ACTION)
         await self._ask(m.DeleteAction(name))
 
     def check_can_delete(self) -> None:
         """Raise `UnsupportedError` if this wire cannot delete; nothing is asked of the robot."""
-        self._need("delete", "delete actions")
+        self._require_ability("delete", "delete actions")
 
     # ---- the robot itself -----------------------------------------------------------------------
 
@@ -855,11 +863,11 @@ class MessageRobot:
 
         A reader that is too slow misses the oldest states, never the newest.
         """
-        return arriving(self._port.on_state, self._port.on_loss)
+        return iterate_states(self._client.on_state, self._client.on_loss)
 
     def on_state(self, listener: Callable[[RobotState], object]) -> Callable[[], None]:
         """Call `listener` with every state, at once. Return a function that removes it."""
-        return self._port.on_state(listener)
+        return self._client.on_state(listener)
 
     def on_topic(self, topic: str, listener: Callable[[TopicMessage], None]) -> Callable[[], None]:
         """Call `listener` with every message on one of the robot's topics, on wires that have
@@ -867,8 +875,8 @@ class MessageRobot:
 
         A topic may have any number of listeners. Return a function that removes this one.
         """
-        self._need("topics", "listen to topics")
-        return self._port.on_topic(topic, listener)
+        self._require_ability("topics", "listen to topics")
+        return self._client.on_topic(topic, listener)
 
     async def controller(self) -> str | None:
         """Return which controller drives the robot: "" in debug mode, None if the robot does not
@@ -890,40 +898,40 @@ class MessageRobot:
         return {
             "mode": {"id": mode.id, "name": mode.name},
             "controller": await self.controller(),
-            "versions": await self._versions(),
+            "versions": await self._read_versions(),
         }
 
-    async def _versions(self) -> dict[str, str]:
-        ask = getattr(self._port, "version", None)  # exists only on wires with services
-        said: dict[str, str] = {}
+    async def _read_versions(self) -> dict[str, str]:
+        ask = getattr(self._client, "version", None)  # exists only on wires with services
+        versions: dict[str, str] = {}
         family = self.family
         if ask is not None and family is not None:
             for service in family.services:
                 with suppress(RoteError):
-                    said[service.name] = await ask(service.name)
-        return said
+                    versions[service.name] = await ask(service.name)
+        return versions
 
     async def mode(self) -> ModeReport:
         """Return the mode the robot is in; its id is -1 if the robot does not report it."""
-        state = await self._newest()
-        if state.mode == UNTOLD_MODE and "controller" in self.abilities:
+        state = await self._next_state()
+        if state.mode == UNREPORTED_MODE and "controller" in self.abilities:
             with suppress(RefusedError, NoAnswerError, DecodeError):
                 await self._ask(m.ReadMode())
-            state = self._port.latest or state
+            state = self._client.latest or state
         return ModeReport.of(state.mode, self._modes)
 
     async def preflight(self) -> list[Finding]:
         """Return what a person should know before the robot moves, the worst first."""
-        state = await self._newest()
+        state = await self._next_state()
         if state.battery_percent is None and "health" in self.abilities:
-            await self._first_health()
+            await self._wait_for_battery_level()
         actions, controller = await self._list_if_readable(), await self.controller()
         return preflight.findings(
-            self._port.latest,
+            self._client.latest,
             actions,
             self.build,
             controller,
-            missing=self._port.missing,
+            missing=self._client.missing,
             is_slow=await self._reports_slowly(),
         )
 
@@ -931,7 +939,7 @@ class MessageRobot:
         """Return what makes a take on this computer poorer than the robot's own recording; nothing
         is sent to the robot. Preflight has it, too.
         """
-        return preflight.take_findings(self._port.missing, is_slow=await self._reports_slowly())
+        return preflight.take_findings(self._client.missing, is_slow=await self._reports_slowly())
 
     async def _reports_slowly(self) -> bool:
         """Whether the joints are reported, but less than `MIN_RATE_HZ` times per second."""
@@ -942,7 +950,7 @@ class MessageRobot:
                     reports += state.joints_told and bool(state.joints_rad)
                     if reports == _RATE_STATES:
                         return False
-        latest = self._port.latest
+        latest = self._client.latest
         return latest is not None and bool(latest.joints_rad)
 
     async def stand(self) -> ModeReport:
@@ -951,7 +959,7 @@ class MessageRobot:
         Return the mode it is in then. Raises `CautionError` if rote knows no way there from the
         current mode.
         """
-        self._check_modes()
+        self._check_mode_changeable()
         while not (mode := await self.mode()).balanced:
             if mode.id not in self._modes.to_stand:
                 raise CautionError(
@@ -975,14 +983,14 @@ class MessageRobot:
         raises `CautionError` and stays as it is. (The documents call the soft arms of teaching
         "damping" too; that is `teach`.)
         """
-        self._check_modes()
+        self._check_mode_changeable()
         if self._modes.damp is None:
             raise UnsupportedError("damp its joints", f"{self.build.title}")
         if not yes:
-            await self._check_sunk()
+            await self._check_safe_to_damp()
         return await self._change_mode(self._modes.damp)
 
-    async def _check_sunk(self) -> None:
+    async def _check_safe_to_damp(self) -> None:
         """Refuse where joints hold, or may: a robot that stands on them would sink."""
         mode = await self.mode()
         facts = self._modes.find(mode.id)
@@ -998,16 +1006,16 @@ class MessageRobot:
 
     def lie_down(self) -> Awaitable[ModeReport]:
         """Raise `UnsupportedError`: robots of this kind have no command to lie down."""
-        raise unsupported("lie down", self._port.wire, "lie")
+        raise unsupported("lie down", self._client.wire, "lie")
 
-    def _check_modes(self) -> None:
+    def _check_mode_changeable(self) -> None:
         """Raise `UnsupportedError` if this wire, or rote for this machine, cannot change modes."""
-        self._need("mode", "change its mode")
+        self._require_ability("mode", "change its mode")
         if not self.build.known:
             raise UnsupportedError(
                 f"be put into another mode by rote: it is {self.build.title}",
                 "this robot",
-                remedy=_TELL_US,
+                remedy=_REPORT_MACHINE,
             )
 
     async def move_by_hand(self, script: str, seconds: float) -> None:
@@ -1035,9 +1043,9 @@ class MessageRobot:
         closes the connection by itself. Cancelling it does not interrupt it. Raises `LinkError` if
         the robot did not confirm a stop.
         """
-        await to_the_end(self._end())
+        await to_the_end(self._end_and_close())
 
-    async def _end(self) -> None:
+    async def _end_and_close(self) -> None:
         try:
             await self._unfinished.end()
             if self.stop_pending:
@@ -1050,16 +1058,16 @@ class MessageRobot:
 
     async def _ask(self, command: m.Command) -> m.Reply:
         _log.info("ask %s", command)
-        reply = await self._port.ask(command)
+        reply = await self._client.ask(command)
         _log.info("reply %s", reply)
         if isinstance(reply, m.Status) and reply.code != Code.OK:
             if reply.code == Code.NAME_EXISTS and isinstance(command, m.SaveAction):
-                raise self._name_exists()
-            raise _refused(reply.code, reply.note)
+                raise self._name_exists_error()
+            raise _refused_error(reply.code, reply.note)
         return reply
 
-    async def _set_off(
-        self, command: m.Command, name: str, stops: int, asked: Callable[[], None]
+    async def _request_motion(
+        self, command: m.Command, name: str, stops: int, on_request_sent: Callable[[], None]
     ) -> None:
         """Ask for a motion. If no answer arrives, or the caller is cancelled before it, the motion
         is stopped: it may have begun.
@@ -1067,17 +1075,17 @@ class MessageRobot:
         While arms come to rest after a teaching, the robot refuses every motion as busy: ask again.
         """
         asked_s = self._loop.time()
-        await self._still(name, asked_s + RELEASE_S)
+        await self._wait_until_motionless(name, asked_s + RELEASE_S)
         while True:
             self._check_not_stopped_since(stops)
-            asked()
+            on_request_sent()
             try:
                 await self._ask(command)
             except RefusedError as refused:
-                until = self._rest_deadline(asked_s)
+                until = self._idle_deadline(asked_s)
                 if refused.code != Code.BUSY or until is None:
                     raise
-                await self._rest(name, until)
+                await self._wait_until_idle(name, until)
             except (asyncio.CancelledError, LinkError):
                 with suppress(RoteError):
                     await to_the_end(self.stop())
@@ -1091,16 +1099,16 @@ class MessageRobot:
     def _supersede_stop(self, stops: int) -> None:
         """Forget an unconfirmed stop once the robot has accepted something requested after it."""
         if self._stops == stops:
-            self._port.stop_pending = False
+            self._client.stop_pending = False
 
-    def _rest_deadline(self, asked_s: float) -> float | None:
+    def _idle_deadline(self, asked_s: float) -> float | None:
         """Return until when arms that were busy at `asked_s` may come to rest by themselves.
 
         They do so after a teaching, or on their way back from a motion. Arms that are reported as
         soft may be those of a teaching that has just ended elsewhere. Returns None if that time is
         over, or if this client teaches.
         """
-        now, state = self._loop.time(), self._port.latest
+        now, state = self._loop.time(), self._client.latest
         if self._teaching:
             return None
         until = asked_s
@@ -1116,54 +1124,56 @@ class MessageRobot:
         now = self._loop.time()
         return any(now - ended < RELEASE_S for ended in self._taught.values())
 
-    async def _rest(self, name: str, until: float) -> None:
+    async def _wait_until_idle(self, name: str, until: float) -> None:
         """Wait until the arms that refused a motion have come to rest, if the robot reports
         that.
         """
-        with self._waiting(Waiting(Waits.RELEASE, name, RELEASE_S)):
-            await asyncio.sleep(_AGAIN_S)
+        with self._announce_wait(Waiting(Waits.RELEASE, name, RELEASE_S)):
+            await asyncio.sleep(_RETRY_S)
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(until):
                     async for state in self.states():
-                        if not state.phase_told or not _comes_to_rest(state):
+                        if not state.phase_told or not _is_settling(state):
                             return
 
-    async def _still(self, name: str, until: float) -> None:
+    async def _wait_until_motionless(self, name: str, until: float) -> None:
         """After a teaching of this connection, wait until the joints are still.
 
         This is for robots whose arms are known by their joints only. A joint that still moves when
         the motion is asked for would be mistaken for its beginning.
         """
-        state = self._port.latest
+        state = self._client.latest
         if state is None or state.phase_told or not state.joints_told:
             return
         if self._teaching or not self._taught_lately:
             return
         joints = JointWatch(self.build)
-        with self._waiting(Waiting(Waits.RELEASE, name, RELEASE_S)), suppress(TimeoutError):
+        with self._announce_wait(Waiting(Waits.RELEASE, name, RELEASE_S)), suppress(TimeoutError):
             async with asyncio.timeout_at(until):
                 async for state in self.states():
                     if state.joints_told:
-                        joints.see(state, self._loop.time())
-                    if joints.still_s(self._loop.time()) >= _STILL_S:
+                        joints.on_state(state, self._loop.time())
+                    if joints.motionless_s(self._loop.time()) >= _MOTIONLESS_S:
                         return
 
     @contextmanager
-    def _waiting(self, what: Waiting) -> Iterator[None]:
+    def _announce_wait(self, what: Waiting) -> Iterator[None]:
         notify_listeners(self._wait_listeners, what, self._loop)
         try:
             yield
         finally:
             notify_listeners(self._wait_listeners, None, self._loop)
 
-    async def _find(self, name: str | int) -> TaughtAction:
+    async def _find_action(self, name: str | int) -> TaughtAction:
         """Return an action of the robot, by its name or its number; one that was taught just now
         may be listed later."""
         actions = await self._list_if_readable()
         if isinstance(name, int):
             numbered = actions.numbered(name)
             if numbered is None and actions.notes:
-                raise _unreadable(f"which action is number {name}", actions, "Play it by its name.")
+                raise _unreadable_list_error(
+                    f"which action is number {name}", actions, "Play it by its name."
+                )
             if numbered is None:
                 known = ", ".join(f"{each.position} {each.name}" for each in actions.taught)
                 message = f"there is no action number {name}"
@@ -1173,11 +1183,11 @@ class MessageRobot:
             return numbered
         if not actions.notes and actions.find(name) is None and name in self._taught:
             with suppress(NotSavedError):
-                return await self._listed(name)
+                return await self._wait_until_listed(name)
         action = actions.find(name)
         if action is None and actions.notes:
             if self._plays_by_number:
-                raise _unreadable(f"whether it has {name!r}", actions, "Ask again.")
+                raise _unreadable_list_error(f"whether it has {name!r}", actions, "Ask again.")
             return TaughtAction(name, 0.0, 0)  # the robot itself knows
         if action is None:
             known = ", ".join(each.name for each in actions.taught) or "nothing yet"
@@ -1190,19 +1200,19 @@ class MessageRobot:
         """Whether an action is requested by its number in the list, as in the documented frames."""
         return "frames" in self.abilities
 
-    async def _listed(self, name: str) -> TaughtAction:
+    async def _wait_until_listed(self, name: str) -> TaughtAction:
         """Ask for the list until it contains an action that the robot was just taught."""
         until = self._taught.get(name, self._loop.time()) + LISTED_S
         actions = await self.actions()
         action = actions.find(name)
         if action is None:
-            with self._waiting(Waiting(Waits.LISTED, name, LISTED_S)):
+            with self._announce_wait(Waiting(Waits.LISTED, name, LISTED_S)):
                 while action is None and self._loop.time() < until:
-                    await asyncio.sleep(_AGAIN_S)
+                    await asyncio.sleep(_RETRY_S)
                     actions = await self.actions()
                     action = actions.find(name)
         if action is None and actions.notes:
-            raise _unreadable(f"whether it has {name!r}", actions, "Ask again.")
+            raise _unreadable_list_error(f"whether it has {name!r}", actions, "Ask again.")
         if action is None:
             raise NotSavedError(
                 f"the robot ended the recording and does not list {name!r} after {LISTED_S:.0f} s",
@@ -1219,9 +1229,9 @@ class MessageRobot:
         # A motion that was requested before a stop, and not yet sent, must not move the robot after
         # it.
         if self._stops != stops:
-            raise _refused(Code.SUPERSEDED)
+            raise _refused_error(Code.SUPERSEDED)
 
-    async def _newest(self) -> RobotState:
+    async def _next_state(self) -> RobotState:
         """Return a state that is reported after this call."""
         with suppress(TimeoutError):
             async with asyncio.timeout(MODE_CHANGE_S):
@@ -1232,7 +1242,7 @@ class MessageRobot:
             "Try again; if it stays so, switch the robot off and on.",
         )
 
-    async def _newest_joints(self) -> RobotState:
+    async def _next_joint_state(self) -> RobotState:
         """Return a state that is reported after this call and contains the joints' positions."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_JOINTS_S):
@@ -1247,7 +1257,7 @@ class MessageRobot:
             ),
         )
 
-    async def _first_health(self) -> None:
+    async def _wait_for_battery_level(self) -> None:
         """Wait a moment for the battery level, which robots report once per second."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_HEALTH_S):
@@ -1270,7 +1280,7 @@ class MessageRobot:
             ) from None
         return ModeReport.of(mode, self._modes)
 
-    def _store_full(self) -> CautionError:
+    def _store_full_error(self) -> CautionError:
         message, remedy = m.explain(Code.STORE_FULL)
         if "delete" in self.abilities:
             remedy = Text("Delete one that is not needed: {delete}.", delete=Act.DELETE)
@@ -1284,7 +1294,7 @@ class MessageRobot:
         advice = Text("{remedy} {by_force}", remedy=remedy, by_force=_BY_FORCE)
         return CautionError(message, advice, Code.STORE_FULL)
 
-    def _name_exists(self) -> RefusedError:
+    def _name_exists_error(self) -> RefusedError:
         message, remedy = m.explain(Code.NAME_EXISTS)
         if "overwrite" in self.abilities:
             remedy = Text(
@@ -1292,27 +1302,27 @@ class MessageRobot:
             )
         return RefusedError(Code.NAME_EXISTS, message, remedy)
 
-    def _need(self, ability: str, what: str) -> None:
+    def _require_ability(self, ability: str, what: str) -> None:
         if ability not in self.abilities:
-            raise unsupported(what, self._port.wire, ability)
+            raise unsupported(what, self._client.wire, ability)
 
 
-def _comes_to_rest(state: RobotState) -> bool:
+def _is_settling(state: RobotState) -> bool:
     """Whether a recording or a motion is just ending."""
     return state.phase is Phase.RETURN or state.recording
 
 
-def _unreadable(unknown: str, actions: Actions, remedy: str) -> DecodeError:
+def _unreadable_list_error(unknown: str, actions: Actions, remedy: str) -> DecodeError:
     """Return the error for a question that the robot's list does not answer."""
     return DecodeError(f"{unknown} is not known: {'; '.join(actions.notes)}", remedy)
 
 
-def _refused(code: int, note: str = "") -> RefusedError:
+def _refused_error(code: int, note: str = "") -> RefusedError:
     message, remedy = m.explain(code)
     return RefusedError(code, f"{message} ({note})" if note else message, remedy)
 
 
-def _compensation(values: Sequence[float]) -> tuple[float, ...]:
+def _check_compensation(values: Sequence[float]) -> tuple[float, ...]:
     """Return compensation values that can be sent, or none."""
     if values and len(values) != m.COMPENSATIONS:
         raise BadRequestError(
@@ -1341,7 +1351,7 @@ def _check_part(speed: float | None, frames: int, keyframes: int) -> None:
         raise BadRequestError(f"{frames} of {keyframes} keyframes", "Leave `frames` out.")
 
 
-def _interpolation(value: str | Interpolation) -> Interpolation:
+def _parse_interpolation(value: str | Interpolation) -> Interpolation:
     if isinstance(value, Interpolation):
         return value
     try:

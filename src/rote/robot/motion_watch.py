@@ -29,11 +29,11 @@ RESTS_S = 10.0
 """How long after the robot accepted a motion its arms may still be coming to rest from the one
 before: a release of a G1 takes about 4.1 s, and some robots report it 3 s late.
 """
-STILL_S = 2.0
+MOTIONLESS_S = 2.0
 """Joints that did not move for this long are at rest, if the robot does not report it: longer than
 a G1 pauses between a motion and its release.
 """
-_STILL_RAD = 0.02
+_MOTIONLESS_RAD = 0.02
 """Smaller than any taught motion, larger than the sway of arms that hold."""
 _NEARLY_ALL = 0.9
 
@@ -57,7 +57,7 @@ class MotionWatch:
         """Why it was over before its end, as far as the robot reports it."""
         self._loops = loops
         self._duration_s = 0.0
-        self._asked = False
+        self._requested = False
         self._accepted_at: float | None = None
         self._stopped_at: float | None = None
         self._begun_at = self._counted_from = 0.0
@@ -69,45 +69,45 @@ class MotionWatch:
         self._motion_began_us: int | None = None
         self._motion_ended_us: int | None = None
 
-    def ask(self, build: Build, latest: RobotState | None, now: float) -> None:
+    def on_request_sent(self, build: Build, latest: RobotState | None, now: float) -> None:
         """Note that the motion is requested now, and that the robot last reported `latest`."""
-        self._asked, self._seen_at = True, now
+        self._requested, self._seen_at = True, now
         self._before = Phase.NONE if latest is None else latest.phase
         self._joints = JointWatch(build)
         if latest is not None and latest.joints_rad:
-            self._joints.see(latest, now)
+            self._joints.on_state(latest, now)
 
-    def accept(self, duration_s: float, now: float) -> None:
+    def on_accepted(self, duration_s: float, now: float) -> None:
         """Note that the robot accepted; the motion itself takes `duration_s`, 0 if not known."""
         self._duration_s, self._accepted_at = duration_s, now
 
-    def stop(self, now: float) -> None:
+    def on_stop_confirmed(self, now: float) -> None:
         """Note that the robot has confirmed a stop. Safe to repeat."""
         if self._stopped_at is None:
             self._stopped_at = now
 
-    def see(self, state: RobotState, now: float) -> None:
+    def on_state(self, state: RobotState, now: float) -> None:
         """Process one state."""
-        if not self._asked or self.completed is not None:
+        if not self._requested or self.completed is not None:
             return
         self._newest, self._seen_at = state, now
-        resting = not self.begun and _comes_to_rest(state)
+        resting = not self.begun and _is_settling(state)
         if resting:
             self._resting_at = now
         if self._joints is not None and state.joints_told:
             if resting:
-                self._joints.forget()
-            self._joints.see(state, now)
-        self._see_phase(state, now)
+                self._joints.reset()
+            self._joints.on_state(state, now)
+        self._update_phase(state, now)
         if not self.begun and self._joints is not None and self._joints.moved:
-            self._begin(now)
+            self._mark_begun(now)
             self._motion_began_us = state.time_us
-        self._see_end(state, now)
+        self._detect_end(state, now)
 
-    def _begin(self, now: float) -> None:
+    def _mark_begun(self, now: float) -> None:
         self.begun, self._begun_at, self._counted_from = True, now, now
 
-    def _see_phase(self, state: RobotState, now: float) -> None:
+    def _update_phase(self, state: RobotState, now: float) -> None:
         phase = state.phase
         if not state.phase_told:
             return
@@ -120,7 +120,7 @@ class MotionWatch:
         if phase in (Phase.APPROACH, Phase.PLAYING) and not self._by_phase:
             self._by_phase, self._motion_began_us = True, None
             if not self.begun:
-                self._begin(now)
+                self._mark_begun(now)
         if not self._by_phase:
             return
         if phase not in (Phase.APPROACH, Phase.PLAYING) and self.ended_at is None:
@@ -130,20 +130,20 @@ class MotionWatch:
         elif phase is not Phase.PLAYING and self._motion_began_us is not None:
             self._motion_ended_us = self._motion_ended_us or state.time_us
 
-    def _see_end(self, state: RobotState, now: float) -> None:
+    def _detect_end(self, state: RobotState, now: float) -> None:
         if self._by_phase and state.phase_told:
             if state.phase is Phase.NONE:
-                self._complete(state, short_s=self._moved_s if self._cut_short else None)
+                self._mark_over(state, short_s=self._moved_s if self._cut_short else None)
         elif self.begun and self._joints is not None and state.joints_told:
-            still_s, moved_s = self._joints.still_s(now), now - self._begun_at
+            motionless_s, moved_s = self._joints.motionless_s(now), now - self._begun_at
             if self._stopped_at is not None:
-                if min(still_s, now - self._stopped_at) >= STILL_S:
+                if min(motionless_s, now - self._stopped_at) >= MOTIONLESS_S:
                     self.completed, self.reason = False, "a stop was requested"
-            elif still_s >= STILL_S and moved_s >= self._duration_s and not self._loops:
-                short = moved_s - still_s < _NEARLY_ALL * self._duration_s - LATE_S
-                self._complete(state, short_s=moved_s - still_s if short else None)
+            elif motionless_s >= MOTIONLESS_S and moved_s >= self._duration_s and not self._loops:
+                short = moved_s - motionless_s < _NEARLY_ALL * self._duration_s - LATE_S
+                self._mark_over(state, short_s=moved_s - motionless_s if short else None)
 
-    def _complete(self, state: RobotState, short_s: float | None) -> None:
+    def _mark_over(self, state: RobotState, short_s: float | None) -> None:
         self.completed = not state.stopped_early and short_s is None
         if state.stopped_early:
             self.reason = "the robot reports that it was stopped"
@@ -172,7 +172,7 @@ class MotionWatch:
 
     # ---- every wait has an end ------------------------------------------------------------------
 
-    def excuse(self, stall_s: float) -> None:
+    def extend_deadlines(self, stall_s: float) -> None:
         """Do not count the time during which this computer itself did not run."""
         self._seen_at += stall_s
         self._resting_at += stall_s
@@ -180,7 +180,7 @@ class MotionWatch:
         if self._accepted_at is not None:
             self._accepted_at += stall_s
 
-    def overdue(self, now: float) -> RoteError | None:
+    def timeout_error(self, now: float) -> RoteError | None:
         """Return the error that ends the wait; None while there is still time."""
         if self.completed is not None or self._accepted_at is None:
             return None
@@ -188,7 +188,7 @@ class MotionWatch:
             # Arms that still come to rest begin the motion only afterwards.
             rested_at = min(self._resting_at, self._accepted_at + RESTS_S)
             since = max(self._accepted_at, rested_at)
-            return self.not_begun() if now - since >= BEGIN_S else None
+            return self.not_begun_error() if now - since >= BEGIN_S else None
         if now - self._seen_at >= SILENT_S:
             return NoAnswerError(
                 f"the robot has reported no state for {SILENT_S:.0f} s while it plays "
@@ -220,7 +220,7 @@ class MotionWatch:
             )
         return None
 
-    def not_begun(self) -> NotBegunError:
+    def not_begun_error(self) -> NotBegunError:
         """Return the error for a motion that the robot accepted and that did not begin."""
         silent = self._newest is None or not (self._newest.phase_told or self._newest.joints_told)
         seen = "it reports neither what its arms do nor where its joints are"
@@ -269,7 +269,7 @@ class MotionWatch:
         )
 
 
-def _comes_to_rest(state: RobotState) -> bool:
+def _is_settling(state: RobotState) -> bool:
     """Whether the joints still move for something before this motion."""
     return state.phase_told and (state.phase is Phase.RETURN or state.recording)
 
@@ -285,25 +285,25 @@ class JointWatch:
         self._last_moved_at = 0.0
         self.moved = False
 
-    def see(self, state: RobotState, now: float) -> None:
+    def on_state(self, state: RobotState, now: float) -> None:
         """Process the positions of one state."""
-        told = state.joints_rad
-        pose = tuple(told[column] for column in self._columns if column < len(told))
+        joints_rad = state.joints_rad
+        pose = tuple(joints_rad[column] for column in self._columns if column < len(joints_rad))
         if self._start is None or len(pose) != len(self._start):
             self._start = self._last = pose
             self._last_moved_at = now
-        elif _apart(pose, self._last) > _STILL_RAD:
+        elif _max_difference_rad(pose, self._last) > _MOTIONLESS_RAD:
             self._last, self._last_moved_at = pose, now
-            self.moved |= _apart(pose, self._start) > MOVED_RAD
+            self.moved |= _max_difference_rad(pose, self._start) > MOVED_RAD
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Start over: what moved so far belonged to something else."""
         self._start, self.moved = None, False
 
-    def still_s(self, now: float) -> float:
+    def motionless_s(self, now: float) -> float:
         """Return for how many seconds nothing has moved."""
         return now - self._last_moved_at
 
 
-def _apart(one: tuple[float, ...], other: tuple[float, ...]) -> float:
+def _max_difference_rad(one: tuple[float, ...], other: tuple[float, ...]) -> float:
     return max((abs(a - b) for a, b in zip(one, other, strict=True)), default=0.0)

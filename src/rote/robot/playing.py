@@ -8,7 +8,7 @@ from typing import Any, Self
 from rote.errors import NoAnswerError, PeerLostError, RoteError, TimeLimitError
 from rote.messages import RobotState
 from rote.platform.loop import to_the_end
-from rote.robot.api_values import PlayReport, Port, Progress
+from rote.robot.api_values import PlayReport, Progress, RobotClient
 from rote.robot.motion_watch import MotionWatch
 from rote.robot.unfinished import Unfinished
 
@@ -16,7 +16,7 @@ Begin = Callable[[Callable[[], None]], Awaitable[float]]
 """Asks the robot to move, and returns how long the motion takes in seconds. It calls its argument
 just before it asks.
 """
-_LOOK_S = 0.25
+_POLL_S = 0.25
 """The time between two checks whether the wait for the robot's reports has taken too long."""
 
 
@@ -66,7 +66,7 @@ class Playing:
         """
 
         def over(task: asyncio.Task[PlayReport]) -> None:
-            if self._goes_on_alone and not task.cancelled() and _is_loss(task.exception()):
+            if self._continues_on_robot and not task.cancelled() and _is_loss(task.exception()):
                 unfinished.lose(self)
             else:
                 unfinished.remove(self)
@@ -76,7 +76,7 @@ class Playing:
         return self
 
     @property
-    def _goes_on_alone(self) -> bool:
+    def _continues_on_robot(self) -> bool:
         """Whether the robot plays on without this computer."""
         return self._accepted.done()
 
@@ -94,7 +94,7 @@ class Playing:
         """Play. Sets `_accepted` when it has begun, and `_changed` when there is progress."""
         raise NotImplementedError
 
-    def _accept(self) -> None:
+    def _mark_accepted(self) -> None:
         if not self._accepted.done():
             self._accepted.set_result(None)
 
@@ -130,7 +130,7 @@ class ActionPlaying(Playing):
 
     def __init__(
         self,
-        port: Port,
+        client: RobotClient,
         name: str,
         begin: Begin,
         stop: Callable[[], Awaitable[None]],
@@ -141,7 +141,7 @@ class ActionPlaying(Playing):
         """`stopped` returns whether the robot has confirmed a stop since this playback was
         requested.
         """
-        self._port = port
+        self._client = client
         self._begin = begin
         self._was_stopped = stopped
         changed = asyncio.Event()
@@ -156,13 +156,13 @@ class ActionPlaying(Playing):
         return self._watch.progress
 
     async def _run(self) -> PlayReport:
-        undo = self._port.on_loss(self._fail), self._port.on_state(self._see)
+        undo = self._client.on_loss(self._on_loss), self._client.on_state(self._on_state)
         try:
-            duration_s = await self._begin(self._asked)
+            duration_s = await self._begin(self._on_request_sent)
             began = self._loop.time()
-            self._watch.accept(duration_s, began)
-            self._accept()
-            completed = await self._end()
+            self._watch.on_accepted(duration_s, began)
+            self._mark_accepted()
+            completed = await self._wait_until_over()
             seconds = self._loop.time() - began
             return PlayReport(
                 self.name, completed, seconds, reason="" if completed else self._why_ended()
@@ -176,21 +176,21 @@ class ActionPlaying(Playing):
         """Return one sentence why it did not complete."""
         return "this program requested a stop" if self._was_stopped() else self._watch.reason
 
-    async def _end(self) -> bool:
+    async def _wait_until_over(self) -> bool:
         """Wait until it is over; if the wait is cancelled or fails, the robot is stopped."""
         try:
             while not self._ended.done():
-                looked_at = self._loop.time()
-                await asyncio.wait({self._ended}, timeout=_LOOK_S)
+                polled_at = self._loop.time()
+                await asyncio.wait({self._ended}, timeout=_POLL_S)
                 now = self._loop.time()
-                if (stall_s := now - looked_at - _LOOK_S) > _LOOK_S:
-                    self._watch.excuse(stall_s)
+                if (stall_s := now - polled_at - _POLL_S) > _POLL_S:
+                    self._watch.extend_deadlines(stall_s)
                 if self._was_stopped():
-                    self._watch.stop(now)
+                    self._watch.on_stop_confirmed(now)
                 if self._was_stopped() and self._watch.stopped_before_it_began(now):
                     return False
-                if (overdue := self._watch.overdue(now)) is not None:
-                    raise overdue
+                if (timeout_error := self._watch.timeout_error(now)) is not None:
+                    raise timeout_error
             return self._ended.result()
         except (asyncio.CancelledError, TimeLimitError, NoAnswerError):
             # Who gives up waiting wants arms at rest, not arms that move on unwatched.
@@ -198,17 +198,17 @@ class ActionPlaying(Playing):
                 await to_the_end(self._stop())
             raise
 
-    def _asked(self) -> None:
+    def _on_request_sent(self) -> None:
         """Called when the robot is asked to move: states from now on belong to this motion."""
-        self._watch.ask(self._port.build, self._port.latest, self._loop.time())
+        self._watch.on_request_sent(self._client.build, self._client.latest, self._loop.time())
 
-    def _see(self, state: RobotState) -> None:
-        self._watch.see(state, self._loop.time())
+    def _on_state(self, state: RobotState) -> None:
+        self._watch.on_state(state, self._loop.time())
         if self._watch.completed is not None and not self._ended.done():
             self._ended.set_result(self._watch.completed)
         self._changed.set()
 
-    def _fail(self, error: RoteError) -> None:
+    def _on_loss(self, error: RoteError) -> None:
         """Called when the robot was lost."""
         if not self._ended.done():
             self._ended.set_exception(error)

@@ -8,7 +8,7 @@ from rote.messages import MAX_ACTIONS, RobotState
 from rote.model.family import Build, Modes
 from rote.model.registry import family_of
 from rote.motion.check.limits import TOLERANCE_RAD
-from rote.robot.api_values import UNTOLD_MODE, Actions, ModeReport
+from rote.robot.api_values import UNREPORTED_MODE, Actions, ModeReport
 from rote.robot.take import MIN_RATE_HZ
 from rote.text import Act, Text, rad
 
@@ -43,16 +43,16 @@ def findings(
             )
         ]
     found = [
-        *_machine(build),
-        *_mode(state, build),
-        *_arms(state, build),
-        *_posture(state, build),
-        *_joints(state, build),
-        *_health(state, build),
-        *_hands(state),
-        *_store(actions),
+        *_machine_findings(build),
+        *_mode_findings(state, build),
+        *_arm_findings(state, build),
+        *_posture_findings(state, build),
+        *_joint_findings(state, build),
+        *_health_findings(state, build),
+        *_hand_findings(state),
+        *_store_findings(actions),
     ]
-    found += _told(state)
+    found += _unreported_findings(state)
     found += take_findings(missing, is_slow=is_slow)
     if controller == "":
         found.append(
@@ -66,7 +66,7 @@ def findings(
     return worst_first(found)
 
 
-def _told(state: RobotState) -> list[Finding]:
+def _unreported_findings(state: RobotState) -> list[Finding]:
     """Return what the robot does not report, and what that means for teaching and playing."""
     found = []
     if not state.joints_rad:
@@ -114,12 +114,12 @@ def take_findings(missing: Sequence[str], *, is_slow: bool) -> list[Finding]:
     return found
 
 
-def _modes(build: Build) -> Modes:
+def _modes_of(build: Build) -> Modes:
     family = family_of(build)
     return Modes(all=()) if family is None else family.modes
 
 
-def _machine(build: Build) -> list[Finding]:
+def _machine_findings(build: Build) -> list[Finding]:
     if build.known:
         return []
     return [
@@ -138,7 +138,7 @@ def _machine(build: Build) -> list[Finding]:
     ]
 
 
-def _buttons(modes: Modes) -> str:
+def _stand_up_buttons(modes: Modes) -> str:
     """Return the buttons of the remote that lead from damping to a balanced stand."""
     pressed, mode = [], modes.damp
     while mode is not None and mode in modes.to_stand:
@@ -148,12 +148,12 @@ def _buttons(modes: Modes) -> str:
     return f" On the remote of the robot: {', then '.join(pressed)}." if pressed else ""
 
 
-def _mode(state: RobotState, build: Build) -> list[Finding]:
-    modes = _modes(build)
+def _mode_findings(state: RobotState, build: Build) -> list[Finding]:
+    modes = _modes_of(build)
     mode = ModeReport.of(state.mode, modes)
     if mode.balanced or not build.known:
         return []
-    if mode.id == UNTOLD_MODE:
+    if mode.id == UNREPORTED_MODE:
         return [
             Finding(
                 Severity.WARNING,
@@ -166,14 +166,18 @@ def _mode(state: RobotState, build: Build) -> list[Finding]:
         Finding(
             Severity.ERROR,
             f"the robot is not in a balanced standing (mode {mode.id}, {mode.name})",
-            Text("Make it stand: {stand}.{buttons}", stand=Act.STAND, buttons=_buttons(modes)),
+            Text(
+                "Make it stand: {stand}.{buttons}",
+                stand=Act.STAND,
+                buttons=_stand_up_buttons(modes),
+            ),
             kind=FindingKind.MODE,
         )
     ]
 
 
-def _arms(state: RobotState, build: Build) -> list[Finding]:
-    if state.arms_soft and _modes(build).balanced(state.mode):
+def _arm_findings(state: RobotState, build: Build) -> list[Finding]:
+    if state.arms_soft and _modes_of(build).balanced(state.mode):
         return [
             Finding(
                 Severity.WARNING,
@@ -187,7 +191,7 @@ def _arms(state: RobotState, build: Build) -> list[Finding]:
     return []
 
 
-def _posture(state: RobotState, build: Build) -> list[Finding]:
+def _posture_findings(state: RobotState, build: Build) -> list[Finding]:
     found = []
     x, y, z = state.accelerometer_m_s2 or (0.0, 0.0, 1.0)  # not every robot reports it
     tilt_deg = math.degrees(math.atan2(math.hypot(x, y), z))
@@ -221,7 +225,7 @@ def _posture(state: RobotState, build: Build) -> list[Finding]:
     return found
 
 
-def _joints(state: RobotState, build: Build) -> list[Finding]:
+def _joint_findings(state: RobotState, build: Build) -> list[Finding]:
     found = []
     for joint, position in zip(build.joints, state.joints_rad, strict=False):
         beyond = max(joint.lower_rad - position, position - joint.upper_rad)
@@ -241,14 +245,14 @@ def _joints(state: RobotState, build: Build) -> list[Finding]:
     return found
 
 
-def _health(state: RobotState, build: Build) -> list[Finding]:
+def _health_findings(state: RobotState, build: Build) -> list[Finding]:
     found = []
     battery = state.battery_percent
     if battery is not None and battery < LOW_BATTERY:
-        grave = Severity.ERROR if battery < EMPTY_BATTERY else Severity.WARNING
+        severity = Severity.ERROR if battery < EMPTY_BATTERY else Severity.WARNING
         found.append(
             Finding(
-                grave,
+                severity,
                 f"the battery is at {battery:.0f} %",
                 "Charge it first.",
                 kind=FindingKind.BATTERY,
@@ -259,10 +263,10 @@ def _health(state: RobotState, build: Build) -> list[Finding]:
         )
     for joint, celsius in zip(build.joints, state.temperatures_c, strict=False):
         if celsius >= WARM_C:
-            grave = Severity.ERROR if celsius >= HOT_C else Severity.WARNING
+            severity = Severity.ERROR if celsius >= HOT_C else Severity.WARNING
             found.append(
                 Finding(
-                    grave,
+                    severity,
                     f"the motor of {joint.name} is at {celsius:.0f} degrees Celsius",
                     "Let the robot rest until it has cooled.",
                     kind=FindingKind.TEMPERATURE,
@@ -284,7 +288,7 @@ def _health(state: RobotState, build: Build) -> list[Finding]:
     return found
 
 
-def _hands(state: RobotState) -> list[Finding]:
+def _hand_findings(state: RobotState) -> list[Finding]:
     return [
         Finding(
             Severity.WARNING,
@@ -296,7 +300,7 @@ def _hands(state: RobotState) -> list[Finding]:
     ]
 
 
-def _store(actions: Actions) -> list[Finding]:
+def _store_findings(actions: Actions) -> list[Finding]:
     if not actions.is_readable:
         return [
             Finding(

@@ -7,7 +7,7 @@ from rote import messages as m
 from rote.errors import BadRequestError, RoteError
 from rote.messages import Sound
 from rote.platform.loop import clock_of, to_the_end
-from rote.robot.api_values import Port, SoundReport
+from rote.robot.api_values import RobotClient, SoundReport
 
 PART_S = 3.0
 """How long a part is; the manufacturer's example sends parts of this length."""
@@ -21,7 +21,7 @@ MAX_SOUND_S = 600.0
 class SoundPlayer:
     """Plays one sound on one robot."""
 
-    def __init__(self, port: Port, sound: Sound) -> None:
+    def __init__(self, client: RobotClient, sound: Sound) -> None:
         if (sound.rate_hz, sound.channels) != (m.SOUND_RATE_HZ, 1):
             raise BadRequestError(
                 f"a robot plays {m.SOUND_RATE_HZ} samples a second of one channel, not "
@@ -33,7 +33,7 @@ class SoundPlayer:
                 f"a sound of {sound.seconds:.0f} s cannot be played",
                 f"Choose more than 0 and at most {MAX_SOUND_S:.0f} s.",
             )
-        self._port, self._sound = port, sound
+        self._client, self._sound = client, sound
         self._loop = asyncio.get_running_loop()
         self._clock = clock_of(self._loop)
         self._begun: asyncio.Future[float] = self._loop.create_future()
@@ -42,13 +42,13 @@ class SoundPlayer:
     async def play(self) -> SoundReport:
         """Play it, and return when it is over."""
         asked_s = self._clock()
-        forget = self._port.on_audio(self._hear)
+        forget = self._client.on_audio(self._on_audio)
         try:
-            await self._feed(asked_s)
-            await self._wait(asked_s)
+            await self._send_parts(asked_s)
+            await self._wait_until_over(asked_s)
         except BaseException:
             with suppress(RoteError):
-                await to_the_end(self._port.ask(m.StopSound()))
+                await to_the_end(self._client.ask(m.StopSound()))
             raise
         finally:
             forget()
@@ -58,14 +58,14 @@ class SoundPlayer:
         completed = begun_s is None or played_s > 0.9 * self._sound.seconds - 0.1
         return SoundReport(self._sound.seconds, begun_s, completed)
 
-    def _hear(self, audio: m.HeardSpeech | m.SoundState) -> None:
+    def _on_audio(self, audio: m.HeardSpeech | m.SoundState) -> None:
         if isinstance(audio, m.SoundState):
             if audio.playing and not self._begun.done():
                 self._begun.set_result(self._clock())
             elif not audio.playing and self._begun.done():
                 self._ended.set()
 
-    async def _feed(self, asked_s: float) -> None:
+    async def _send_parts(self, asked_s: float) -> None:
         """Send all parts, each in time."""
         size = int(PART_S * m.SOUND_RATE_HZ) * m.SAMPLE_BYTES
         stream = f"{self._loop.time():.6f}"
@@ -75,9 +75,9 @@ class SoundPlayer:
                 await asyncio.wait_for(self._ended.wait(), max(0.0, due_s - self._clock()))
             if self._ended.is_set():
                 return
-            await self._port.ask(m.PlaySound(stream, self._sound.pcm[start : start + size]))
+            await self._client.ask(m.PlaySound(stream, self._sound.pcm[start : start + size]))
 
-    async def _wait(self, asked_s: float) -> None:
+    async def _wait_until_over(self, asked_s: float) -> None:
         """Wait until the robot reports the end, or for the sound's length if it reports nothing."""
         with suppress(TimeoutError):
             left_s = asked_s + BEGINS_S - self._clock()

@@ -12,7 +12,7 @@ MAX_WAITING = 256
 """How many states are kept for a slow reader; after that the oldest are dropped."""
 
 
-async def arriving(
+async def iterate_states(
     on_state: Callable[[Callable[[_State], object]], Callable[[], None]],
     on_loss: Callable[[Callable[[RoteError], None]], Callable[[], None]],
 ) -> AsyncIterator[_State]:

@@ -14,8 +14,8 @@ from rote.motion.track import Track
 from rote.robot.api_values import check_seconds
 from rote.robot.streaming import (
     check_playable,
-    taught_joints,
-    taught_of,
+    taught_joint_arrays,
+    taught_poses,
     without_hands,
 )
 
@@ -23,14 +23,14 @@ NEAR_REST_RAD = 0.05
 """A motion that begins nearer to rest than this needs no way there."""
 
 
-def storable(track: Track, build: Build) -> Track:
+def make_storable(track: Track, build: Build) -> Track:
     """Return a track of the taught joints that is safe to play and begins at rest.
 
     A robot plays keyframes from the pose it is in, and between playbacks that is rest.
     """
-    taught = taught_of(build)
+    taught = taught_joint_arrays(build)
     track = without_hands(track, build)  # a robot's own actions have no hands
-    times_s, poses = track.times_s - track.times_s[:1], taught_joints(track, build)
+    times_s, poses = track.times_s - track.times_s[:1], taught_poses(track, build)
     far_rad = float(np.abs(poses[0] - taught.rest_rad).max())
     if far_rad > NEAR_REST_RAD:
         seconds = max(taught.soft_least_s, MINIMUM_JERK_PEAK * far_rad / taught.soft_rad_s)

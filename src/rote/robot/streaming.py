@@ -36,7 +36,7 @@ from rote.motion.track_build import a_robot, build_of, hand_joints
 from rote.platform import realtime
 from rote.platform.clock import stall_clock
 from rote.platform.loop import clock_of
-from rote.robot.api_values import Port, StreamReport, check_seconds
+from rote.robot.api_values import RobotClient, StreamReport, check_seconds
 from rote.robot.playing import ActionPlaying, Begin, Playing
 from rote.transport.base_client import ThreadSafeSender
 from rote.transport.wires import wire_of
@@ -50,15 +50,15 @@ _SQUARED_PEAK = 2.39
 _SENT_ON_S = 0.2  # how long the last pose is repeated: one lost message must not look like silence
 ASKING_S = 0.4  # before a timed start: the robot is asked, and answers
 _LATE_START_S = 0.02
-LOOP_HANGS_S = 0.7
+LOOP_STALL_S = 0.7
 """A stream ends if the event loop, which alone can stop it, hangs for so long."""
-_ASK_LOOP_S = 0.1
+_PROBE_LOOP_S = 0.1
 _BEHIND_MAX_S = 0.1
 # Poses later than this are skipped, one or two at a time: this computer is too slow for the rate.
 # After a silence of more than this all the rest comes later.
 _STALL_ENDS_S = 1.0
 """A robot that returns within this time of an interruption does so because of it."""
-_CUT = "its last poses were not sent"
+_NOT_ALL_SENT = "its last poses were not sent"
 
 
 P = ParamSpec("P")
@@ -92,7 +92,7 @@ class TaughtJoints(NamedTuple):
 
 
 @cache
-def taught_of(build: Build) -> TaughtJoints:
+def taught_joint_arrays(build: Build) -> TaughtJoints:
     """Return the taught joints of a build as arrays."""
     joints, family = build.taught_joints, family_of(build)
     assert family is not None, "nothing is streamed to a machine that is not known"
@@ -113,14 +113,14 @@ def check_robot(track: Track, build: Build) -> None:
     """Raise `BadRequestError` for a motion of another family; no mapping makes it playable."""
     own = build_of(track)
     if own is not None and own.family != build.family:
-        theirs, ours = (_called(each) for each in (own, build))
+        theirs, ours = (_robot_title(each) for each in (own, build))
         raise BadRequestError(
             f"this is a motion of {theirs}, and the robot is {ours}",
             f"Play it on {theirs}, or choose a motion of {ours}.",
         )
 
 
-def _called(build: Build) -> str:
+def _robot_title(build: Build) -> str:
     family = family_of(build)
     return build.title if family is None else a_robot(family)
 
@@ -145,20 +145,21 @@ def check_build(track: Track, build: Build, *, mapped: bool) -> None:
         raise OtherBuildError(own.name, build.name, tuple(left_out), tuple(missing))
 
 
-def taught_joints(track: Track, build: Build, *, mapped: bool = False) -> Array:
+def taught_poses(track: Track, build: Build, *, mapped: bool = False) -> Array:
     """Return a track's poses of the taught joints, (n, joints); joints it lacks stay at rest.
 
     Raises an error if the track moves other joints: legs belong to the balance controller. A motion
     of another build is `mapped` by joint names, or refused.
     """
-    taught = taught_of(build)
+    taught = taught_joint_arrays(build)
     check_robot(track, build)
     check_build(track, build, mapped=mapped)
     unknown = [] if mapped else [name for name in track.names if name not in build.names]
     if unknown or len(set(track.names)) != len(track.names):
         what = ", ".join(unknown) or "a joint that the track has twice"
         raise BadRequestError(
-            f"{_called(build)} has no {what}", f"Bring the track to the variant {build.name} first."
+            f"{_robot_title(build)} has no {what}",
+            f"Bring the track to the variant {build.name} first.",
         )
     shared = [name for name in track.names if name in taught.names]
     if len(track) < 2 or not shared:
@@ -181,7 +182,7 @@ def taught_joints(track: Track, build: Build, *, mapped: bool = False) -> Array:
 
 def check_playable(times_s: Array, poses_rad: Array, build: Build) -> Array:
     """Return poses of the taught joints within the limits, or raise `UnsafeMotionError`."""
-    taught = taught_of(build)
+    taught = taught_joint_arrays(build)
     check_positions(times_s, poses_rad, taught.joints)
     check_joint_speeds(times_s, poses_rad, taught.joints, most_played_rad_s(taught.joints))
     return np.asarray(np.clip(poses_rad, taught.lower_rad, taught.upper_rad))
@@ -190,15 +191,15 @@ def check_playable(times_s: Array, poses_rad: Array, build: Build) -> Array:
 # ---- hands --------------------------------------------------------------------------------------
 
 
-def fingers_in(track: Track, build: Build) -> tuple[str, ...]:
+def finger_columns(track: Track, build: Build) -> tuple[str, ...]:
     """Return the columns of a track that are joints of hands."""
-    worn = hand_joints(build)
-    return tuple(name for name in track.names if name in worn)
+    attached = hand_joints(build)
+    return tuple(name for name in track.names if name in attached)
 
 
 def without_hands(track: Track, build: Build) -> Track:
     """Return a track without the columns of hands."""
-    fingers = fingers_in(track, build)
+    fingers = finger_columns(track, build)
     return _with_columns(track, [name for name in track.names if name not in fingers])
 
 
@@ -228,11 +229,11 @@ class HandMotion(NamedTuple):
         return [column for hand in self.hands for column in build.columns_of(hand)]
 
 
-def _hands_for(track: Track, build: Build) -> tuple[Hand, ...]:
+def _find_moved_hands(track: Track, build: Build) -> tuple[Hand, ...]:
     """Return the hands of a robot that a track moves; raise an error if the robot does not wear
     them.
     """
-    fingers = fingers_in(track, build)
+    fingers = finger_columns(track, build)
     if not fingers:
         raise BadRequestError("this motion has no joints of hands", "Play it without the hands.")
     if not build.hands:
@@ -242,8 +243,8 @@ def _hands_for(track: Track, build: Build) -> tuple[Hand, ...]:
             remedy="Look at the hands' plugs and at their service on the robot. Or play it without "
             "the hands.",
         )
-    worn = [name for hand in build.hands for name in hand.names]
-    if absent := [name for name in fingers if name not in worn]:
+    attached = [name for hand in build.hands for name in hand.names]
+    if absent := [name for name in fingers if name not in attached]:
         raise BadRequestError(
             f"the robot reports no hand with {absent[0]}, which this motion has",
             "Drop those joints from the motion, or play it without the hands.",
@@ -286,12 +287,12 @@ class StreamedMotion:
 
     def approach_s(self, state: RobotState) -> float:
         """Return how long the soft way from where the arms are now to the first pose takes."""
-        return (len(self._ramp(self._first_way_rad(state))) - 1) / self.rate_hz
+        return (len(self._ramp_fractions(self._distance_to_first_rad(state))) - 1) / self.rate_hz
 
-    def _first_way_rad(self, state: RobotState) -> Array:
+    def _distance_to_first_rad(self, state: RobotState) -> Array:
         """Return how far each joint and finger is from the first pose."""
         fingers_now, fingers = self._fingers_from(state)
-        now_rad = np.array(state.joints_rad)[taught_of(self.build).columns]
+        now_rad = np.array(state.joints_rad)[taught_joint_arrays(self.build).columns]
         return np.array([*(self.poses_rad[0] - now_rad), *(fingers[0] - fingers_now)])
 
     def poses(self, state: RobotState, approach_s: float = 0.0) -> "PoseRows":
@@ -299,15 +300,15 @@ class StreamedMotion:
 
         The way to the first pose takes at least `approach_s`, and longer if it must.
         """
-        taught = taught_of(self.build)
+        taught = taught_joint_arrays(self.build)
         now_rad, rest = np.array(state.joints_rad)[taught.columns], taught.rest_rad
         first, last = self.poses_rad[0], self.poses_rad[-1]
         fingers_now, fingers = self._fingers_from(state)
-        rise = self._ramp(self._first_way_rad(state), approach_s)[:-1]
+        rise = self._ramp_fractions(self._distance_to_first_rad(state), approach_s)[:-1]
         # The rest pose is a guess; the robot's own pose may equally be the one at the beginning.
-        fall = self._ramp(np.maximum(np.abs(last - rest), np.abs(last - now_rad)))[1:]
+        fall = self._ramp_fractions(np.maximum(np.abs(last - rest), np.abs(last - now_rad)))[1:]
         fall = np.concatenate([fall, np.ones(round(_SENT_ON_S * self.rate_hz))])
-        weights = [_eased(rise), np.ones(len(self.poses_rad)), 1.0 - _eased(fall)]
+        weights = [_ease(rise), np.ones(len(self.poses_rad)), 1.0 - _ease(fall)]
         approach, away = minimum_jerk(now_rad, first, rise), minimum_jerk(last, rest, fall)
         rows = np.vstack([approach, self.poses_rad, away])
         # Fingers have no rest to go to: they stay in their last pose while they get soft.
@@ -325,9 +326,9 @@ class StreamedMotion:
         poses = self.fingers.poses_rad
         return now_rad, np.where(np.isnan(poses), now_rad, poses)
 
-    def _ramp(self, far_rad: Array, least_s: float = 0.0) -> Array:
+    def _ramp_fractions(self, far_rad: Array, least_s: float = 0.0) -> Array:
         """Return the fractions of a soft move over that distance, tick by tick from 0 to 1."""
-        taught = taught_of(self.build)
+        taught = taught_joint_arrays(self.build)
         peak_s = _SQUARED_PEAK * float(np.abs(far_rad).max()) / taught.soft_rad_s
         seconds = max(taught.soft_least_s, peak_s, least_s)
         ticks = int(np.ceil(seconds * self.rate_hz - 1e-6))
@@ -348,22 +349,22 @@ class PoseRows(Sequence[StreamPose]):
         return len(self._weights)
 
     @overload
-    def __getitem__(self, place: int) -> StreamPose: ...
+    def __getitem__(self, index: int) -> StreamPose: ...
     @overload
-    def __getitem__(self, place: slice) -> list[StreamPose]: ...
-    def __getitem__(self, place: int | slice) -> StreamPose | list[StreamPose]:
-        if isinstance(place, slice):
-            return [self[each] for each in range(len(self))[place]]
-        number = range(len(self))[place]
+    def __getitem__(self, index: slice) -> list[StreamPose]: ...
+    def __getitem__(self, index: int | slice) -> StreamPose | list[StreamPose]:
+        if isinstance(index, slice):
+            return [self[each] for each in range(len(self))[index]]
+        number = range(len(self))[index]
         row, grip = self._rows_rad[number].tolist(), self._grips_rad[number].tolist()
         return StreamPose(number, float(self._weights[number]), tuple(row), tuple(grip))
 
 
-def _eased(fractions: Array) -> Array:
+def _ease(fractions: Array) -> Array:
     return minimum_jerk(np.zeros(1), np.ones(1), fractions)[:, 0]
 
 
-def checked(
+def check_at_speed(
     track: Track, speed: float = 1.0, build: Build | None = None, *, hands: bool = False
 ) -> CheckReport:
     """Return everything a check finds in a track at that speed; its `permit` decides.
@@ -388,14 +389,14 @@ class TrackCheck:
     report: CheckReport
     """Of `checked`, or of `check` where the speed is 1."""
 
-    def holds_for(self, track: Track, build: Build, speed: float) -> bool:
+    def applies_to(self, track: Track, build: Build, speed: float) -> bool:
         """Whether it is about just this track, which nobody can have changed, at this speed, on
         this build; then only contact is left, which wants to know how the robot stands."""
         same = self.track is track and self.speed == speed
-        return same and find_build(track.variant) == build.bare and not fingers_in(track, build)
+        return same and find_build(track.variant) == build.bare and not finger_columns(track, build)
 
     @property
-    def but_for_contact(self) -> CheckReport:
+    def without_contact_findings(self) -> CheckReport:
         """What it says of all else."""
         kept = [each for each in self.report.findings if each.kind is not FindingKind.COLLISION]
         return CheckReport(tuple(kept))
@@ -426,7 +427,7 @@ def _at_speed(track: Track, speed: float) -> Track:
     return replace(track, times_s=first_s + (track.times_s - first_s) / speed)
 
 
-def _of_build(track: Track, build: Build) -> Track:
+def _keep_joints_of(track: Track, build: Build) -> Track:
     """Return a track without the joints that a build does not have."""
     kept = _with_columns(track, [name for name in track.names if name in build.names])
     return replace(kept, variant=build.name)
@@ -449,19 +450,21 @@ def prepare(
     worked out again.
     """
     check_rate(rate_hz)
-    if known is not None and (mapped or not known.holds_for(track, build, speed)):
+    if known is not None and (mapped or not known.applies_to(track, build, speed)):
         known = None
-    left_out, track = fingers_in(track, build), without_hands(track, build)
-    poses = taught_joints(track, build, mapped=mapped)
+    left_out, track = finger_columns(track, build), without_hands(track, build)
+    poses = taught_poses(track, build, mapped=mapped)
     check_seconds(track.duration_s / speed, "a playback")
     ticks = max(1, int(np.ceil(track.duration_s / speed * rate_hz - 1e-6)))
     times_s = np.arange(ticks + 1) / rate_hz
     at_s = track.times_s[0] + times_s * speed
     even = sample(track.times_s, poses, at_s, Interpolation.CUBIC)  # holds the last pose
     safe = check_playable(times_s, even, build)
-    whole = _at_speed(_of_build(track, build) if mapped else track, speed)
+    whole = _at_speed(_keep_joints_of(track, build) if mapped else track, speed)
     report = (
-        check(whole, build=build.bare, contact=False) if known is None else known.but_for_contact
+        check(whole, build=build.bare, contact=False)
+        if known is None
+        else known.without_contact_findings
     )
     report.permit(force=force)
     name = track.source or "a track"
@@ -474,19 +477,19 @@ def with_hands(motion: StreamedMotion, track: Track, speed: float) -> StreamedMo
     Raises `UnsafeMotionError` if a finger must not go there, and `UnsupportedError` or
     `BadRequestError` if the robot does not report the hands.
     """
-    hands = _hands_for(track, motion.build)
+    hands = _find_moved_hands(track, motion.build)
     joints = [joint for hand in hands for joint in hand.joints]
     times_s = np.arange(len(motion.poses_rad)) / motion.rate_hz
     at_s = track.times_s[0] + times_s * speed
     poses = np.full((len(times_s), len(joints)), np.nan)
-    for place, joint in enumerate(joints):
+    for index, joint in enumerate(joints):
         if joint.name in track.names:
             column = track.joints_rad[:, [track.names.index(joint.name)]]
             even = sample(track.times_s, column, at_s, Interpolation.CUBIC)
             check_positions(times_s, even, [joint])
             check_joint_speeds(times_s, even, [joint], most_played_rad_s([joint]))
-            poses[:, place] = np.clip(even[:, 0], joint.lower_rad, joint.upper_rad)
-    fingers = _at_speed(_with_columns(track, fingers_in(track, motion.build)), speed)
+            poses[:, index] = np.clip(even[:, 0], joint.lower_rad, joint.upper_rad)
+    fingers = _at_speed(_with_columns(track, finger_columns(track, motion.build)), speed)
     check_joints(fingers, motion.build.bare).permit(force=motion.forced)
     return replace(motion, fingers=HandMotion(hands, poses), left_out=())
 
@@ -530,7 +533,7 @@ class TimedStart:
         """
         if not self.lead_s.done():
             self.lead_s.set_result(lead_s)
-        await self._or_stopped(self._at_s)
+        await self._wait_unless_stopped(self._at_s)
         at_s = self._at_s.result()
         loop = asyncio.get_running_loop()
         left_s = at_s - lead_s - clock_of(loop)()
@@ -540,10 +543,10 @@ class TimedStart:
                 f"{lead_s:.2f} s",
                 "Choose a later start.",
             )
-        await self._or_stopped(None, max(0.0, left_s))
+        await self._wait_unless_stopped(None, max(0.0, left_s))
         return at_s
 
-    async def _or_stopped(
+    async def _wait_unless_stopped(
         self, what: asyncio.Future[float] | None, timeout_s: float | None = None
     ) -> None:
         futures: list[asyncio.Future[Any]] = [self._given_up, *([] if what is None else [what])]
@@ -611,7 +614,7 @@ class Ticker:
         self._stall_clock = stall_clock(self._loop)
         self._timer: asyncio.TimerHandle | None = None
         self._stopped = False
-        self._tell: Callable[[int], bool] = lambda _: False
+        self._send_pose: Callable[[int], bool] = lambda _: False
         self._count = self._next = 0
         self._began_s = self._newest_s = self._due_s = 0.0
         self._sent_s = 0.0
@@ -621,7 +624,7 @@ class Ticker:
         """How late the motion's own first pose was sent; None before that."""
         self._lateness = LatenessStatistics()
         self._missed = 0
-        self._answered_s = 0.0
+        self._loop_alive_s = 0.0
         """When the event loop was last seen to work."""
         self.cut_off = False
         """Whether the stream ended before its last pose was sent."""
@@ -632,7 +635,7 @@ class Ticker:
 
     def start(
         self,
-        tell: Callable[[int], bool],
+        send: Callable[[int], bool],
         count: int,
         began_s: float | None = None,
         first: int = 0,
@@ -643,18 +646,18 @@ class Ticker:
         If `tell` may be called from any thread, a separate thread calls it: that costs half as
         much, and nothing else in this program delays it.
         """
-        self._tell, self._count, self._stopped = tell, count, False
+        self._send_pose, self._count, self._stopped = send, count, False
         self._began_s = self._due_s = self._clock() if began_s is None else began_s
         self._first = first
         # An event loop with its own time is a test's: it needs no thread.
         is_real = abs(self._loop.time() - time.monotonic()) < 1.0
-        if isinstance(tell, ThreadSafeSender) and is_real:
-            self._tell = tell.send_pose
-            threading.Thread(target=self._beat, name="rote stream", daemon=True).start()
+        if isinstance(send, ThreadSafeSender) and is_real:
+            self._send_pose = send.send_pose
+            threading.Thread(target=self._run_in_thread, name="rote stream", daemon=True).start()
         elif began_s is None:
-            self._tick()
+            self._send_and_reschedule()
         else:
-            self._timer = self._loop.call_at(self._due_s, self._tick)
+            self._timer = self._loop.call_at(self._due_s, self._send_and_reschedule)
 
     def stop(self) -> None:
         """Stop sending. Safe to call twice."""
@@ -663,58 +666,63 @@ class Ticker:
             self._timer.cancel()
             self._timer = None
 
-    def _beat(self) -> None:
+    def _run_in_thread(self) -> None:
         realtime.precise_timers()
         realtime.real_time()
-        clock, stall_clock, sleep, say = self._clock, self._stall_clock, time.sleep, self._say
-        self._answered_s = asked_s = stall_clock()
+        clock, stall_clock, sleep, send_due_pose = (
+            self._clock,
+            self._stall_clock,
+            time.sleep,
+            self._send_due_pose,
+        )
+        self._loop_alive_s = probed_s = stall_clock()
         while not self._stopped:
             sleep(max(0.0, self._due_s - clock()))
             now_s, running_s = clock(), stall_clock()
-            if running_s - self._answered_s > LOOP_HANGS_S:
+            if running_s - self._loop_alive_s > LOOP_STALL_S:
                 # No stop could take effect: without poses the robot returns softly by itself.
-                self._cut_off(
-                    f"this program's event loop stalled for more than {LOOP_HANGS_S:g} s, so that "
+                self._end_early(
+                    f"this program's event loop stalled for more than {LOOP_STALL_S:g} s, so that "
                     "a stop could not take effect"
                 )
                 return
-            if running_s - asked_s >= _ASK_LOOP_S:
-                asked_s = running_s
+            if running_s - probed_s >= _PROBE_LOOP_S:
+                probed_s = running_s
                 try:
-                    self._loop.call_soon_threadsafe(self._answer)
+                    self._loop.call_soon_threadsafe(self._note_loop_alive)
                 except RuntimeError:
-                    self._cut_off("this program ended its event loop")
+                    self._end_early("this program ended its event loop")
                     return
-            if self._stopped or not say(now_s, running_s):
+            if self._stopped or not send_due_pose(now_s, running_s):
                 return
 
-    def _cut_off(self, reason: str) -> None:
+    def _end_early(self, reason: str) -> None:
         self.cut_reason, self.cut_off = reason, True
 
-    def _answer(self) -> None:
+    def _note_loop_alive(self) -> None:
         """Called in the event loop: it works."""
-        self._answered_s = self._stall_clock()
+        self._loop_alive_s = self._stall_clock()
 
-    def _tick(self) -> None:
-        if self._say(self._clock(), self._stall_clock()):
-            self._timer = self._loop.call_at(self._due_s, self._tick)
+    def _send_and_reschedule(self) -> None:
+        if self._send_due_pose(self._clock(), self._stall_clock()):
+            self._timer = self._loop.call_at(self._due_s, self._send_and_reschedule)
 
-    def _say(self, now_s: float, running_s: float) -> bool:
+    def _send_due_pose(self, now_s: float, running_s: float) -> bool:
         """Send what is due; return whether more is to come. `running_s` counts suspend, too."""
-        place, period_s = self._next, self._period_s
+        index, period_s = self._next, self._period_s
         self._note_stall(now_s, running_s)
-        late_s = now_s - self._began_s - place * period_s
+        late_s = now_s - self._began_s - index * period_s
         self._lateness.add(late_s)
         if late_s > self._tardy_s:
-            place = self._catch_up(place, late_s, now_s)
-        sent = self._tell(place)
-        if self.first_late_s is None and place >= self._first:
+            index = self._catch_up(index, late_s, now_s)
+        sent = self._send_pose(index)
+        if self.first_late_s is None and index >= self._first:
             self.first_late_s = now_s - self._began_s - self._first * period_s
         self._newest_s = now_s
-        self._next = place = place + 1
-        self._due_s = max(self._began_s + place * period_s, now_s + period_s / 2)
+        self._next = index = index + 1
+        self._due_s = max(self._began_s + index * period_s, now_s + period_s / 2)
         if sent:
-            return place < self._count and not self._stopped
+            return index < self._count and not self._stopped
         self.cut_off = True
         return False
 
@@ -742,16 +750,16 @@ class Ticker:
         resumed_s, reason = self._stall
         return reason if abs(ended_s - resumed_s) < _STALL_ENDS_S else ""
 
-    def _catch_up(self, place: int, late_s: float, now_s: float) -> int:
+    def _catch_up(self, index: int, late_s: float, now_s: float) -> int:
         """Return the place of the pose to send now that `place` is late."""
-        if place and now_s - self._newest_s > _BEHIND_MAX_S:
+        if index and now_s - self._newest_s > _BEHIND_MAX_S:
             # It hung: the robot stood meanwhile, and must not jump to where it would be by now.
             self._began_s += late_s
-            return place
+            return index
         too_late = int((late_s - _BEHIND_MAX_S) / self._period_s)
-        skipped = min(too_late, self._count - 1 - place)
+        skipped = min(too_late, self._count - 1 - index)
         self._missed += skipped
-        return place + skipped
+        return index + skipped
 
     def report(
         self, name: str, *, completed: bool, seconds: float, reason: str = ""
@@ -800,7 +808,7 @@ class PoseStreaming(ActionPlaying, Streaming):
 
     def __init__(
         self,
-        port: Port,
+        client: RobotClient,
         name: str,
         begin: Begin,
         stop: Callable[[], Awaitable[None]],
@@ -809,10 +817,10 @@ class PoseStreaming(ActionPlaying, Streaming):
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._ticker, self.left_out = ticker, left_out
-        super().__init__(port, name, begin, stop, stopped=stopped)
+        super().__init__(client, name, begin, stop, stopped=stopped)
 
     @property
-    def _goes_on_alone(self) -> bool:
+    def _continues_on_robot(self) -> bool:
         return False  # without poses the robot returns by itself
 
     async def _run(self) -> StreamReport:
@@ -821,7 +829,7 @@ class PoseStreaming(ActionPlaying, Streaming):
         finally:
             self._ticker.stop()
         completed = played.completed and not self._ticker.cut_off
-        reason = "" if completed else self._why_cut() or played.reason or _CUT
+        reason = "" if completed else self._why_cut() or played.reason or _NOT_ALL_SENT
         return self._ticker.report(
             played.name, completed=completed, seconds=played.seconds, reason=reason
         )
@@ -830,5 +838,5 @@ class PoseStreaming(ActionPlaying, Streaming):
         """Return why this computer ended the stream early; "" if it did not."""
         if self._was_stopped():
             return self._why_ended()
-        own = self._ticker.cut_reason or self._port.stop_reason
+        own = self._ticker.cut_reason or self._client.stop_reason
         return own or self._ticker.stall_before(self._watch.ended_at)

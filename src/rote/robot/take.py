@@ -108,15 +108,15 @@ class Take:
 
         Raises `UnsupportedError` if the wire cannot pause.
         """
-        await self._pause(paused=True)
+        await self._set_paused(paused=True)
 
     async def resume(self) -> None:
         """Record again. The pause is cut out, and a soft way leads from the last pose to
         the next.
         """
-        await self._pause(paused=False)
+        await self._set_paused(paused=False)
 
-    async def _pause(self, *, paused: bool) -> None:
+    async def _set_paused(self, *, paused: bool) -> None:
         if self._pauser is None:
             raise UnsupportedError(
                 "pause a recording", f"{self._wire}://", ("webrtc://", "dds://", "a1://")

@@ -28,7 +28,7 @@ class Writer(Protocol):
         """Close the file; after an error, with what it has."""
 
 
-class Keeper:
+class BackgroundTakeWriter:
     """Hands the samples of one recording to a writer in another thread."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Keeper:
         """Why the file could not be written; the robot's own recording is not affected."""
         self._writer = writer
         self._samples: SimpleQueue[Sample | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._write, name="rote take", daemon=True)
+        self._thread = threading.Thread(target=self._write_samples, name="rote take", daemon=True)
         self._thread.start()
 
     def add(self, sample: Sample) -> None:
@@ -49,30 +49,30 @@ class Keeper:
 
     async def finish(self, marks: Sequence[Mark] = ()) -> Path | None:
         """Complete the file and return its path; None if there was a problem."""
-        await self._written()
+        await self._join_thread()
         if self.problem is None:
             try:
                 return await in_thread(self._writer.finish, marks=marks)
             except RoteError as error:
                 self.problem = error
-        await self.leave()
+        await self.close_incomplete()
         return None
 
-    async def leave(self) -> None:
+    async def close_incomplete(self) -> None:
         """Close the file as it is: what it has can be recovered."""
-        await self._written()
+        await self._join_thread()
         await in_thread(self._writer.__exit__, RoteError, self.problem, None)
 
     async def discard(self) -> None:
         """Delete what was written."""
-        await self._written()
+        await self._join_thread()
         await in_thread(self._writer.discard)
 
-    async def _written(self) -> None:
+    async def _join_thread(self) -> None:
         self._samples.put(None)
         await in_thread(self._thread.join)
 
-    def _write(self) -> None:
+    def _write_samples(self) -> None:
         while (sample := self._samples.get()) is not None:
             if self.problem is None:
                 try:

@@ -12,14 +12,14 @@ from rote.errors import LinkError, RefusedError, RoteError
 from rote.platform.loop import in_thread, to_the_end
 from rote.platform.system import end_signals, on_signal
 from rote.robot.take import Take
-from rote.robot.take_recording import Keeper
+from rote.robot.take_recording import BackgroundTakeWriter
 from rote.robot.unfinished import Unfinished
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library  # imported only if takes are kept
 
 
-class Lesson(Protocol):
+class TeachingBackend(Protocol):
     """What teaching needs from a robot; each kind of robot implements it."""
 
     async def check(self) -> None:
@@ -37,7 +37,7 @@ class Lesson(Protocol):
         It is called after every `begin`, also after one that failed.
         """
 
-    def leave(self) -> None:
+    def stop_listening(self) -> None:
         """Add no more poses."""
 
     async def save(self, take: Take) -> None:
@@ -55,17 +55,17 @@ class Teaching:
 
     def __init__(
         self,
-        lesson: Lesson,
+        backend: TeachingBackend,
         take: Take,
         library: "Library | None" = None,
         unfinished: Unfinished | None = None,
     ) -> None:
         """`unfinished` has the teaching while its joints may be soft."""
-        self._lesson = lesson
+        self._backend = backend
         self._unfinished = Unfinished() if unfinished is None else unfinished
         self._take = take
         self._library = library
-        self._keeper: Keeper | None = None
+        self._writer: BackgroundTakeWriter | None = None
         self._reason: RoteError | None = None
         self._task: asyncio.Task[object] | None = None
         self._undo: list[Callable[[], object]] = []
@@ -73,16 +73,16 @@ class Teaching:
         self._ending = False
 
     async def __aenter__(self) -> Take:
-        await self._lesson.check()
-        self._keep()
+        await self._backend.check()
+        self._open_take_file()
         self._task = asyncio.current_task()
         self._catch_signals()
-        self._unfinished.add(self, self._abandon)
+        self._unfinished.add(self, self._end_abandoned)
         try:
             # Inside the try: if only the answer is lost, the joints are soft nevertheless.
-            await self._lesson.begin(self._take, self._on_end)
+            await self._backend.begin(self._take, self._on_end)
         except BaseException as error:
-            await self._end(error)
+            await self._end_teaching(error)
             raise
         return self._take
 
@@ -92,13 +92,13 @@ class Teaching:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._end(error)
+        await self._end_teaching(error)
 
-    async def _abandon(self) -> None:
+    async def _end_abandoned(self) -> None:
         """End a block that nobody leaves any more: the joints hold, and nothing is stored."""
-        await self._end(LinkError("the connection was closed"))
+        await self._end_teaching(LinkError("the connection was closed"))
 
-    async def _end(self, error: BaseException | None) -> None:
+    async def _end_teaching(self, error: BaseException | None) -> None:
         """Make the joints hold, then save or raise why not."""
         self._ending = True
         held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -107,7 +107,7 @@ class Teaching:
         take, interruption = self._take, error
         try:
             keep = error is None and not take.discarded
-            await to_the_end(self._lesson.hold(keep=keep))
+            await to_the_end(self._backend.hold(keep=keep))
         except RefusedError:
             # The robot answered that there is no teaching of ours to end; the first error matters
             # more.
@@ -118,70 +118,70 @@ class Teaching:
         finally:
             self._unfinished.remove(self)
             held.set_result(None)
-            self._lesson.leave()
+            self._backend.stop_listening()
             for undo in self._undo:
                 undo()
-            await to_the_end(self._settle(wanted=error is None or self._reason is not None))
+            await to_the_end(self._finish_take_file(keep=error is None or self._reason is not None))
         self._raise_interruption(interruption)
         if interruption is not error:
             raise interruption or AssertionError
         if error is None and not take.discarded:
-            await self._lesson.save(take)
+            await self._backend.save(take)
 
     # ---- our own disk ---------------------------------------------------------------------------
 
-    def _keep(self) -> None:
+    def _open_take_file(self) -> None:
         """Open the file of the take; a disk error is raised while nothing is soft yet."""
         if self._library is not None:
             take = self._take
             writer = self._library.record(
                 take.name, take.build.names, variant=take.build.name, source=take.source
             )
-            self._keeper = Keeper(writer, self._note_file_problem)
-            self._undo.append(take.on_sample(self._keeper.add))
+            self._writer = BackgroundTakeWriter(writer, self._note_file_problem)
+            self._undo.append(take.on_sample(self._writer.add))
 
     def _note_file_problem(self, error: RoteError) -> None:
         self._take.file_problem = error
 
-    async def _settle(self, *, wanted: bool) -> None:
+    async def _finish_take_file(self, *, keep: bool) -> None:
         """Complete the file or delete it. The samples before a loss are worth keeping."""
-        take, keeper = self._take, self._keeper
-        if keeper is None:
+        take, writer = self._take, self._writer
+        if writer is None:
             return
-        if not wanted or take.discarded or not take.samples:
-            await keeper.discard()  # a take without a pose is dropped
+        if not keep or take.discarded or not take.samples:
+            await writer.discard()  # a take without a pose is dropped
         elif take.clock_is_the_robots:
-            take.file = await keeper.finish(take.track.marks)
-            take.file_problem = keeper.problem
+            take.file = await writer.finish(take.track.marks)
+            take.file_problem = writer.problem
             if take.file is None and take.samples > 1:
-                await self._save_again(keeper)  # all samples are in memory
+                await self._save_again(writer)  # all samples are in memory
         else:
-            await self._save_again(keeper)
+            await self._save_again(writer)
 
-    async def _save_again(self, keeper: Keeper) -> None:
+    async def _save_again(self, writer: BackgroundTakeWriter) -> None:
         """Write the whole take again: its right times are known only now, or writing has failed."""
         assert self._library is not None
         try:
             entry = await in_thread(self._library.save, self._take.track, self._take.name)
         except RoteError as error:
             self._take.file_problem = error
-            await keeper.leave()
+            await writer.close_incomplete()
         else:
             self._take.file, self._take.file_problem = entry.path, None
-            await keeper.discard()
+            await writer.discard()
 
     # ---- interruptions --------------------------------------------------------------------------
 
     def _on_end(self, error: RoteError) -> None:
         if self._reason is None:
             self._reason = error
-            self._interrupt()
+            self._cancel_block()
 
     def _on_signal(self, number: int) -> None:
         self._signal = number
-        self._interrupt()
+        self._cancel_block()
 
-    def _interrupt(self) -> None:
+    def _cancel_block(self) -> None:
         if self._task is not None and not self._ending:
             self._task.cancel()
 

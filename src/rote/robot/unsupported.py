@@ -26,7 +26,7 @@ class CannotRobot:
 
     _wire: str = ""
 
-    def _cannot(self, what: str, ability: str = "", remedy: str = "") -> NoReturn:
+    def _raise_unsupported(self, what: str, ability: str = "", remedy: str = "") -> NoReturn:
         if ability:
             raise unsupported(what, self._wire, ability, remedy)
         raise UnsupportedError(what, f"{self._wire}://", remedy=remedy)
@@ -42,7 +42,7 @@ class CannotRobot:
 
     async def actions(self) -> Actions:
         """Raise `UnsupportedError`: this robot stores no actions."""
-        self._cannot("keep actions", remedy=_ON_OUR_SIDE)
+        self._raise_unsupported("keep actions", remedy=_ON_OUR_SIDE)
 
     async def save(
         self,
@@ -54,7 +54,7 @@ class CannotRobot:
         frames: int = 0,
     ) -> str:
         """Raise `UnsupportedError`: this robot stores no recording."""
-        self._cannot("save a recording afterwards", "save")
+        self._raise_unsupported("save a recording afterwards", "save")
 
     def play(
         self,
@@ -68,7 +68,7 @@ class CannotRobot:
         keyframes: Sequence[Keyframe] = (),
     ) -> Playing:
         """Raise `UnsupportedError`: this robot stores no actions."""
-        self._cannot("play an action of its own", remedy=_ON_OUR_SIDE)
+        self._raise_unsupported("play an action of its own", remedy=_ON_OUR_SIDE)
 
     async def start(
         self,
@@ -82,7 +82,7 @@ class CannotRobot:
         keyframes: Sequence[Keyframe] = (),
     ) -> Playing:
         """Raise `UnsupportedError`: this robot stores no actions."""
-        self._cannot("play an action of its own", remedy=_ON_OUR_SIDE)
+        self._raise_unsupported("play an action of its own", remedy=_ON_OUR_SIDE)
 
     async def store_track(
         self,
@@ -96,33 +96,33 @@ class CannotRobot:
         imported: bool = False,
     ) -> Compressed:
         """Raise `UnsupportedError`: this robot stores no actions."""
-        self._cannot("store a motion", remedy=_ON_OUR_SIDE)
+        self._raise_unsupported("store a motion", remedy=_ON_OUR_SIDE)
 
     async def say(self, text: str, language: str = "en") -> None:
         """Raise `UnsupportedError`: it has no voice."""
-        self._cannot("speak", "voice")
+        self._raise_unsupported("speak", "voice")
 
     async def light(self, red: int, green: int, blue: int) -> None:
         """Raise `UnsupportedError`: it has no light of this kind."""
-        self._cannot("change its light", "voice")
+        self._raise_unsupported("change its light", "voice")
 
     async def sound(self, sound: Sound | str | Path) -> SoundReport:
         """Raise `UnsupportedError`: it has no loudspeaker for sounds of others."""
-        self._cannot("play a sound", "sound")
+        self._raise_unsupported("play a sound", "sound")
 
     def on_audio(
         self, listener: Callable[[m.HeardSpeech | m.SoundState], object]
     ) -> Callable[[], None]:
         """Raise `UnsupportedError`: it hears nothing."""
-        self._cannot("hear", "hear")
+        self._raise_unsupported("hear", "hear")
 
     async def perform(self, preset: int | str) -> None:
         """Raise `UnsupportedError`: this robot has no factory actions."""
-        self._cannot("perform factory actions", "presets")
+        self._raise_unsupported("perform factory actions", "presets")
 
     async def rename(self, old: str, new: str) -> None:
         """Raise `UnsupportedError`: this robot stores no actions."""
-        self._cannot("rename actions", "rename")
+        self._raise_unsupported("rename actions", "rename")
 
     async def delete(self, name: str) -> None:
         """Raise `UnsupportedError`: this robot stores no actions."""
@@ -130,15 +130,15 @@ class CannotRobot:
 
     def check_can_delete(self) -> None:
         """Raise `UnsupportedError`: this robot stores no actions."""
-        self._cannot("delete actions", "delete")
+        self._raise_unsupported("delete actions", "delete")
 
     async def move_by_hand(self, script: str, seconds: float) -> None:
         """Raise `UnsupportedError`: this robot has no scripted hand."""
-        self._cannot("have a scripted hand at its joints", "hand")
+        self._raise_unsupported("have a scripted hand at its joints", "hand")
 
     def on_topic(self, topic: str, listener: Callable[[TopicMessage], None]) -> Callable[[], None]:
         """Raise `UnsupportedError`: this robot has no topics."""
-        self._cannot("listen to topics", "topics")
+        self._raise_unsupported("listen to topics", "topics")
 
     def on_waiting(self, listener: WaitListener) -> Callable[[], None]:
         """Never call `listener`: rote does not wait for this robot. Return a function that does
@@ -152,24 +152,24 @@ class CannotRobot:
 
     async def mode(self) -> ModeReport:
         """Raise `UnsupportedError`: this robot reports no mode."""
-        self._cannot("tell its mode", "mode")
+        self._raise_unsupported("tell its mode", "mode")
 
     def stand(self) -> Awaitable[ModeReport]:
         """Raise `UnsupportedError`: this robot has no command to stand."""
-        self._cannot("stand", "mode")
+        self._raise_unsupported("stand", "mode")
 
     async def send(self, command: int, payload: bytes = b"") -> m.Reply:
         """Raise: this robot does not speak the documented frames."""
-        self._cannot("send single frames", "frames")
+        self._raise_unsupported("send single frames", "frames")
 
     async def sync_parameters(self, parameters: bytes) -> None:
         """Raise: this robot does not speak the documented frames."""
-        self._cannot("sync parameters", "frames")
+        self._raise_unsupported("sync parameters", "frames")
 
     def damp(self, *, yes: bool = False) -> Awaitable[ModeReport]:
         """Raise `UnsupportedError`: this robot has no command to damp its joints."""
-        self._cannot("damp its joints", "mode")
+        self._raise_unsupported("damp its joints", "mode")
 
     def lie_down(self) -> Awaitable[ModeReport]:
         """Raise `UnsupportedError`: this robot has no command to lie down."""
-        self._cannot("lie down", "lie")
+        self._raise_unsupported("lie down", "lie")

@@ -141,7 +141,7 @@ Event: TypeAlias = (
 
 _COMMANDS = {Level.HIGH: A1FrameKind.HIGH_CMD, Level.LOW: A1FrameKind.LOW_CMD}
 _STATES = {Level.HIGH: A1FrameKind.HIGH_STATE, Level.LOW: A1FrameKind.LOW_STATE}
-_SOUGHT = {
+_PROBED_DIALECTS = {
     Level.HIGH: (Dialect.A1_3_3_4, Dialect.A1_3_2, Dialect.GO1),
     Level.LOW: (Dialect.A1_3_3_4, Dialect.GO1),
 }
@@ -181,7 +181,7 @@ class A1Session:
         self.paced = paced
         """ROBOT: send states when they are reported, not once for each command."""
         self.sent = 0
-        self.heard = 0
+        self.received = 0
         self.late = 0
         """CLIENT: periods in which nothing was sent, because `tick` came too late."""
         self.dropped: Counter[str] = Counter()
@@ -189,11 +189,11 @@ class A1Session:
         self._outgoing: list[bytes] = []
         self._events: list[Event] = []
         self._opened_at = _NEVER
-        self._heard_at = _NEVER
+        self._received_at = _NEVER
         self._mismatched: set[tuple[Dialect, ...]] = set()
         # CLIENT
-        self._saying: tuple[bytes, ...] = ()
-        self._say_at = _NEVER
+        self._current_datagrams: tuple[bytes, ...] = ()
+        self._send_at = _NEVER
         self._tick: int | None = None
         self._behind = 0
         # ROBOT
@@ -221,7 +221,7 @@ class A1Session:
         """When to call `tick` next at the latest; infinity if there is nothing to wait for."""
         if not self.live:
             return _NEVER
-        return min(self._say_at, self._stale_at(), self._lost_at())
+        return min(self._send_at, self._stale_at(), self._lost_at())
 
     # ---- what either end does -------------------------------------------------------------------
 
@@ -230,28 +230,28 @@ class A1Session:
         if not self.live or (self.role is Role.CLIENT and self.state is A1SessionState.NEW):
             self.dropped["after the end" if not self.live else "before the beginning"] += 1
             return
-        frame = self._sound(datagram)
+        frame = self._decode_valid(datagram)
         if frame is None:
             return
         if isinstance(frame.value, HighState | LowState):
-            self._take_state(frame.value, frame.dialects, now)
+            self._receive_state(frame.value, frame.dialects, now)
         else:
-            self._take_command(frame.value, now)
+            self._receive_command(frame.value, now)
 
     def tick(self, now: float) -> None:
         """Do what is due at `now`."""
         if not self.live:
             return
         if now >= self._lost_at():
-            self._lose(now)
+            self._lose_peer(now)
             return
         if now >= self._stale_at():
             self.state = A1SessionState.STALE
-            self._events.append(WentStale(now - self._heard_at))
-        if now >= self._say_at:
-            missed = int((now - self._say_at) / self.timing.period_s)
+            self._events.append(WentStale(now - self._received_at))
+        if now >= self._send_at:
+            missed = int((now - self._send_at) / self.timing.period_s)
             self.late += missed
-            self._say(self._say_at + (missed + 1) * self.timing.period_s)
+            self._send_current(self._send_at + (missed + 1) * self.timing.period_s)
 
     def close(self) -> None:
         """End the session. A client leaves the robot idle, or its motors braked."""
@@ -260,11 +260,11 @@ class A1Session:
             and self.dialect
             and self.state in (A1SessionState.LIVE, A1SessionState.STALE)
         ):
-            self._saying = (self._encoded(neutral(self.level, self.dialect)),)
-            self._say(_NEVER)
+            self._current_datagrams = (self._encode(neutral(self.level, self.dialect)),)
+            self._send_current(_NEVER)
         self.state = A1SessionState.CLOSED
 
-    def _sound(self, datagram: bytes) -> wire.A1Frame | None:
+    def _decode_valid(self, datagram: bytes) -> wire.A1Frame | None:
         try:
             frame = wire.inspect(datagram)
         except DecodeError:
@@ -286,18 +286,18 @@ class A1Session:
             return frame
         return None
 
-    def _hear(self, now: float) -> None:
+    def _note_received(self, now: float) -> None:
         if self.state is A1SessionState.STALE:
-            self._events.append(Recovered(now - self._heard_at))
+            self._events.append(Recovered(now - self._received_at))
         self.state = A1SessionState.LIVE
-        self.heard += 1
-        self._heard_at = now
+        self.received += 1
+        self._received_at = now
 
     def _stale_at(self) -> float:
         if self.state is not A1SessionState.LIVE:
             return _NEVER
         is_client = self.role is Role.CLIENT
-        return self._heard_at + (self.timing.stale_s if is_client else self.timing.watchdog_s)
+        return self._received_at + (self.timing.stale_s if is_client else self.timing.watchdog_s)
 
     def _lost_at(self) -> float:
         if self.state is A1SessionState.SEEKING:
@@ -305,17 +305,17 @@ class A1Session:
         if self.state is A1SessionState.NEW:
             return _NEVER
         is_client = self.role is Role.CLIENT
-        return self._heard_at + (self.timing.lost_s if is_client else self.timing.forget_s)
+        return self._received_at + (self.timing.lost_s if is_client else self.timing.forget_s)
 
-    def _lose(self, now: float) -> None:
-        since = self._opened_at if self.state is A1SessionState.SEEKING else self._heard_at
+    def _lose_peer(self, now: float) -> None:
+        since = self._opened_at if self.state is A1SessionState.SEEKING else self._received_at
         # A robot stays available for the next client.
         self.state = A1SessionState.LOST if self.role is Role.CLIENT else A1SessionState.NEW
         self._owes_state = False
-        self._say_at = _NEVER
+        self._send_at = _NEVER
         self._events.append(PeerLost(now - since))
 
-    def _encoded(self, value: a1_values.Value) -> bytes:
+    def _encode(self, value: a1_values.Value) -> bytes:
         assert self.dialect is not None
         return wire.encode(value, self.dialect, seal=self._seal_in(self.dialect))
 
@@ -331,12 +331,12 @@ class A1Session:
             raise LocalProtocolError("only a new client session can be opened")
         self.state = A1SessionState.SEEKING
         self._opened_at = now
-        dialects = (self.dialect,) if self.dialect else _SOUGHT[self.level]
-        self._saying = tuple(
+        dialects = (self.dialect,) if self.dialect else _PROBED_DIALECTS[self.level]
+        self._current_datagrams = tuple(
             wire.encode(neutral(self.level, dialect), dialect, seal=self._seal_in(dialect))
             for dialect in dialects
         )
-        self._say(now + self.timing.period_s)
+        self._send_current(now + self.timing.period_s)
 
     def command(self, command: Command, now: float) -> None:
         """Send `command` now, and then every period until another one."""
@@ -349,29 +349,29 @@ class A1Session:
             raise BadRequestError(
                 f"a {type(command).__name__} is not for the {self.level.value} level"
             )
-        self._saying = (self._encoded(command),)
-        self._say(now + self.timing.period_s)
+        self._current_datagrams = (self._encode(command),)
+        self._send_current(now + self.timing.period_s)
 
-    def _say(self, next_at: float) -> None:
-        self._outgoing += self._saying
-        self.sent += len(self._saying)
-        self._say_at = next_at
+    def _send_current(self, next_at: float) -> None:
+        self._outgoing += self._current_datagrams
+        self.sent += len(self._current_datagrams)
+        self._send_at = next_at
 
-    def _take_state(self, state: RobotState, dialects: tuple[Dialect, ...], now: float) -> None:
+    def _receive_state(self, state: RobotState, dialects: tuple[Dialect, ...], now: float) -> None:
         if self.state is A1SessionState.SEEKING:
             if self.dialect is None:
                 # The low level is the same in all dialects of an A1.
                 self.dialect = dialects[-1]
-            self._saying = (self._encoded(neutral(self.level, self.dialect)),)
+            self._current_datagrams = (self._encode(neutral(self.level, self.dialect)),)
             self._events.append(Learned(dialects))
-        elif not self._in_time(state.tick, now):
+        elif not self._is_in_order(state.tick, now):
             self.dropped["overtaken"] += 1
             return
         self._tick = state.tick
-        self._hear(now)
+        self._note_received(now)
         self._events.append(A1Reported(state))
 
-    def _in_time(self, tick: int | None, now: float) -> bool:
+    def _is_in_order(self, tick: int | None, now: float) -> bool:
         if tick is None or self._tick is None:
             return True
         ahead = (tick - self._tick) % 2**32
@@ -379,7 +379,7 @@ class A1Session:
         self._behind = self._behind + 1 if is_behind else 0
         if is_behind and self._behind < _BEHIND_IN_A_ROW:
             return False
-        most_s = now - self._heard_at + self.timing.jump_s
+        most_s = now - self._received_at + self.timing.jump_s
         if is_behind or ahead / self.timing.ticks_per_s > most_s:
             self._behind = 0
             self._events.append(Jumped(self._tick, tick))
@@ -391,17 +391,17 @@ class A1Session:
         """Send the robot's state, if a client should get it; return whether one did."""
         if self.role is Role.CLIENT:
             raise LocalProtocolError("a client reports nothing")
-        datagram = self._encoded(state)
-        wanted = self.state in (A1SessionState.LIVE, A1SessionState.STALE) and (
+        datagram = self._encode(state)
+        is_due = self.state in (A1SessionState.LIVE, A1SessionState.STALE) and (
             self.paced or self._owes_state
         )
-        if wanted:
+        if is_due:
             self._owes_state = False
             self._outgoing.append(datagram)
             self.sent += 1
-        return wanted
+        return is_due
 
-    def _take_command(self, command: Command, now: float) -> None:
+    def _receive_command(self, command: Command, now: float) -> None:
         self._owes_state = True
-        self._hear(now)
+        self._note_received(now)
         self._events.append(Commanded(command))

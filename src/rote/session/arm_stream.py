@@ -21,12 +21,12 @@ from rote.model.registry import family_of
 
 FADE_HZ = 250.0
 FADE_MAX_S = 5.0
-ASTRAY_RAD, ASTRAY_S = 0.5, 0.5
+NOT_TRACKING_RAD, NOT_TRACKING_S = 0.5, 0.5
 """Arms that are this far from the commanded position, for this long, do not follow."""
 _BRAKE_S = 0.3
 _SPEED_OVER_S = 0.02
 """The time over which the speed of poses is measured: two of them may have arrived at once."""
-_TOLD = 64
+_MAX_RECENT = 64
 """How many setpoints are remembered for that: more than that time has at any rate."""
 _MAX_RAD_S = 4.0
 _PEAK = 1.875
@@ -60,29 +60,29 @@ class ArmStream:
         joints = [build.joints[column] for column in (*streamed, *fingers)]
         self._streamed, self._fingers = streamed, fingers
         self._columns = build.taught_columns
-        self._places = tuple(map(streamed.index, build.taught_columns))
+        self._indices = tuple(map(streamed.index, build.taught_columns))
         """The places of a pose's joints among the streamed ones."""
         self._lower = np.array([joint.lower_rad for joint in joints])
         self._upper = np.array([joint.upper_rad for joint in joints])
         self._rest = np.array([build.rest_rad[column] for column in streamed])
         self._soft_rad_s, self._fade_least_s = family.soft_rad_s, family.soft_least_s
-        self.last = self._hold(joints_rad, 0.0)
+        self.last = self._hold_setpoint(joints_rad, 0.0)
         self.following = True
         """Whether poses are taken; no longer after `fade`."""
-        self._told: deque[tuple[float, ArmSetpoint]] = deque(maxlen=_TOLD)
-        self._risen = False
-        self._astray_since: float | None = None
+        self._recent: deque[tuple[float, ArmSetpoint]] = deque(maxlen=_MAX_RECENT)
+        self._reached_full_weight = False
+        self._not_tracking_since: float | None = None
 
     @property
     def phase(self) -> Phase:
         """The phase of the playback, by the weight."""
         if not self.following:
             return Phase.RETURN
-        if not self._risen:
+        if not self._reached_full_weight:
             return Phase.APPROACH
         return Phase.PLAYING if self.last.weight == 1.0 else Phase.RETURN
 
-    def _hold(self, joints_rad: tuple[float, ...], weight: float) -> ArmSetpoint:
+    def _hold_setpoint(self, joints_rad: tuple[float, ...], weight: float) -> ArmSetpoint:
         """Return the setpoint at which joints in these positions, by column, do not move."""
         return ArmSetpoint(
             tuple(joints_rad[column] for column in self._streamed),
@@ -93,8 +93,8 @@ class ArmStream:
     def setpoint(self, pose: StreamPose) -> ArmSetpoint:
         """Return what a pose tells, and tell nothing yet."""
         positions = list(self.last.joints_rad)
-        for place, position in zip(self._places, pose.joints_rad, strict=True):
-            positions[place] = position
+        for index, position in zip(self._indices, pose.joints_rad, strict=True):
+            positions[index] = position
         if len(pose.hands_rad) != len(self.last.hands_rad):
             raise BadRequestError(
                 f"a pose with {len(pose.hands_rad)} joints of hands in a stream to "
@@ -105,30 +105,34 @@ class ArmStream:
     def follow(self, pose: StreamPose, now: float) -> ArmSetpoint:
         """Return what to tell for the next pose."""
         setpoint = self.setpoint(pose)
-        self.tell(setpoint, now)
+        self.record(setpoint, now)
         return setpoint
 
-    def tell(self, setpoint: ArmSetpoint, now: float) -> None:
+    def record(self, setpoint: ArmSetpoint, now: float) -> None:
         """Take note of what the robot is told now."""
         self.last = setpoint
-        self._told.append((now, setpoint))
+        self._recent.append((now, setpoint))
         if setpoint.weight == 1.0:
-            self._risen = True
+            self._reached_full_weight = True
 
-    def astray(self, joints_rad: tuple[float, ...], now: float) -> bool:
+    def is_not_tracking(self, joints_rad: tuple[float, ...], now: float) -> bool:
         """Whether the robot's joints, by column, have been far from their setpoints for too long.
 
         Something blocks them, or the robot does not obey: its next move cannot be predicted.
         """
-        told = self.last.joints_rad
+        commanded = self.last.joints_rad
         apart = max(
-            abs(joints_rad[c] - told[p]) for c, p in zip(self._columns, self._places, strict=True)
+            abs(joints_rad[c] - commanded[p])
+            for c, p in zip(self._columns, self._indices, strict=True)
         )
-        if self.phase is not Phase.PLAYING or apart < ASTRAY_RAD:
-            self._astray_since = None
-        elif self._astray_since is None:
-            self._astray_since = now
-        return self._astray_since is not None and now - self._astray_since >= ASTRAY_S
+        if self.phase is not Phase.PLAYING or apart < NOT_TRACKING_RAD:
+            self._not_tracking_since = None
+        elif self._not_tracking_since is None:
+            self._not_tracking_since = now
+        return (
+            self._not_tracking_since is not None
+            and now - self._not_tracking_since >= NOT_TRACKING_S
+        )
 
     def restart_from(self, joints_rad: tuple[float, ...] | None) -> None:
         """Take measured joint positions, by column, for the last setpoint; None if none are known.
@@ -137,11 +141,11 @@ class ArmStream:
         position with full weight does not move them, however much of the last weight is left.
         Without a position the only setpoint that commands nothing has weight 0.
         """
-        self._told.clear()
+        self._recent.clear()
         if joints_rad is None:
             self.last = self.last._replace(weight=0.0)
         else:
-            self.last = self._hold(joints_rad, 1.0)
+            self.last = self._hold_setpoint(joints_rad, 1.0)
 
     def fade(self) -> list[ArmSetpoint]:
         """Accept no more poses; return the setpoints that release the arms softly, `FADE_HZ` per
@@ -156,7 +160,7 @@ class ArmStream:
         times = np.arange(1, count + 1) / FADE_HZ
         # Constant deceleration to a stand: the distance is the area under a line that falls to 0.
         left = np.minimum(times, _BRAKE_S)
-        coasted = np.outer(left - left**2 / (2 * _BRAKE_S), self._speed())
+        coasted = np.outer(left - left**2 / (2 * _BRAKE_S), self._recent_speed())
         lowest, highest = np.minimum(self._lower, positions), np.maximum(self._upper, positions)
         braked = np.clip(positions + coasted, lowest, highest)
         share = times / times[-1]
@@ -167,12 +171,12 @@ class ArmStream:
             for row, weight in zip(braked.tolist(), weights.clip(0.0, 1.0).tolist(), strict=True)
         ]
 
-    def _speed(self) -> npt.NDArray[np.float64]:
+    def _recent_speed(self) -> npt.NDArray[np.float64]:
         """Return the speed of the latest poses, limited to a plausible value."""
-        if len(self._told) < 2:
+        if len(self._recent) < 2:
             return np.zeros(len(self._lower))
-        last_s, last = self._told[-1]
-        earlier = list(self._told)[-2::-1]
+        last_s, last = self._recent[-1]
+        earlier = list(self._recent)[-2::-1]
         # The newest that is old enough to measure by, or the oldest there is.
         first_s, first = next((o for o in earlier if last_s - o[0] >= _SPEED_OVER_S), earlier[-1])
         seconds = last_s - first_s

@@ -21,39 +21,39 @@ class DdsSession(RpcSession):
         self._values: list[channel.Value] = []
         self.open(now)
 
-    def said(self) -> list[channel.Value]:
+    def take_values(self) -> list[channel.Value]:
         """Return the values to write, once."""
         values, self._values = self._values, []
         return values
 
     def begin(self, now: float) -> None:
         """Note that the robot is there and its services can be asked; `Opened` follows."""
-        self._heard_at = now
+        self._received_at = now
         # DDS has no challenge, so the session goes straight to READY.
-        self._move(ChannelInput.RIGHT_ANSWER)
+        self._transition(ChannelInput.RIGHT_ANSWER)
 
-    def hear(self, now: float) -> None:
+    def note_received(self, now: float) -> None:
         """Note that the robot was heard, whatever it sent."""
-        self._heard_at = now
+        self._received_at = now
 
     def silent_s(self, now: float) -> float:
         """Return for how many seconds a robot that is there was not heard; otherwise 0."""
-        return now - self._heard_at if self.state is ChannelState.READY else 0.0
+        return now - self._received_at if self.state is ChannelState.READY else 0.0
 
     def answer(self, response: rpc.RpcResponse, now: float) -> None:
         """Process a response. All clients receive all responses, so most belong to another
         client.
         """
         if self.state is ChannelState.READY:
-            self._heard_at = now
+            self._received_at = now
             self._receive_answer(response, now)
         else:
             self.dropped["before the beginning or after the end"] += 1
 
-    def _say(self, value: channel.Value) -> None:
+    def _send_value(self, value: channel.Value) -> None:
         self._values.append(value)
 
     def _lost_at(self) -> float:
         if self.state is ChannelState.READY:
-            return self._heard_at + self.timing.silence_s
+            return self._received_at + self.timing.silence_s
         return self._opened_at + self.timing.connect_s

@@ -13,19 +13,19 @@ from rote.wire.dds.hands import HandReading
 
 SILENT_S = 0.5
 """A hand that has not reported for this long has stopped."""
-_LONGEST_S = 0.1
+_MAX_INTERPOLATED_S = 0.1
 """The longest time over which joints are interpolated from one report to the next."""
-_FORGOTTEN = 0.9
+_PAUSE_DECAY = 0.9
 """How much of the longest pause between two reports is remembered at the next report."""
 
 
 @dataclass(slots=True)
-class _Heard:
+class _HandReport:
     """The newest report of one hand, and the joint positions shown when it arrived."""
 
     reading: HandReading
     start_rad: tuple[float, ...]
-    heard_at: float
+    received_at: float
     clock_s: float
     """When it arrived, by the clock of the robot's body."""
     lasts_s: float = 0.0
@@ -43,49 +43,53 @@ class HandReadings:
     """The hands of one robot, as they report."""
 
     def __init__(self) -> None:
-        self._heard: dict[Hand, _Heard] = {}
-        self.worn: tuple[Hand, ...] = ()
+        self._reports: dict[Hand, _HandReport] = {}
+        self.attached: tuple[Hand, ...] = ()
         """The hands that have reported, left before right."""
-        self._in_order: tuple[_Heard, ...] = ()
+        self._in_order: tuple[_HandReport, ...] = ()
 
-    def hear(self, hand: Hand, reading: HandReading, now: float, clock_s: float) -> bool:
+    def add_report(self, hand: Hand, reading: HandReading, now: float, clock_s: float) -> bool:
         """Process a report; return whether it is the first of this hand.
 
         `clock_s` is the newest time that the robot's body has reported.
         """
-        before = self._heard.get(hand)
+        before = self._reports.get(hand)
         if before is None:
-            self._heard[hand] = _Heard(reading, reading.joints_rad, now, clock_s)
-            self.worn = tuple(sorted(self._heard, key=lambda each: (each.side, each.name)))
-            self._in_order = tuple(self._heard[each] for each in self.worn)
+            self._reports[hand] = _HandReport(reading, reading.joints_rad, now, clock_s)
+            self.attached = tuple(sorted(self._reports, key=lambda each: (each.side, each.name)))
+            self._in_order = tuple(self._reports[each] for each in self.attached)
             return True
         if clock_s != before.clock_s:  # otherwise it arrived in one burst with the last report
-            lasts_s = max(clock_s - before.clock_s, _FORGOTTEN * before.lasts_s)
+            lasts_s = max(clock_s - before.clock_s, _PAUSE_DECAY * before.lasts_s)
             before.start_rad = before.joints_rad(clock_s)
-            before.clock_s, before.lasts_s = clock_s, min(lasts_s, _LONGEST_S)
-        before.reading, before.heard_at = reading, now
+            before.clock_s, before.lasts_s = clock_s, min(lasts_s, _MAX_INTERPOLATED_S)
+        before.reading, before.received_at = reading, now
         return False
 
     def forget(self) -> None:
         """Forget all hands: it is another robot, or none."""
-        self._heard.clear()
-        self.worn, self._in_order = (), ()
+        self._reports.clear()
+        self.attached, self._in_order = (), ()
 
     def silent(self, now: float) -> tuple[str, ...]:
         """Return the sides of the hands that have stopped reporting."""
-        if all(now - heard.heard_at < SILENT_S for heard in self._in_order):
+        if all(now - report.received_at < SILENT_S for report in self._in_order):
             return ()
-        return tuple(h.side for h in self.worn if now - self._heard[h].heard_at >= SILENT_S)
+        return tuple(
+            h.side for h in self.attached if now - self._reports[h].received_at >= SILENT_S
+        )
 
     def read(self, now: float, clock_s: float) -> HandReading:
         """Return the joints of all worn hands, one hand after the other."""
         positions: tuple[float, ...] = ()
         velocities: tuple[float, ...] = ()
         celsius: tuple[float, ...] = ()
-        for heard in self._in_order:
-            told = heard.reading
-            silent = now - heard.heard_at >= SILENT_S
-            positions += heard.joints_rad(clock_s)
-            velocities += (0.0,) * len(told.velocities_rad_s) if silent else told.velocities_rad_s
-            celsius += told.temperatures_c
+        for report in self._in_order:
+            reading = report.reading
+            silent = now - report.received_at >= SILENT_S
+            positions += report.joints_rad(clock_s)
+            velocities += (
+                (0.0,) * len(reading.velocities_rad_s) if silent else reading.velocities_rad_s
+            )
+            celsius += reading.temperatures_c
         return HandReading(positions, velocities, celsius)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from rote import messages as m
 
 
-class Told(NamedTuple):
+class PoseReceived(NamedTuple):
     """The client sends `command` and expects no answer."""
 
     command: m.Command
@@ -19,26 +19,26 @@ class PoseStream:
         """The request that began it; its poses carry the same number. None if there is no
         stream.
         """
-        self._asked: int | None = None
+        self._requested: int | None = None
         self._newest = -1
 
-    def heed(self, token: int, message: m.Command) -> None:
+    def on_request(self, token: int, message: m.Command) -> None:
         """Note a request. It may ask for a stream: an older one goes on until the answer. It may be
         a stop: then no more poses are accepted.
         """
         if isinstance(message, m.BeginStream):
-            self._asked = token
+            self._requested = token
         elif isinstance(message, m.StopMotion):
-            self.begun = self._asked = None
+            self.begun = self._requested = None
 
-    def answer(self, token: int, reply: m.Reply) -> None:
+    def on_reply(self, token: int, reply: m.Reply) -> None:
         """Note an answer, which may accept a stream."""
-        if token == self._asked:
-            self._asked = None
+        if token == self._requested:
+            self._requested = None
             if isinstance(reply, m.Status) and reply.code == m.Code.OK:
                 self.begun, self._newest = token, -1
 
-    def problem(self, token: int, number: int) -> str:
+    def reject_reason(self, token: int, number: int) -> str:
         """Return why a pose is not followed; "" if it is, and then older ones are stale."""
         if token != self.begun:
             return "pose of no stream"

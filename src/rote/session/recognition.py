@@ -45,9 +45,9 @@ def recognise(
     `machine` is 0 and `mode` -1 if they are not reported. `table` defaults to the registry's.
     """
     if not _is_usual(mode):
-        for family in _all(table):
+        for family in _all_families(table):
             if mode in family.modes.distinctive:
-                return _of_family(family, machine, mode)
+                return _recognise_in_family(family, machine, mode)
         if mode in UNKNOWN_FAMILIES:
             note = f"mode {mode} is one of an {UNKNOWN_FAMILIES[mode]}, which rote does not know"
             return Recognised(numbered(slots, machine), note, certain=False)
@@ -55,7 +55,12 @@ def recognise(
         note = "it does not tell its mode_machine"
         return Recognised(numbered(slots, machine), note, certain=False)
     build = G1.of_machine(machine) or next(
-        (found for family in _all(table) if (found := family.of_machine(machine)) is not None), None
+        (
+            found
+            for family in _all_families(table)
+            if (found := family.of_machine(machine)) is not None
+        ),
+        None,
     )
     if build is not None:
         return Recognised(build)
@@ -75,11 +80,11 @@ def _is_usual(mode: int) -> bool:
     return mode == -1 or G1.modes.find(mode) is not None
 
 
-def _all(table: Collection[Family] | None) -> Collection[Family]:
+def _all_families(table: Collection[Family] | None) -> Collection[Family]:
     return families() if table is None else table
 
 
-def _of_family(family: Family, machine: int, mode: int) -> Recognised:
+def _recognise_in_family(family: Family, machine: int, mode: int) -> Recognised:
     build = family.of_machine(machine)
     if build is not None:
         return Recognised(build)
@@ -93,12 +98,12 @@ def _of_family(family: Family, machine: int, mode: int) -> Recognised:
 class Identity:
     """What is known about the machine so far. It changes with what the robot reports."""
 
-    def __init__(self, wanted: Build | None = None, serial: str = "") -> None:
+    def __init__(self, named_build: Build | None = None, serial: str = "") -> None:
         """Begin with the build that a person named, and with the robot's serial number if known."""
         self.serial = serial
-        self.wanted = wanted
+        self.named_build = named_build
         """The build that a person named."""
-        self.build = wanted or G1.default
+        self.build = named_build or G1.default
         """Before the first report: the named build, or the default G1."""
         self.recognised = False
         """Whether the robot has reported which machine it is, and rote knows it."""
@@ -109,48 +114,48 @@ class Identity:
         self.machine = 0
         self._mode = -1
         self._slots = 0
-        self._heard = False
+        self._has_reported = False
         self._agreed = False
 
     @property
-    def heard(self) -> bool:
+    def has_reported(self) -> bool:
         """Whether the robot has reported anything about its joints."""
-        return self._heard
+        return self._has_reported
 
-    def see_mode(self, mode: int) -> bool:
+    def on_mode(self, mode: int) -> bool:
         """Process the controller's mode; return whether this changed the build."""
         if mode == self._mode or (is_distinctive(self._mode) and not is_distinctive(mode)):
             return False  # a mode that only one family has stays decisive when a common one follows
         self._mode = mode
-        return self._heard and self._look_again()
+        return self._has_reported and self._update_build()
 
-    def see_motors(self, machine: int, slots: int) -> bool:
+    def on_motors(self, machine: int, slots: int) -> bool:
         """Process the head of a motor message; return whether this changed the build."""
-        if self._heard and machine == self.machine and slots == self._slots:
+        if self._has_reported and machine == self.machine and slots == self._slots:
             return False
-        self._heard, self.machine, self._slots = True, machine, slots
-        return self._look_again()
+        self._has_reported, self.machine, self._slots = True, machine, slots
+        return self._update_build()
 
-    def see_missing(self, columns: tuple[int, ...]) -> None:
+    def on_missing_columns(self, columns: tuple[int, ...]) -> None:
         """Process which columns have no position."""
         self.missing = tuple(self.build.names[column] for column in columns)
 
-    def _look_again(self) -> bool:
+    def _update_build(self) -> bool:
         before = self.build
         found = recognise(self.machine, self._mode, self._slots)
-        if self.wanted is None:
-            self.build, self.note, self._agreed = self._by_serial(found)
+        if self.named_build is None:
+            self.build, self.note, self._agreed = self._doubt_by_serial(found)
             self.recognised = found.build.known
         else:
-            self.build = self.wanted.at(self.machine)
-            self.note = self._contradiction(found)
+            self.build = self.named_build.at(self.machine)
+            self.note = self._find_contradiction(found)
             self._agreed = not self.note
             self.recognised = True
-        if _same(before, self.build):
+        if _is_same_build(before, self.build):
             self.build = before  # keep the object: things were prepared for it
         return self.build is not before
 
-    def _by_serial(self, found: Recognised) -> Recognised:
+    def _doubt_by_serial(self, found: Recognised) -> Recognised:
         """Return what was found, marked uncertain if the serial belongs to other robots."""
         family = family_of(found.build)
         own = () if family is None else family.serials
@@ -163,26 +168,28 @@ class Identity:
         doubt = f"its serial begins like one of a {whose}"
         return Recognised(found.build, "; ".join(filter(None, (found.note, doubt))), certain=False)
 
-    def _contradiction(self, found: Recognised) -> str:
+    def _find_contradiction(self, found: Recognised) -> str:
         """Return how the robot contradicts the named build; "" if it does not."""
-        assert self.wanted is not None
+        assert self.named_build is not None
         theirs = found.build
         if not theirs.known or (
-            theirs.family == self.wanted.family and theirs.names == self.wanted.names
+            theirs.family == self.named_build.family and theirs.names == self.named_build.names
         ):
             return ""
         return (
             f"the robot says it is {theirs.name} with {len(theirs.names)} joints "
-            f"(mode_machine {self.machine}), and was named {self.wanted.name} with "
-            f"{len(self.wanted.names)}"
+            f"(mode_machine {self.machine}), and was named {self.named_build.name} with "
+            f"{len(self.named_build.names)}"
         )
 
     # ---- what may be done with it ---------------------------------------------------------------
 
     def stream_problem(self) -> tuple[str, str] | None:
         """Return why nothing may be streamed to it, and what to do; None if it may."""
-        if not self._heard or not self.recognised:
-            return self._unknown("nothing is streamed to a machine that rote does not know")
+        if not self._has_reported or not self.recognised:
+            return self._unknown_machine_problem(
+                "nothing is streamed to a machine that rote does not know"
+            )
         if why := self._why_no_stream():
             return f"nothing is streamed to this robot: {why}", _SEND_US
         if not self._agreed:
@@ -203,12 +210,14 @@ class Identity:
 
     def mode_problem(self) -> tuple[str, str] | None:
         """Return why rote does not change its mode, and what to do; None if it may."""
-        if self.recognised or self.wanted is not None:
+        if self.recognised or self.named_build is not None:
             return None
-        return self._unknown("a machine that rote does not know is not put into another mode")
+        return self._unknown_machine_problem(
+            "a machine that rote does not know is not put into another mode"
+        )
 
-    def _unknown(self, message: str) -> tuple[str, str]:
-        why = self.note if self._heard else "it has not told its joints"
+    def _unknown_machine_problem(self, message: str) -> tuple[str, str]:
+        why = self.note if self._has_reported else "it has not told its joints"
         return (
             f"{message}: {why}",
             Text(
@@ -221,5 +230,5 @@ class Identity:
         )
 
 
-def _same(one: Build, other: Build) -> bool:
+def _is_same_build(one: Build, other: Build) -> bool:
     return one.name == other.name and one.joints == other.joints

@@ -33,7 +33,7 @@ def is_older(sequence: int, than: int) -> bool:
     return 0 < (than - sequence) & 0xFFFF < 0x8000
 
 
-class Memory:
+class ReplayCache:
     """The newest sequence number, and the requests within `REMEMBERED` numbers of it."""
 
     def __init__(self, memory_s: float) -> None:
@@ -48,7 +48,7 @@ class Memory:
         """Return the request of that number, if it is remembered."""
         return self._seen.get(sequence)
 
-    def repeated(self, sequence: int, crc: bytes, now: float) -> AnsweredRequest | None:
+    def find_repeated(self, sequence: int, crc: bytes, now: float) -> AnsweredRequest | None:
         """Return the same request, if it was received before."""
         known = self._seen.get(sequence)
         if known is not None and known.crc == crc and now - known.at < self._memory_s:
@@ -66,12 +66,12 @@ class Memory:
         """Remember a request; call `move_on` with its number next."""
         self._seen[frame.sequence] = AnsweredRequest(crc, frame.command, now)
 
-    def begin(self, frame: Frame, crc: bytes, now: float) -> None:
+    def restart(self, frame: Frame, crc: bytes, now: float) -> None:
         """Forget everything before this request: its client starts over."""
         self._seen = {frame.sequence: AnsweredRequest(crc, frame.command, now)}
         self.newest = frame.sequence
 
-    def move_on(self, sequence: int) -> None:
+    def advance(self, sequence: int) -> None:
         """Note the newest number, and forget what is too old."""
         if self.newest is None:
             self.newest = sequence

@@ -124,7 +124,7 @@ class RequestAnswered(NamedTuple):
     response: rpc.RpcResponse
 
 
-class RequestAsked(NamedTuple):
+class RequestReceived(NamedTuple):
     """The client asks; answer with `reply(token, ...)`, which sends nothing if no answer is
     wanted.
     """
@@ -133,7 +133,7 @@ class RequestAsked(NamedTuple):
     request: rpc.RpcRequest
 
 
-class Heard(NamedTuple):
+class MessageReceived(NamedTuple):
     """The peer sent something that the session only passes on: telemetry, faults, subscriptions,
     media.
     """
@@ -141,7 +141,7 @@ class Heard(NamedTuple):
     value: channel.Value
 
 
-Event = Opened | RequestAnswered | Unanswered | RequestAsked | Heard | PeerLost
+Event = Opened | RequestAnswered | Unanswered | RequestReceived | MessageReceived | PeerLost
 
 
 MAX_PENDING = 1024
@@ -172,7 +172,7 @@ class _PendingRequest:
 
 
 @dataclass(slots=True)
-class _Handed:
+class _ReceivedRequest:
     """A request that the robot has received."""
 
     request: rpc.RpcRequest
@@ -185,11 +185,11 @@ _MAY_SEND = {
 }
 
 
-def _key(message: rpc.RpcRequest | rpc.RpcResponse) -> tuple[str, int, int]:
+def _request_key(message: rpc.RpcRequest | rpc.RpcResponse) -> tuple[str, int, int]:
     return message.service, message.api_id, message.id
 
 
-def _completed(response: rpc.RpcResponse, request: rpc.RpcRequest) -> rpc.RpcResponse:
+def _fill_missing_fields(response: rpc.RpcResponse, request: rpc.RpcRequest) -> rpc.RpcResponse:
     """Return a response with the fields that the robot left out, taken from the request with its
     id.
     """
@@ -230,7 +230,7 @@ class RpcSession:
         self._events: list[Event] = []
         self._topics: dict[str, None] = {}
         self._opened_at = _NEVER
-        self._heard_at = now
+        self._received_at = now
         self._challenge = ""
         # CLIENT
         self._unix_s = 0.0
@@ -242,8 +242,8 @@ class RpcSession:
         self._chunks = channel.Assembler()
         # ROBOT
         self._most_in_one = most_in_one
-        self._open: dict[int, _Handed] = {}
-        self._memory: dict[tuple[str, int, int], _Handed] = {}
+        self._open: dict[int, _ReceivedRequest] = {}
+        self._remembered: dict[tuple[str, int, int], _ReceivedRequest] = {}
 
     # ---- output ---------------------------------------------------------------------------------
 
@@ -292,13 +292,13 @@ class RpcSession:
         """
         if self.role is Role.ROBOT and not challenge:
             raise BadRequestError("a robot opens with a challenge")
-        if not self._move(ChannelInput.OPEN):
+        if not self._transition(ChannelInput.OPEN):
             raise LocalProtocolError("only a new session can be opened")
-        self._opened_at = self._heard_at = now
+        self._opened_at = self._received_at = now
         self._unix_s, self._utc_offset_s = unix_s, utc_offset_s
         if self.role is Role.ROBOT:
             self._challenge = challenge
-            self._say(Validation(challenge))
+            self._send_value(Validation(challenge))
 
     def receive(self, message: str | bytes, now: float) -> None:
         """Process one message from the peer; what cannot be used is counted and dropped."""
@@ -314,7 +314,7 @@ class RpcSession:
         except (DecodeError, BadRequestError) as error:  # not readable, or not to be echoed
             self.dropped[type(error).__name__] += 1
             return
-        self._heard_at, self._unechoed_at = now, _NEVER
+        self._received_at, self._unechoed_at = now, _NEVER
 
     def tick(self, now: float) -> None:
         """Do what is due at `now`."""
@@ -327,13 +327,13 @@ class RpcSession:
             self._heartbeat_at = now + self.timing.heartbeat_s
             self._unechoed_at = min(self._unechoed_at, now)
             unix_s = self._unix_s + now - self._opened_at
-            self._say(channel.heartbeat_at(unix_s, self._utc_offset_s))
+            self._send_value(channel.heartbeat_at(unix_s, self._utc_offset_s))
         for token, pending in list(self._pending.items()):
             if now >= pending.until:
                 self._give_up(token, now)
             elif now >= pending.retry_at:
                 pending.retry_at = now + pending.retry_s
-                self._say(pending.request)
+                self._send_value(pending.request)
 
     def publish(self, topic: str, data: object, binary: bytes = b"") -> None:
         """Publish `data` on a topic; a robot sends it only to a client that has subscribed."""
@@ -341,21 +341,21 @@ class RpcSession:
             self._check_ready()
         elif not self.wants(topic):
             return
-        self._say(ChannelMessage(topic, data, binary))
+        self._send_value(ChannelMessage(topic, data, binary))
 
     def send(self, value: channel.Value) -> None:
         """Send something that has no answer: inner requests, media, faults."""
         self._check_ready()
         if not isinstance(value, _MAY_SEND[self.role]):
             raise LocalProtocolError(f"a {self.role.name} does not send a {type(value).__name__}")
-        self._say(value)
+        self._send_value(value)
 
     def lose(self, now: float) -> None:
         """Note that the peer is gone, as the carrier reports or its silence shows."""
         if self.live:
             self.close(now)
             self.state = ChannelState.LOST
-            self._events.append(PeerLost(now - self._heard_at))
+            self._events.append(PeerLost(now - self._received_at))
 
     def close(self, now: float) -> None:
         """End the session. The protocol has no goodbye message: close the channel too."""
@@ -363,7 +363,7 @@ class RpcSession:
             self._give_up(token, now)
         self.state = ChannelState.CLOSED
 
-    def _move(self, event: ChannelInput) -> bool:
+    def _transition(self, event: ChannelInput) -> bool:
         state = TRANSITIONS.get((self.state, event))
         if state is None:
             return False
@@ -372,10 +372,10 @@ class RpcSession:
         self.state = state
         return True
 
-    def _say(self, value: channel.Value) -> None:
+    def _send_value(self, value: channel.Value) -> None:
         self._outgoing.append(channel.encode(value))
 
-    def _note(self, topic: str, *, wanted: bool) -> bool:
+    def _set_subscription(self, topic: str, *, wanted: bool) -> bool:
         if not wanted:
             self._topics.pop(topic, None)
         elif len(self._topics) < MAX_TOPICS:
@@ -392,13 +392,13 @@ class RpcSession:
             return (
                 _NEVER
                 if self.state is ChannelState.NEW
-                else self._heard_at + timing.client_silence_s
+                else self._received_at + timing.client_silence_s
             )
         if self.state is not ChannelState.READY:
             return self._opened_at + timing.connect_s
         # Silence proves something only after a heartbeat: if this computer was asleep, ask first.
         patience_s = timing.silence_s - timing.heartbeat_s
-        return max(self._heard_at + timing.silence_s, self._unechoed_at + patience_s)
+        return max(self._received_at + timing.silence_s, self._unechoed_at + patience_s)
 
     # ---- CLIENT ---------------------------------------------------------------------------------
 
@@ -423,7 +423,7 @@ class RpcSession:
             raise BadRequestError(f"a time limit of {limit_s} s")
         token = next(self._tokens)
         request = call.request(token)
-        self._say(request)
+        self._send_value(request)
         retry_s = self.timing.stop_retry_s if call in _STOPS else self.timing.retry_s
         retry_at = now + retry_s if read or call in _STOPS else _NEVER
         self._pending[token] = _PendingRequest(request, now, now + limit_s, retry_at, retry_s)
@@ -434,7 +434,7 @@ class RpcSession:
         if self.role is Role.ROBOT or not self.live:
             raise LocalProtocolError(f"a {self.role.name} that is {self.state.name} gets no topics")
         message = channel.encode(Subscription(topic, wanted))
-        if not self._note(topic, wanted=wanted):
+        if not self._set_subscription(topic, wanted=wanted):
             raise LocalProtocolError(f"{MAX_TOPICS} topics are wanted already")
         if self.state is ChannelState.READY:
             self._outgoing.append(message)
@@ -447,9 +447,11 @@ class RpcSession:
     def _receive_as_client(self, value: channel.Value, now: float) -> None:
         if isinstance(value, Validation):
             is_ok = value.data == channel.VALIDATION_OK
-            self._validate(ChannelInput.OK if is_ok else ChannelInput.CHALLENGE, value.data, now)
+            self._handle_validation(
+                ChannelInput.OK if is_ok else ChannelInput.CHALLENGE, value.data, now
+            )
         elif value == Complaint(channel.VALIDATION_NEEDED):
-            self._validate(ChannelInput.DOUBT, self._challenge, now)
+            self._handle_validation(ChannelInput.DOUBT, self._challenge, now)
         elif isinstance(value, channel.FromClient):
             self.dropped["not for a client"] += 1
         elif self.state is not ChannelState.READY:
@@ -457,33 +459,33 @@ class RpcSession:
         elif isinstance(value, rpc.RpcResponse | channel.Chunk):
             self._receive_answer(value, now)
         elif isinstance(value, Inner) and (echo := channel.probe_echo(value)):
-            self._say(echo)
+            self._send_value(echo)
         elif not isinstance(value, Heartbeat):
-            self._events.append(Heard(value))
+            self._events.append(MessageReceived(value))
 
-    def _validate(self, event: ChannelInput, challenge: str, now: float) -> None:
+    def _handle_validation(self, event: ChannelInput, challenge: str, now: float) -> None:
         was = self.state
-        if not self._move(event):
+        if not self._transition(event):
             self.dropped["validation out of turn"] += 1
         elif event is ChannelInput.OK:
             self._answers = 0
             if was is not ChannelState.READY:
                 self._heartbeat_at = now + self.timing.heartbeat_s
                 for topic in self._topics:
-                    self._say(Subscription(topic))
+                    self._send_value(Subscription(topic))
         elif self._answers >= MAX_ANSWERS:
             self.dropped["doubt beyond reason"] += 1
         else:
             self._answers += 1
             self._challenge = challenge
-            self._say(Validation(channel.answer_to(challenge)))
+            self._send_value(Validation(channel.answer_to(challenge)))
 
     def _receive_answer(self, value: rpc.RpcResponse | channel.Chunk, now: float) -> None:
         response = value.response if isinstance(value, channel.Chunk) else value
         pending = self._pending.get(response.id)
         if pending is not None:
-            response = _completed(response, pending.request)
-        if pending is None or _key(pending.request) != _key(response):
+            response = _fill_missing_fields(response, pending.request)
+        if pending is None or _request_key(pending.request) != _request_key(response):
             self.dropped["reply to nothing"] += 1
             return
         if now >= pending.until:
@@ -519,8 +521,8 @@ class RpcSession:
             return
         if token not in self._open:
             raise LocalProtocolError(f"there is no unanswered request {token}")
-        handed = self._open[token]
-        request = handed.request
+        received = self._open[token]
+        request = received.request
         response = rpc.RpcResponse(
             service=request.service,
             api_id=request.api_id,
@@ -532,7 +534,7 @@ class RpcSession:
         messages = tuple(map(channel.encode, channel.split(response, self._most_in_one)))
         del self._open[token]
         if not request.noreply:
-            handed.reply = messages
+            received.reply = messages
             self._outgoing.extend(messages)
 
     def ignore(self, token: int) -> None:
@@ -541,46 +543,48 @@ class RpcSession:
 
     def _receive_as_robot(self, value: channel.Value) -> None:
         if isinstance(value, Validation):
-            self._judge(value.data)
+            self._check_answer(value.data)
         elif self.state is not ChannelState.READY:
             self.dropped["before validation"] += 1
-            self._say(Complaint(channel.VALIDATION_NEEDED))
+            self._send_value(Complaint(channel.VALIDATION_NEEDED))
         elif isinstance(value, rpc.RpcRequest):
             self._receive_request(value)
         elif isinstance(value, Heartbeat):
-            self._say(value)
-        elif isinstance(value, Subscription) and not self._note(value.topic, wanted=value.wanted):
+            self._send_value(value)
+        elif isinstance(value, Subscription) and not self._set_subscription(
+            value.topic, wanted=value.wanted
+        ):
             self.dropped["topic beyond measure"] += 1
         elif isinstance(value, channel.FromRobot):
             self.dropped["not for a robot"] += 1
         else:
-            self._events.append(Heard(value))
+            self._events.append(MessageReceived(value))
 
-    def _judge(self, answer: str) -> None:
+    def _check_answer(self, answer: str) -> None:
         right = answer == channel.answer_to(self._challenge)
-        self._move(ChannelInput.RIGHT_ANSWER if right else ChannelInput.WRONG_ANSWER)
+        self._transition(ChannelInput.RIGHT_ANSWER if right else ChannelInput.WRONG_ANSWER)
         if right:
-            self._say(Validation(channel.VALIDATION_OK))
+            self._send_value(Validation(channel.VALIDATION_OK))
         else:
             self.dropped["wrong answer"] += 1
-            self._say(Complaint(channel.VALIDATION_NEEDED))
+            self._send_value(Complaint(channel.VALIDATION_NEEDED))
 
     def _receive_request(self, request: rpc.RpcRequest) -> None:
-        known = self._memory.pop(_key(request), None)
+        known = self._remembered.pop(_request_key(request), None)
         # Some clients give several requests the same id, so the id alone does not identify a
         # repetition.
         if known is not None and known.request == request:
             self.dropped["repeated request"] += 1
-            self._memory[_key(request)] = known
+            self._remembered[_request_key(request)] = known
             self._outgoing.extend(known.reply)
             return
-        handed = self._memory[_key(request)] = _Handed(request)
-        if len(self._memory) > REMEMBERED:
-            del self._memory[next(iter(self._memory))]
+        received = self._remembered[_request_key(request)] = _ReceivedRequest(request)
+        if len(self._remembered) > REMEMBERED:
+            del self._remembered[next(iter(self._remembered))]
         token = next(self._tokens)
-        self._open[token] = handed
+        self._open[token] = received
         if len(self._open) > MAX_PENDING:
             self.dropped["request beyond measure"] += 1
             self.reply(token, _INTERNAL)
         else:
-            self._events.append(RequestAsked(token, request))
+            self._events.append(RequestReceived(token, request))

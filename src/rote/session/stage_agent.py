@@ -88,7 +88,7 @@ class AgentSession:
         self._conductor = ""
         self._old_conductors: list[str] = []
         self._number = -1
-        self._heard_s: float | None = None
+        self._received_s: float | None = None
         self._run: Run | None = None
         self._dead_runs: list[str] = []
         """Runs that never begin here any more: over, cancelled, or refused."""
@@ -96,29 +96,29 @@ class AgentSession:
 
     # ---- what is heard --------------------------------------------------------------------------
 
-    def hear(self, said: ConductorState, now_s: float) -> list[AgentEffect]:
+    def on_conductor_state(self, state: ConductorState, now_s: float) -> list[AgentEffect]:
         """Take what the conductor published; an older or doubled message is ignored."""
-        if said.epoch != self._conductor:
-            if said.epoch in self._old_conductors:
+        if state.epoch != self._conductor:
+            if state.epoch in self._old_conductors:
                 return []
             effects = self._end_run("there is another conductor") if self._conductor else []
-            _remember(self._old_conductors, self._conductor)
-            self._conductor, self._number = said.epoch, said.number
+            _append_bounded(self._old_conductors, self._conductor)
+            self._conductor, self._number = state.epoch, state.number
             self.clock.forget()
-        elif said.number <= self._number:
+        elif state.number <= self._number:
             return []
         else:
             effects = []
-        self._number, self._heard_s = said.number, now_s
-        if said.stop is not None:
-            return effects + self.hear_stop(said.stop)
+        self._number, self._received_s = state.number, now_s
+        if state.stop is not None:
+            return effects + self.on_stop(state.stop)
         if self._stop is not None:
-            if said.reset != self._stop.id or self.is_stopping:
+            if state.reset != self._stop.id or self.is_stopping:
                 return effects
             self._stop, self.phase = None, AgentPhase.IDLE
-        return effects + self._follow(said.run, now_s)
+        return effects + self._follow_run(state.run, now_s)
 
-    def hear_stop(self, stop: Stop) -> list[AgentEffect]:
+    def on_stop(self, stop: Stop) -> list[AgentEffect]:
         """Take a stop, whoever asked for it. Each new one is carried out, even after another."""
         if self._stop is not None and self._stop.id == stop.id:
             return []
@@ -128,7 +128,7 @@ class AgentSession:
 
     def tick(self, now_s: float) -> list[AgentEffect]:
         """Look at the time: without a conductor nothing goes on."""
-        if self._heard_s is None or now_s - self._heard_s <= CONDUCTOR_LOST_S:
+        if self._received_s is None or now_s - self._received_s <= CONDUCTOR_LOST_S:
             return []
         if self.phase in (AgentPhase.IDLE, AgentPhase.STOPPED):
             return []
@@ -143,50 +143,50 @@ class AgentSession:
         if self._run is None:
             return []
         run, reason = self._run.id, f"its computer was suspended for {suspended_s:.1f} s"
-        self._fail(run, reason)
+        self._fail_run(run, reason)
         return [DropRun(run, reason)]
 
     # ---- how effects ended ----------------------------------------------------------------------
 
-    def loaded(self, score: str, lead_s: float = 0.0, fault: str = "") -> None:
+    def on_loaded(self, score: str, lead_s: float = 0.0, fault: str = "") -> None:
         """Note that a score is there and can be played, and with which lead; or why not."""
         if self._run is None or self._run.scores.get(self._state.name) != score:
             return
         if fault:
-            self._fail(score, fault)
+            self._fail_run(score, fault)
         elif self.phase is AgentPhase.LOADING:
             self.phase = AgentPhase.READY
             self._state = replace(self._state, loaded=score, lead_s=lead_s)
 
-    def prepared(self, run: str, lead_s: float, fault: str = "") -> None:
+    def on_prepared(self, run: str, lead_s: float, fault: str = "") -> None:
         """Note that everything is ready for a run, or why not."""
         if self._run is None or self._run.id != run or self.phase is not AgentPhase.ARMING:
             return
         if fault:
-            self._fail(run, fault)
+            self._fail_run(run, fault)
             return
         self.phase = AgentPhase.ARMED
         self._state = replace(self._state, armed=run, lead_s=lead_s)
 
-    def began(self, run: str) -> None:
+    def on_began(self, run: str) -> None:
         """Note that the robot has been told to begin."""
         if self._run is not None and self._run.id == run and self.phase is AgentPhase.COMMITTED:
             self.phase = AgentPhase.RUNNING
 
-    def ended(self, run: str, report: StartReport | None, fault: str = "") -> None:
+    def on_ended(self, run: str, report: StartReport | None, fault: str = "") -> None:
         """Note that a run has ended here."""
         if report is not None:
             self._state = replace(self._state, report=report)
         if self._run is None or self._run.id != run:
             return
         if fault:
-            self._fail(run, fault)
+            self._fail_run(run, fault)
             return
-        _remember(self._dead_runs, run)
+        _append_bounded(self._dead_runs, run)
         self._run, self.phase = None, AgentPhase.IDLE
         self._state = replace(self._state, done=run, armed="", loaded="")
 
-    def stopped(self, stop: str) -> None:
+    def on_stopped(self, stop: str) -> None:
         """Note that the robot was seen to stop."""
         self._state = replace(self._state, stopped=stop)
 
@@ -215,7 +215,7 @@ class AgentSession:
 
     # ---- inside ---------------------------------------------------------------------------------
 
-    def _follow(self, run: Run | None, now_s: float) -> list[AgentEffect]:
+    def _follow_run(self, run: Run | None, now_s: float) -> list[AgentEffect]:
         name = self._state.name
         if run is None or name not in run.scores or run.id in self._dead_runs:
             return self._end_run("it was cancelled")
@@ -226,12 +226,12 @@ class AgentSession:
             return [*effects, LoadScore(run.scores[name])]
         self._run = run
         if run.start_s is not None and self.phase is AgentPhase.READY:
-            return self._arm(run, now_s)
+            return self._arm_run(run, now_s)
         if run.start_s is not None and self.phase is AgentPhase.ARMED and run.committed:
-            return self._commit(run, run.start_s - self.clock.offset_s(now_s), now_s)
+            return self._commit_run(run, run.start_s - self.clock.offset_s(now_s), now_s)
         return []
 
-    def _arm(self, run: Run, now_s: float) -> list[AgentEffect]:
+    def _arm_run(self, run: Run, now_s: float) -> list[AgentEffect]:
         bound_s = self.clock.bound_s(now_s)
         if bound_s > MAX_BOUND_S:
             # The next message finds a better clock, or the barrier ends it.
@@ -242,9 +242,9 @@ class AgentSession:
         self._state = replace(self._state, fault="", fault_of="")
         return [PrepareRun(run)]
 
-    def _commit(self, run: Run, start_s: float, now_s: float) -> list[AgentEffect]:
+    def _commit_run(self, run: Run, start_s: float, now_s: float) -> list[AgentEffect]:
         if now_s > start_s - self._state.lead_s + LATE_S:
-            self._fail(run.id, "the word to begin came too late")
+            self._fail_run(run.id, "the word to begin came too late")
             return [DropRun(run.id, "too late")]
         self.phase = AgentPhase.COMMITTED
         return [BeginRun(run, start_s)]
@@ -253,19 +253,19 @@ class AgentSession:
         if self._run is None:
             return []
         run, self._run = self._run.id, None
-        _remember(self._dead_runs, run)
+        _append_bounded(self._dead_runs, run)
         self.phase = AgentPhase.STOPPED if self._stop is not None else AgentPhase.IDLE
         self._state = replace(self._state, armed="", loaded="", done=run)
         return [DropRun(run, reason)]
 
-    def _fail(self, of: str, fault: str) -> None:
+    def _fail_run(self, of: str, fault: str) -> None:
         """Refuse a run: say why, and never begin it."""
         assert self._run is not None
-        _remember(self._dead_runs, self._run.id)
+        _append_bounded(self._dead_runs, self._run.id)
         self._run, self.phase = None, AgentPhase.IDLE
         self._state = replace(self._state, fault=fault[:400], fault_of=of, armed="", loaded="")
 
 
-def _remember(ids: list[str], one: str) -> None:
+def _append_bounded(ids: list[str], one: str) -> None:
     ids.append(one)
     del ids[:-_REMEMBERED]

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 DRIFT = 100e-6
 """How much two computers' clocks may drift apart, as a share of the time: 100 ppm is a bad one."""
-KEPT = 64
+MAX_ANSWERS = 64
 """So many answers are kept."""
 
 
-class Sighting(NamedTuple):
+class ClockSample(NamedTuple):
     """One answer of the other clock."""
 
     at_s: float
@@ -29,8 +29,8 @@ class StageClock:
     """The offset of another clock to ours. An answer's interval grows with its age, by `DRIFT`."""
 
     def __init__(self) -> None:
-        self._seen: deque[Sighting] = deque(maxlen=KEPT)
-        self._round_trips_s: deque[float] = deque(maxlen=KEPT)
+        self._seen: deque[ClockSample] = deque(maxlen=MAX_ANSWERS)
+        self._round_trips_s: deque[float] = deque(maxlen=MAX_ANSWERS)
 
     def add(self, sent_s: float, received_s: float, theirs_s: float) -> None:
         """Add an answer: our clock when it was asked for and when it came, and theirs in between.
@@ -38,7 +38,7 @@ class StageClock:
         An answer that came before it was asked for is ignored.
         """
         if received_s >= sent_s:
-            self._seen.append(Sighting(received_s, theirs_s - received_s, theirs_s - sent_s))
+            self._seen.append(ClockSample(received_s, theirs_s - received_s, theirs_s - sent_s))
             self._round_trips_s.append(received_s - sent_s)
 
     def forget(self) -> None:
@@ -53,12 +53,12 @@ class StageClock:
 
     def bound_s(self, now_s: float) -> float:
         """Return how wrong `offset_s` may be at most; infinite without any answer."""
-        known = self._known(now_s)
+        known = self._offset_interval(now_s)
         return float("inf") if known is None else (known[1] - known[0]) / 2
 
     def offset_s(self, now_s: float) -> float:
         """Return what to add to our clock to get theirs; 0 without any answer."""
-        known = self._known(now_s)
+        known = self._offset_interval(now_s)
         return 0.0 if known is None else (known[0] + known[1]) / 2
 
     @property
@@ -66,7 +66,7 @@ class StageClock:
         """The shortest round trip of late; infinite without any answer."""
         return min(self._round_trips_s, default=float("inf"))
 
-    def _known(self, now_s: float) -> tuple[float, float] | None:
+    def _offset_interval(self, now_s: float) -> tuple[float, float] | None:
         """Return between which two the offset is: what is common to the answers, from the newest
         back to one that contradicts.
 

@@ -157,11 +157,11 @@ class ConductorSession:
         self._lost: set[str] = set()
         self._deadline_s = 0.0
         self._stop_on_loss = True
-        self._ends: set[str] = set()
+        self._lost_in_run: set[str] = set()
         """Who takes part in the run and was lost in it."""
         self._stopped_at_s: float | None = None
         """When a stop was asked for that is not yet confirmed."""
-        self._named = False
+        self._unconfirmed_reported = False
         self.confirmed_s: float | None = None
         """After how long all agents had confirmed the stop that holds; None if not all have."""
 
@@ -173,14 +173,14 @@ class ConductorSession:
         """Begin a section with these agents, each with the hash of its score."""
         run = Run(self._new_id(), section, dict(scores))
         if self._state.stop is not None:
-            return [_refused(run, "a stop holds; reset it first")]
+            return [_section_refused(run, "a stop holds; reset it first")]
         if self._state.run is not None:
-            return [_refused(run, f"the section {self._state.run.section!r} is under way")]
+            return [_section_refused(run, f"the section {self._state.run.section!r} is under way")]
         absent = tuple(sorted(name for name in scores if not self.alive(name, now_s)))
         if absent:
-            return [_refused(run, "not all robots are connected", absent)]
-        self._stop_on_loss, self._ends = stop_on_loss, set()
-        self._set(run=run)
+            return [_section_refused(run, "not all robots are connected", absent)]
+        self._stop_on_loss, self._lost_in_run = stop_on_loss, set()
+        self._update_state(run=run)
         self.phase, self._deadline_s = ConductorPhase.LOADING, now_s + LOAD_S
         return []
 
@@ -189,10 +189,10 @@ class ConductorSession:
         run = self._state.run
         if run is None:
             return []
-        self._set(run=None)
+        self._update_state(run=None)
         if self.phase is not ConductorPhase.STOPPED:
             self.phase = ConductorPhase.IDLE
-        return [replace(_refused(run, reason), lost=tuple(sorted(self._ends)))]
+        return [replace(_section_refused(run, reason), lost=tuple(sorted(self._lost_in_run)))]
 
     def stop(self, by: str, now_s: float) -> tuple[Stop, list[ConductorEvent]]:
         """Stop everybody. Always possible; each is a new one, also while another holds."""
@@ -204,8 +204,12 @@ class ConductorSession:
         if self._state.stop is not None and self._state.stop.id == stop.id:
             return []
         events = self.cancel(f"stopped by {stop.by}" if stop.by else "stopped")
-        self._set(stop=stop)
-        self.phase, self._stopped_at_s, self._named = ConductorPhase.STOPPED, now_s, False
+        self._update_state(stop=stop)
+        self.phase, self._stopped_at_s, self._unconfirmed_reported = (
+            ConductorPhase.STOPPED,
+            now_s,
+            False,
+        )
         self.confirmed_s = None
         return [StopBegan(stop), *events]
 
@@ -213,7 +217,7 @@ class ConductorSession:
         """Let everybody go on after a stop; False if none holds."""
         if self._state.stop is None:
             return False
-        self._set(reset=self._state.stop.id, stop=None)
+        self._update_state(reset=self._state.stop.id, stop=None)
         self.phase, self._stopped_at_s = ConductorPhase.IDLE, None
         return True
 
@@ -223,7 +227,7 @@ class ConductorSession:
         A section that was under way is cancelled. A new epoch makes the agents forget what they
         know of this clock.
         """
-        self._set(epoch=self._new_id())
+        self._update_state(epoch=self._new_id())
         reason = f"the conductor's computer was suspended for {suspended_s:.1f} s"
         return [ComputerSuspended(suspended_s), *self.cancel(reason)]
 
@@ -241,44 +245,44 @@ class ConductorSession:
 
     # ---- what is heard --------------------------------------------------------------------------
 
-    def hear(self, *said: AgentState, now_s: float) -> list[ConductorEvent]:
+    def on_agent_states(self, *state: AgentState, now_s: float) -> list[ConductorEvent]:
         """Take what agents published; an older or doubled message is ignored."""
-        events = [event for each in said for event in self._hear_one(each, now_s)]
-        return events + self._look(now_s)
+        events = [event for each in state for event in self._on_agent_state(each, now_s)]
+        return events + self._advance(now_s)
 
-    def _hear_one(self, said: AgentState, now_s: float) -> list[ConductorEvent]:
-        seen = self._agents.get(said.name)
+    def _on_agent_state(self, state: AgentState, now_s: float) -> list[ConductorEvent]:
+        seen = self._agents.get(state.name)
         if seen is None:
-            self._agents[said.name] = seen = _SeenAgent(said, now_s)
-        elif said.epoch != seen.state.epoch:
-            if said.epoch in seen.old_epochs:
+            self._agents[state.name] = seen = _SeenAgent(state, now_s)
+        elif state.epoch != seen.state.epoch:
+            if state.epoch in seen.old_epochs:
                 return []
             seen.old_epochs.append(seen.state.epoch)
             del seen.old_epochs[:-64]
-        elif said.beat <= seen.state.beat:
+        elif state.beat <= seen.state.beat:
             return []
-        seen.state, seen.beat_s, seen.gone = said, now_s, False
+        seen.state, seen.beat_s, seen.gone = state, now_s, False
         events: list[ConductorEvent] = []
-        if said.name in self._lost or said.beat <= 1:
-            self._lost.discard(said.name)
-            events.append(AgentFound(said.name))
-        return events + self._adopt_latched(said, now_s)
+        if state.name in self._lost or state.beat <= 1:
+            self._lost.discard(state.name)
+            events.append(AgentFound(state.name))
+        return events + self._adopt_latched(state, now_s)
 
-    def gone(self, name: str, now_s: float) -> list[ConductorEvent]:
+    def on_agent_gone(self, name: str, now_s: float) -> list[ConductorEvent]:
         """Take the news that an agent's session with the network has ended."""
         if name in self._agents:
             self._agents[name].gone = True
-        return self._look(now_s)
+        return self._advance(now_s)
 
     def tick(self, now_s: float) -> list[ConductorEvent]:
         """Look at the time."""
-        return self._look(now_s)
+        return self._advance(now_s)
 
-    def _adopt_latched(self, said: AgentState, now_s: float) -> list[ConductorEvent]:
+    def _adopt_latched(self, state: AgentState, now_s: float) -> list[ConductorEvent]:
         """Take over a stop that holds at an agent since before this conductor."""
-        holds = said.phase == AgentPhase.STOPPED and said.stopped
-        if holds and self._state.stop is None and said.stopped != self._state.reset:
-            return self.adopt(Stop(said.stopped, "an earlier stop"), now_s)
+        holds = state.phase == AgentPhase.STOPPED and state.stopped
+        if holds and self._state.stop is None and state.stopped != self._state.reset:
+            return self.adopt(Stop(state.stopped, "an earlier stop"), now_s)
         return []
 
     # ---- what is told ---------------------------------------------------------------------------
@@ -289,7 +293,7 @@ class ConductorSession:
         return self._state
 
     @property
-    def wanted(self) -> ConductorState:
+    def current(self) -> ConductorState:
         """The newest state, as it was published or will be."""
         return self._state
 
@@ -315,27 +319,27 @@ class ConductorSession:
 
     # ---- inside ---------------------------------------------------------------------------------
 
-    def _set(self, **changes: object) -> None:
+    def _update_state(self, **changes: object) -> None:
         self._state = replace(self._state, **changes)  # type: ignore[arg-type]
 
-    def _look(self, now_s: float) -> list[ConductorEvent]:
+    def _advance(self, now_s: float) -> list[ConductorEvent]:
         events: list[ConductorEvent] = []
         for name in self._agents:
             if name not in self._lost and not self.alive(name, now_s):
                 self._lost.add(name)
                 events.append(AgentLost(name))
-        events += self._look_at_stop(now_s)
+        events += self._check_stop(now_s)
         if self._state.run is None:
             return events
-        look = {
-            ConductorPhase.LOADING: self._look_at_loading,
-            ConductorPhase.ARMING: self._look_at_arming,
-            ConductorPhase.COMMITTED: self._look_at_committed,
-            ConductorPhase.RUNNING: self._look_at_running,
+        check_phase = {
+            ConductorPhase.LOADING: self._check_loading,
+            ConductorPhase.ARMING: self._check_arming,
+            ConductorPhase.COMMITTED: self._check_committed,
+            ConductorPhase.RUNNING: self._check_running,
         }.get(self.phase)
-        return events if look is None else events + look(self._state.run, now_s)
+        return events if check_phase is None else events + check_phase(self._state.run, now_s)
 
-    def _look_at_stop(self, now_s: float) -> list[ConductorEvent]:
+    def _check_stop(self, now_s: float) -> list[ConductorEvent]:
         stop = self._state.stop
         if stop is None or self._stopped_at_s is None:
             return []
@@ -344,45 +348,47 @@ class ConductorSession:
         if not open_ones:
             self._stopped_at_s, self.confirmed_s = None, after_s
             return [StopConfirmed(stop.id, after_s)]
-        if after_s > CONFIRM_S and not self._named:
-            self._named = True
+        if after_s > CONFIRM_S and not self._unconfirmed_reported:
+            self._unconfirmed_reported = True
             return [StopUnconfirmed(stop.id, open_ones)]
         return []
 
-    def _trouble(self, run: Run, now_s: float) -> list[ConductorEvent]:
+    def _refuse_if_failed(self, run: Run, now_s: float) -> list[ConductorEvent]:
         """Cancel a run that somebody cannot play, or is not here any more to play."""
         for name, score in run.scores.items():
             state = self._agents[name].state
             if state.fault and state.fault_of in (run.id, score):
-                return self._refuse(run, state.fault, (name,))
+                return self._refuse_run(run, state.fault, (name,))
             if not self.alive(name, now_s):
-                return self._refuse(run, "it is lost", (name,))
+                return self._refuse_run(run, "it is lost", (name,))
             if state.done == run.id:
-                return self._refuse(run, state.fault or "it has given up", (name,))
+                return self._refuse_run(run, state.fault or "it has given up", (name,))
         return []
 
-    def _refuse(self, run: Run, reason: str, agents: tuple[str, ...] = ()) -> list[ConductorEvent]:
-        self._set(run=None)
+    def _refuse_run(
+        self, run: Run, reason: str, agents: tuple[str, ...] = ()
+    ) -> list[ConductorEvent]:
+        self._update_state(run=None)
         self.phase = ConductorPhase.IDLE
-        return [_refused(run, reason, agents)]
+        return [_section_refused(run, reason, agents)]
 
-    def _look_at_loading(self, run: Run, now_s: float) -> list[ConductorEvent]:
-        if trouble := self._trouble(run, now_s):
+    def _check_loading(self, run: Run, now_s: float) -> list[ConductorEvent]:
+        if trouble := self._refuse_if_failed(run, now_s):
             return trouble
         missing = tuple(
             sorted(n for n, score in run.scores.items() if self._agents[n].state.loaded != score)
         )
         if missing and now_s > self._deadline_s:
-            return self._refuse(run, f"not loaded within {LOAD_S:.0f} s", missing)
+            return self._refuse_run(run, f"not loaded within {LOAD_S:.0f} s", missing)
         if not missing:
             leads_s = (self._agents[name].state.lead_s for name in run.scores)
             ahead_s = max(LEAD_S, ARMING_S + MARGIN_S + max(leads_s, default=0.0))
-            self._set(run=replace(run, start_s=now_s + ahead_s))
+            self._update_state(run=replace(run, start_s=now_s + ahead_s))
             self.phase = ConductorPhase.ARMING
         return []
 
-    def _look_at_arming(self, run: Run, now_s: float) -> list[ConductorEvent]:
-        if trouble := self._trouble(run, now_s):
+    def _check_arming(self, run: Run, now_s: float) -> list[ConductorEvent]:
+        if trouble := self._refuse_if_failed(run, now_s):
             return trouble
         assert run.start_s is not None
         states = {name: self._agents[name].state for name in run.scores}
@@ -390,56 +396,56 @@ class ConductorSession:
         lead_s = max((state.lead_s for state in states.values()), default=0.0)
         barrier_s = run.start_s - max(BARRIER_S, lead_s + MARGIN_S)
         if now_s > barrier_s:
-            return self._refuse(run, _why_late(states, missing, lead_s), missing)
+            return self._refuse_run(run, _why_late(states, missing, lead_s), missing)
         if not missing:
-            self._set(run=replace(run, committed=True))
+            self._update_state(run=replace(run, committed=True))
             self.phase = ConductorPhase.COMMITTED
             return [SectionCommitted(run.id, run.section, run.start_s)]
         return []
 
-    def _look_at_committed(self, run: Run, now_s: float) -> list[ConductorEvent]:
+    def _check_committed(self, run: Run, now_s: float) -> list[ConductorEvent]:
         assert run.start_s is not None
         # An agent whose clock is a little ahead may be done with a short section already.
         if now_s >= run.start_s - MAX_BOUND_S:
             self.phase = ConductorPhase.RUNNING
-            return self._look_at_running(run, now_s)
-        return self._trouble(run, now_s)
+            return self._check_running(run, now_s)
+        return self._refuse_if_failed(run, now_s)
 
-    def _look_at_running(self, run: Run, now_s: float) -> list[ConductorEvent]:
+    def _check_running(self, run: Run, now_s: float) -> list[ConductorEvent]:
         open_ones = []
         for name in run.scores:
             state = self._agents[name].state
             if run.id in (state.done, state.fault_of):
                 continue
-            if name not in self._ends and (
+            if name not in self._lost_in_run and (
                 not self.alive(name, now_s) or state.phase == AgentPhase.IDLE
             ):
-                self._ends.add(name)
+                self._lost_in_run.add(name)
                 if self._stop_on_loss:
                     return self.stop(f"the loss of {name}", now_s)[1]
-            if name not in self._ends:
+            if name not in self._lost_in_run:
                 open_ones.append(name)
         if open_ones:
             return []
-        self._set(run=None)
+        self._update_state(run=None)
         self.phase = ConductorPhase.IDLE
         return [
             SectionEnded(
                 run.id,
                 run.section,
-                {name: self._report(name, run.id) for name in run.scores},
-                tuple(sorted(self._ends)),
+                {name: self._report_of(name, run.id) for name in run.scores},
+                tuple(sorted(self._lost_in_run)),
                 {name: why for name in run.scores if (why := self._why_incomplete(name, run.id))},
             )
         ]
 
     def _why_incomplete(self, name: str, run: str) -> str:
-        state, report = self._agents[name].state, self._report(name, run)
+        state, report = self._agents[name].state, self._report_of(name, run)
         if state.fault_of == run:
             return state.fault
         return "" if report is None else report.reason
 
-    def _report(self, name: str, run: str) -> StartReport | None:
+    def _report_of(self, name: str, run: str) -> StartReport | None:
         report = self._agents[name].state.report
         return report if report is not None and report.run == run else None
 
@@ -451,5 +457,5 @@ def _why_late(states: Mapping[str, AgentState], missing: tuple[str, ...], lead_s
     return "not ready in time" if missing else f"a robot needs {lead_s:.1f} s to its first pose"
 
 
-def _refused(run: Run, reason: str, agents: tuple[str, ...] = ()) -> SectionRefused:
+def _section_refused(run: Run, reason: str, agents: tuple[str, ...] = ()) -> SectionRefused:
     return SectionRefused(run.id, run.section, reason, agents)

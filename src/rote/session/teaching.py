@@ -28,8 +28,8 @@ from rote.session.events import (
     Requested,
     Unanswered,
 )
-from rote.session.pose_stream import PoseStream, Told
-from rote.session.replay_cache import REMEMBERED, Memory, is_older
+from rote.session.pose_stream import PoseReceived, PoseStream
+from rote.session.replay_cache import REMEMBERED, ReplayCache, is_older
 from rote.wire.teaching import codec as wire
 from rote.wire.teaching import state as teaching_state
 from rote.wire.teaching.codec import CommandId, Frame, MessageType
@@ -110,7 +110,7 @@ class ClockWatch:
         self._time: int | None = None
         self._since, self._repeats = 0.0, 0
 
-    def see(self, time: int, now: float) -> bool:
+    def update(self, time: int, now: float) -> bool:
         """Process the time of one state, in any unit; return whether the clock is stuck."""
         if time != self._time:
             self._time, self._since, self._repeats = time, now, 0
@@ -124,7 +124,7 @@ _STUCK_STATES, _STUCK_S = 3, 0.2
 """A clock is stuck if so many states in a row repeat its time, over so many seconds."""
 _ENDS = (m.ExitTeaching, m.StopMotion)
 # Compared by exact type for every request, which is quicker than isinstance.
-_GREETING = frozenset(
+_HANDSHAKE = frozenset(
     {m.TakeControl, m.ReleaseControl, m.SyncParameters, m.Subscribe, m.SignalReady}
 )
 _MAY_START = frozenset({m.EnterTeaching, m.PlayAction, m.Record, m.BeginStream})
@@ -166,22 +166,22 @@ class TeachingSession:
         """CLIENT: whether the robot reports no time, so that states have `now` instead."""
         self._sequence = 0
         self._outgoing: list[bytes] = []
-        self._events: list[Event | Told] = []
+        self._events: list[Event | PoseReceived] = []
         self._stream = PoseStream()
-        self._heard_at = now
+        self._received_at = now
         self._heartbeat_at = float("inf")
         # CLIENT
         self._opened_at = float("inf")
         self._offset: int | None = None
         self._pending: dict[int, _Pending] = {}
-        self._own: set[int] = set()
+        self._own_tokens: set[int] = set()
         self._keep_teaching_at = float("inf")
         self._compensation: tuple[float, ...] = ()
         self._newest_us = -1
         self._clock = ClockWatch()
         # ROBOT
-        self._memory = Memory(self.timing.memory_s)
-        self._ended: int | None = None
+        self._replay_cache = ReplayCache(self.timing.memory_s)
+        self._ended_token: int | None = None
         self._opening: tuple[int, bytes, float] | None = None
 
     # ---- output ---------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class TeachingSession:
         datagrams, self._outgoing = self._outgoing, []
         return datagrams
 
-    def events(self) -> list[Event | Told]:
+    def events(self) -> list[Event | PoseReceived]:
         """Return what has happened, once."""
         events, self._events = self._events, []
         return events
@@ -235,7 +235,7 @@ class TeachingSession:
         except DecodeError as error:
             self.dropped[type(error).__name__] += 1
             return
-        self._heard_at = now
+        self._received_at = now
 
     def tick(self, now: float) -> None:
         """Do what is due at `now`."""
@@ -243,21 +243,21 @@ class TeachingSession:
             return
         if now >= self._lost_at():
             connecting = self.role is Role.CLIENT and self.state is not TeachingSessionState.READY
-            since = self._opened_at if connecting else self._heard_at
+            since = self._opened_at if connecting else self._received_at
             self.state = TeachingSessionState.LOST
             self._pending.clear()
             self._events.append(PeerLost(now - since))
             return
         if now >= self._heartbeat_at:
             self._heartbeat_at = now + self.timing.heartbeat_s
-            self._send(MessageType.HEARTBEAT, CommandId.NONE, b"")
+            self._send_frame(MessageType.HEARTBEAT, CommandId.NONE, b"")
         if now >= self._keep_teaching_at:
             self._keep_teaching_at = now + self.timing.keep_teaching_s
             keep = m.KeepTeaching(self._compensation) if self._compensation else m.KeepTeaching()
-            self._own.add(self._ask(keep, now))
+            self._own_tokens.add(self._send_request(keep, now))
         for token, pending in list(self._pending.items()):
             if now >= pending.retry_at:
-                self._retry(token, pending, now)
+                self._retry_request(token, pending, now)
 
     def close(self, now: float) -> None:
         """End the session; a client says goodbye and does not wait for an answer."""
@@ -265,18 +265,18 @@ class TeachingSession:
             self.role is Role.CLIENT
             and TeachingSessionState.NEW < self.state <= TeachingSessionState.READY
         ):
-            self._ask(m.ReleaseControl(), now)
+            self._send_request(m.ReleaseControl(), now)
         self._pending.clear()
         self.state = TeachingSessionState.CLOSED
 
     def _lost_at(self) -> float:
         if self.role is Role.ROBOT:
-            return self._heard_at + self.timing.client_silence_s
+            return self._received_at + self.timing.client_silence_s
         if self.state is TeachingSessionState.READY:
-            return self._heard_at + self.timing.robot_silence_s
+            return self._received_at + self.timing.robot_silence_s
         return self._opened_at + self.timing.connect_s
 
-    def _send(self, kind: MessageType, command: CommandId, payload: bytes) -> bytes:
+    def _send_frame(self, kind: MessageType, command: CommandId, payload: bytes) -> bytes:
         frame = Frame(type=kind, command=command, sequence=self._sequence, payload=payload)
         self._sequence = (self._sequence + 1) & 0xFFFF
         datagram = wire.encode(frame)
@@ -290,7 +290,7 @@ class TeachingSession:
         if self.role is Role.ROBOT or self.state is not TeachingSessionState.NEW or self._pending:
             raise LocalProtocolError("only a new client session can be opened")
         self._opened_at = now
-        self._own.add(self._ask(m.TakeControl(), now))
+        self._own_tokens.add(self._send_request(m.TakeControl(), now))
 
     def request(self, message: m.Command, now: float) -> int:
         """Ask the robot; `Replied` or `Unanswered` with the returned token follows."""
@@ -299,15 +299,15 @@ class TeachingSession:
         if len(self._pending) >= MAX_PENDING and not isinstance(message, _ENDS):
             raise LocalProtocolError(f"{MAX_PENDING} requests are already waiting for an answer")
         if isinstance(message, _ENDS):
-            self._supersede()
-        token = self._ask(message, now)
+            self._drop_superseded()
+        token = self._send_request(message, now)
         if isinstance(message, m.EnterTeaching):
             # From the request on: if only the answer is lost, the arms are soft nevertheless.
             self._keep_teaching_at = now + self.timing.keep_teaching_s
             self._compensation = message.compensation
         elif isinstance(message, _ENDS):
             self._keep_teaching_at = float("inf")
-        self._stream.heed(token, message)
+        self._stream.on_request(token, message)
         return token
 
     @property
@@ -319,32 +319,32 @@ class TeachingSession:
         """
         return self._stream.begun
 
-    def _ask(self, message: m.Command, now: float) -> int:
+    def _send_request(self, message: m.Command, now: float) -> int:
         command, payload = wire.encode_command(message)
         token = self._sequence
-        datagram = self._send(MessageType.COMMAND, command, payload)
+        datagram = self._send_frame(MessageType.COMMAND, command, payload)
         wait_s = self.timing.retry_s
         self._pending[token] = _Pending(command, message, datagram, now, now + wait_s, wait_s)
         return token
 
-    def _supersede(self) -> None:
+    def _drop_superseded(self) -> None:
         # After a stop, a pending play or keep-alive must not be repeated.
         for token, pending in list(self._pending.items()):
-            if token in self._own:
+            if token in self._own_tokens:
                 del self._pending[token]
-                self._own.discard(token)
+                self._own_tokens.discard(token)
             elif _is_start(pending.message):
                 del self._pending[token]
                 self._events.append(Replied(token, m.Status(m.Code.SUPERSEDED)))
 
-    def _retry(self, token: int, pending: _Pending, now: float) -> None:
+    def _retry_request(self, token: int, pending: _Pending, now: float) -> None:
         if (
             self.state is TeachingSessionState.READY
             and now - pending.asked_at >= self.timing.answer_s
         ):
             del self._pending[token]
-            if token in self._own:
-                self._own.discard(token)
+            if token in self._own_tokens:
+                self._own_tokens.discard(token)
             else:
                 self._events.append(Unanswered(token, now - pending.asked_at))
             return
@@ -364,7 +364,7 @@ class TeachingSession:
             self.clockless |= self._newest_us == 0
             if self.clockless:
                 state = replace(state, time_us=int(now * 1e6), phase_told=False)
-        elif self._clock.see(state.time_us, now):
+        elif self._clock.update(state.time_us, now):
             self.clockless = True
             state = replace(state, time_us=int(now * 1e6))
         behind_us = self._newest_us - state.time_us
@@ -391,13 +391,13 @@ class TeachingSession:
         self._offset = offset
         del self._pending[token]
         if self.state is not TeachingSessionState.READY:
-            self._advance(reply, now)
-        elif token in self._own:
-            self._own.discard(token)
+            self._advance_initialisation(reply, now)
+        elif token in self._own_tokens:
+            self._own_tokens.discard(token)
         else:
             if _ends_teaching(pending.message, reply):
                 self._keep_teaching_at = float("inf")
-            self._stream.answer(token, reply)
+            self._stream.on_reply(token, reply)
             self._events.append(Replied(token, reply))
             stopped = isinstance(pending.message, m.StopMotion)
             if stopped and isinstance(reply, m.Status) and reply.code == m.Code.OK:
@@ -410,8 +410,8 @@ class TeachingSession:
                 del self._pending[token]
                 self._events.append(Replied(token, reply))
 
-    def _advance(self, reply: m.Reply, now: float) -> None:
-        self._own.clear()
+    def _advance_initialisation(self, reply: m.Reply, now: float) -> None:
+        self._own_tokens.clear()
         if not isinstance(reply, m.Status) or reply.code != m.Code.OK:
             self.state = TeachingSessionState.LOST
             code = reply.code if isinstance(reply, m.Status) else m.Code.UNKNOWN_COMMAND
@@ -420,7 +420,7 @@ class TeachingSession:
         self.state = INITIALISATION[self.state][1]
         if self.state is TeachingSessionState.READY:
             self._heartbeat_at = now + self.timing.heartbeat_s
-            self._heard_at = now
+            self._received_at = now
             self._events.append(Opened())
             return
         steps: dict[TeachingSessionState, m.Command] = {
@@ -428,7 +428,7 @@ class TeachingSession:
             TeachingSessionState.SYNCED: m.Subscribe(all_joints=self.all_joints),
             TeachingSessionState.SUBSCRIBED: m.SignalReady(),
         }
-        self._own.add(self._ask(steps[self.state], now))
+        self._own_tokens.add(self._send_request(steps[self.state], now))
 
     # ---- ROBOT ----------------------------------------------------------------------------------
 
@@ -436,13 +436,13 @@ class TeachingSession:
         """Answer the request `token`. Replies to a client that was lost or has left are dropped."""
         if self.role is Role.ROBOT and not self.live:
             return
-        answered = self._memory.get(token)
+        answered = self._replay_cache.get(token)
         if self.role is Role.CLIENT or answered is None or answered.reply is not None:
             raise LocalProtocolError(f"there is no unanswered request {token}")
         frame = Frame(command=answered.command, sequence=token, payload=wire.encode_reply(reply))
         answered.reply = wire.encode(frame)
         self._outgoing.append(answered.reply)
-        self._stream.answer(token, reply)
+        self._stream.on_reply(token, reply)
 
     def report(self, state: m.RobotState) -> None:
         """Send the robot's state to a client that subscribed to it."""
@@ -451,7 +451,7 @@ class TeachingSession:
             TeachingSessionState.READY,
         ):
             payload = teaching_state.encode_state(state, all_joints=self.all_joints)
-            self._send(MessageType.STATE, CommandId.NONE, payload)
+            self._send_frame(MessageType.STATE, CommandId.NONE, payload)
 
     def _receive_as_robot(self, frame: Frame, crc: bytes, now: float) -> None:
         if frame.type == _STATE:
@@ -459,15 +459,15 @@ class TeachingSession:
             return
         if frame.type == _HEARTBEAT:
             if self.state is not TeachingSessionState.NEW:
-                self._move_on(frame.sequence)
+                self._advance_sequence(frame.sequence)
             return
         if wire.is_pose(frame):
             self._receive_pose(frame)
             return
         if self._is_repeated(frame, crc, now):
             return
-        self._memory.add(frame, crc, now)
-        self._move_on(frame.sequence)
+        self._replay_cache.add(frame, crc, now)
+        self._advance_sequence(frame.sequence)
         try:
             message = wire.decode_command(frame.command, frame.payload)
         except DecodeError as error:
@@ -476,19 +476,19 @@ class TeachingSession:
             code = m.Code.BAD_PAYLOAD if known else m.Code.UNKNOWN_COMMAND
             self.reply(frame.sequence, m.Status(code))
             return
-        self._take(frame, crc, message, now)
+        self._handle_command(frame, crc, message, now)
 
     def _receive_pose(self, frame: Frame) -> None:
         pose = wire.decode_command(frame.command, frame.payload)
         assert isinstance(pose, m.StreamPose)
-        if problem := self._stream.problem(frame.sequence, pose.number):
+        if problem := self._stream.reject_reason(frame.sequence, pose.number):
             self.dropped[problem] += 1
         else:
-            self._events.append(Told(pose))
+            self._events.append(PoseReceived(pose))
 
     def _is_repeated(self, frame: Frame, crc: bytes, now: float) -> bool:
         """Answer a repeated request again; drop one that is too old to be recognised."""
-        known = self._memory.repeated(frame.sequence, crc, now)
+        known = self._replay_cache.find_repeated(frame.sequence, crc, now)
         if known is not None:
             self.dropped["repeated request"] += 1
             if known.reply is not None:
@@ -499,58 +499,58 @@ class TeachingSession:
             if now - opening[2] < self.timing.memory_s:
                 self.dropped["repeated opening"] += 1
                 return True
-        elif self._memory.is_stray(frame):
+        elif self._replay_cache.is_stray(frame):
             self.dropped["stray request"] += 1
             return True
         return False
 
-    def _move_on(self, sequence: int) -> None:
-        self._memory.move_on(sequence)
-        newest = self._memory.newest or 0
-        if self._ended is not None and (newest - self._ended) & 0xFFFF > REMEMBERED:
+    def _advance_sequence(self, sequence: int) -> None:
+        self._replay_cache.advance(sequence)
+        newest = self._replay_cache.newest or 0
+        if self._ended_token is not None and (newest - self._ended_token) & 0xFFFF > REMEMBERED:
             # A start that is older than this end is dropped as a stray request anyway.
-            self._ended = None
+            self._ended_token = None
 
-    def _take(self, frame: Frame, crc: bytes, message: m.Command, now: float) -> None:
+    def _handle_command(self, frame: Frame, crc: bytes, message: m.Command, now: float) -> None:
         token = frame.sequence
-        if type(message) in _GREETING:
-            self._take_greeting(frame, crc, message, now)
+        if type(message) in _HANDSHAKE:
+            self._handle_handshake(frame, crc, message, now)
         elif self.state is not TeachingSessionState.READY:
             self.reply(token, m.Status(m.Code.NOT_INITIALISED))
         elif _is_start(message) and self._has_ended_after(token):
             self.reply(token, m.Status(m.Code.SUPERSEDED))
         else:
             if isinstance(message, _ENDS) and not self._has_ended_after(token):
-                self._ended = token
-            self._stream.heed(token, message)
+                self._ended_token = token
+            self._stream.on_request(token, message)
             self._events.append(Requested(token, message))
 
-    def _take_greeting(self, frame: Frame, crc: bytes, message: m.Command, now: float) -> None:
+    def _handle_handshake(self, frame: Frame, crc: bytes, message: m.Command, now: float) -> None:
         if isinstance(message, m.TakeControl):
-            self._begin(frame, crc, now)
+            self._begin_session(frame, crc, now)
         elif isinstance(message, m.ReleaseControl):
             self.reply(frame.sequence, m.Status())
             self._events.append(PeerLeft())
             self.state = TeachingSessionState.CLOSED
         else:
-            self._initialise(frame.sequence, frame.command, message)
+            self._handle_initialisation(frame.sequence, frame.command, message)
 
     def _has_ended_after(self, token: int) -> bool:
-        return self._ended is not None and is_older(token, self._ended)
+        return self._ended_token is not None and is_older(token, self._ended_token)
 
-    def _begin(self, frame: Frame, crc: bytes, now: float) -> None:
+    def _begin_session(self, frame: Frame, crc: bytes, now: float) -> None:
         if self.state is not TeachingSessionState.NEW:
             # The same address starts over: whatever the old client was doing is over.
             self._events.append(PeerLeft())
-        self._memory.begin(frame, crc, now)
-        self._ended = None
+        self._replay_cache.restart(frame, crc, now)
+        self._ended_token = None
         self._stream = PoseStream()
         self._opening = (frame.sequence, crc, now)
         self._heartbeat_at = now + self.timing.heartbeat_s
         self.state = TeachingSessionState.CONTROLLED
         self.reply(frame.sequence, m.Status())
 
-    def _initialise(self, token: int, command: int, message: m.Command) -> None:
+    def _handle_initialisation(self, token: int, command: int, message: m.Command) -> None:
         reached = _REACHES[CommandId(command)]
         if reached > self.state + 1:
             self.reply(token, m.Status(m.Code.NOT_INITIALISED))

@@ -7,7 +7,14 @@ from collections.abc import Callable
 from rote import messages as m
 from rote.errors import DecodeError
 from rote.session.events import Opened, PeerLost
-from rote.session.rpc import MAX_IN_ONE, ChannelTiming, Event, Heard, RequestAsked, RpcSession
+from rote.session.rpc import (
+    MAX_IN_ONE,
+    ChannelTiming,
+    Event,
+    MessageReceived,
+    RequestReceived,
+    RpcSession,
+)
 from rote.session.teaching import Role
 from rote.sim.quirks import Missing, Refused
 from rote.sim.services import ServiceAnswer, Services
@@ -190,9 +197,9 @@ class RpcClientSession:
         self._send(channel.encode_frame(text, payload) if framed else text)
 
     def _handle_event(self, event: Event) -> None:
-        if isinstance(event, RequestAsked):
+        if isinstance(event, RequestReceived):
             self._schedule_answer(event.token, self._services.answer(self, event.request))
-        elif isinstance(event, Heard):
+        elif isinstance(event, MessageReceived):
             self._handle_message(event.value)
         elif isinstance(event, Opened):
             self._publish_all_faults()

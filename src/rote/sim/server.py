@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rote import messages as m
 from rote.errors import BadRequestError, DecodeError
 from rote.session.events import Event, PeerLeft, PeerLost, Requested
-from rote.session.pose_stream import Told
+from rote.session.pose_stream import PoseReceived
 from rote.session.teaching import Role, TeachingSession, TeachingTiming
 from rote.sim.services import Services
 from rote.sim.world import World
@@ -272,10 +272,10 @@ class Simulator:
         if not session.live:
             self._clients.pop(client.address, None)
 
-    def _handle_event(self, event: Event | Told, client: _Client) -> None:
+    def _handle_event(self, event: Event | PoseReceived, client: _Client) -> None:
         if isinstance(event, Requested):
             client.session.reply(event.token, self._obey(client, event.command))
-        elif isinstance(event, Told) and not client.is_spare:
+        elif isinstance(event, PoseReceived) and not client.is_spare:
             self.world.obey(client.address, event.command)
         elif isinstance(event, (PeerLost, PeerLeft)):
             self.world.forget(client.address)

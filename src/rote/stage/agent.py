@@ -21,7 +21,7 @@ from rote.platform.clock import LEAST_S, Suspensions, stall_clock
 from rote.platform.loop import clock_of, to_the_end
 from rote.robot.playing import Playing
 from rote.robot.robot import Robot
-from rote.robot.streaming import Streaming, TimedStart, TrackCheck, check_robot, checked
+from rote.robot.streaming import Streaming, TimedStart, TrackCheck, check_at_speed, check_robot
 from rote.session.stage_agent import (
     AgentEffect,
     AgentPhase,
@@ -32,7 +32,7 @@ from rote.session.stage_agent import (
     PrepareRun,
     StopRobot,
 )
-from rote.session.stage_clock import KEPT
+from rote.session.stage_clock import MAX_ANSWERS
 from rote.stage.keys import StageKeys, check_name
 from rote.stage.score_file import name_of, unpack
 from rote.stage.show.file import Cue, CueKind
@@ -197,7 +197,7 @@ class Agent:
             return
         self._conductor_message_s = self._stall_clock()
         self._notice_suspension()
-        self._carry_out(self.session.hear(message, self._clock()))
+        self._carry_out(self.session.on_conductor_state(message, self._clock()))
 
     def _on_stop(self, _key: str, data: bytes) -> None:
         try:
@@ -205,7 +205,7 @@ class Agent:
         except DecodeError as error:
             log.warning("a stop is not understood: %s", error)
             return
-        self._carry_out(self.session.hear_stop(stop))
+        self._carry_out(self.session.on_stop(stop))
 
     # ---- periodic work --------------------------------------------------------------------------
 
@@ -305,7 +305,7 @@ class Agent:
             await asyncio.sleep(self._clock_interval_s())
 
     def _clock_interval_s(self) -> float:
-        if self.session.clock.answers < KEPT:
+        if self.session.clock.answers < MAX_ANSWERS:
             return FIRST_CLOCK_S
         is_preparing = self.session.run is not None and self.session.phase is not AgentPhase.RUNNING
         return READY_CLOCK_S if is_preparing else CLOCK_S
@@ -356,12 +356,12 @@ class Agent:
             self._part = part
             part.lead_s = await self._prepare_part(part)
         except RoteError as error:
-            self.session.loaded(score, fault=f"{error}. {error.remedy}")
+            self.session.on_loaded(score, fault=f"{error}. {error.remedy}")
         except Exception as error:  # on any error, the stage must not wait for this agent
             log.exception("%s could not load a score", self.name)
-            self.session.loaded(score, fault=f"the score cannot be loaded: {error!r:.200}")
+            self.session.on_loaded(score, fault=f"the score cannot be loaded: {error!r:.200}")
         else:
-            self.session.loaded(score, part.lead_s)
+            self.session.on_loaded(score, part.lead_s)
         self._publish_now()
 
     async def _fetch_sound(self, name: str) -> Sound:
@@ -391,7 +391,7 @@ class Agent:
         self._robot.check_streamable()
         track = score.motion.track
         check_robot(track, self._robot.build)
-        report = await asyncio.to_thread(checked, track, 1.0, self._robot.build)
+        report = await asyncio.to_thread(check_at_speed, track, 1.0, self._robot.build)
         report.permit(force=True)
         return TrackCheck(track, 1.0, report)
 
@@ -404,10 +404,10 @@ class Agent:
             if part.playing is not None and part.playing.done:
                 await part.playing
         except RoteError as error:
-            self.session.prepared(run.id, 0.0, str(error))
+            self.session.on_prepared(run.id, 0.0, str(error))
             await self._release_part()
         else:
-            self.session.prepared(run.id, part.lead_s)
+            self.session.on_prepared(run.id, part.lead_s)
         self._publish_now()
 
     async def _prepare_part(self, part: _AgentPart) -> float:
@@ -440,7 +440,7 @@ class Agent:
     def _begin_run(self, effect: BeginRun) -> None:
         part = self._part
         if part is None:
-            self.session.ended(effect.run.id, None, "no score was loaded")
+            self.session.on_ended(effect.run.id, None, "no score was loaded")
             return
         if part.start is not None and part.score.motion is not None:
             part.start.at(effect.start_s + part.score.motion.at_s)
@@ -448,7 +448,7 @@ class Agent:
 
     async def _perform_run(self, part: _AgentPart, effect: BeginRun) -> None:
         run = effect.run.id
-        self.session.began(run)
+        self.session.on_began(run)
         report, fault = StartReport(run, completed=False), ""
         # The section ends here whatever happens: the conductor waits for it.
         try:
@@ -465,7 +465,7 @@ class Agent:
         finally:
             if not report.completed:
                 report = replace(report, reason=report.reason or part.end_reason[:MAX_REASON])
-            self.session.ended(run, report, fault)
+            self.session.on_ended(run, report, fault)
             self._publish_soon()
         await asyncio.to_thread(self._learned.save)
         self._publish_soon()
@@ -599,7 +599,7 @@ class Agent:
     async def _stop_and_confirm(self, stop: str) -> None:
         """Stop the robot, and confirm it."""
         await self._stop_robot()
-        self.session.stopped(stop)
+        self.session.on_stopped(stop)
         self._publish_soon()
 
     async def _stop_robot(self) -> None:

@@ -128,7 +128,7 @@ class Conductor:
     @property
     def stop_holds(self) -> Stop | None:
         """The stop that holds until it is reset; None if there is none."""
-        return self.session.wanted.stop
+        return self.session.current.stop
 
     async def stop_answer(self) -> StopAnswer | None:
         """Wait until all agents have confirmed the stop that holds, or the time for it is over;
@@ -185,7 +185,7 @@ class Conductor:
         for event in refused:
             if isinstance(event, SectionRefused):
                 raise _section_error(event)
-        begun = self.session.wanted.run
+        begun = self.session.current.run
         assert begun is not None
         ended: asyncio.Future[SectionEnded] = self._loop.create_future()
 
@@ -281,7 +281,7 @@ class Conductor:
                         for key, data in messages.items()
                         if (each := self._read_state(key, data))
                     ]
-                    self._notify_listeners(self.session.hear(*read, now_s=self._clock()))
+                    self._notify_listeners(self.session.on_agent_states(*read, now_s=self._clock()))
             await asyncio.sleep(RECEIVE_S)
 
     def _read_state(self, key: str, data: bytes) -> AgentState | None:
@@ -299,15 +299,15 @@ class Conductor:
     @contextlib.contextmanager
     def _publishing_changes(self) -> Iterator[None]:
         """Publish at once if the requests to the agents have changed."""
-        before = self.session.wanted
+        before = self.session.current
         yield
-        if self.session.wanted is not before:
+        if self.session.current is not before:
             self._publish_now()
 
     def _on_presence(self, key: str, is_there: bool) -> None:
         self._notice_stall()
         if not is_there and (name := self._keys.agent_in(key)):
-            self._notify_listeners(self.session.gone(name, self._clock()))
+            self._notify_listeners(self.session.on_agent_gone(name, self._clock()))
             self._publish_now()
 
     async def _publish_periodically(self) -> None:

@@ -21,7 +21,7 @@ from rote.errors import (
     RoteError,
 )
 from rote.session.events import Opened, PeerLost, Unanswered
-from rote.session.rpc import Event, Heard, RequestAnswered, RpcSession
+from rote.session.rpc import Event, MessageReceived, RequestAnswered, RpcSession
 from rote.text import Act, Text
 from rote.transport.base_client import BaseClient, make_unanswered_error
 from rote.wire.services import rpc
@@ -207,7 +207,7 @@ class RpcConnection(BaseClient[rpc.RpcResponse]):
         self._set_alarm(self.session.due)
 
     def _handle(self, event: Event) -> None:
-        if isinstance(event, Heard):
+        if isinstance(event, MessageReceived):
             self._handle_value(event.value)
         elif isinstance(event, RequestAnswered):
             self._resolve_request(event.token, event.response)

@@ -563,7 +563,7 @@ class ServicesClient:
 
     def _note_mode(self, mode: int) -> None:
         self._mode = mode
-        if self.identity.see_mode(mode):
+        if self.identity.on_mode(mode):
             self._on_build_changed()
 
     def _on_battery(self, message: channel.ChannelMessage) -> None:
@@ -573,12 +573,12 @@ class ServicesClient:
         slots = decode_lowstate(message.data)
         self._recognise_motors(slots.mode_machine, len(slots.joints_rad))
         joints = select(slots, self.build)
-        self.identity.see_missing(joints.missing)
+        self.identity.on_missing_columns(joints.missing)
         self._publish_state(self._make_state(joints))
 
     def _recognise_motors(self, machine: int, slots: int) -> None:
         """Process the machine number, and the number of motor slots in the report."""
-        if self.identity.see_motors(machine, slots):
+        if self.identity.on_motors(machine, slots):
             self._on_build_changed()
         self._motors_reported.set()
 
@@ -593,7 +593,7 @@ class ServicesClient:
     def _time_us(self, joints: JointColumns | None, now: float) -> int:
         """Return the robot's clock, or this computer's if the robot reports none that advances."""
         if joints is not None:
-            self._has_no_clock |= joints.tick_ms is None or self._ticks.see(joints.tick_ms, now)
+            self._has_no_clock |= joints.tick_ms is None or self._ticks.update(joints.tick_ms, now)
         last = joints or self._joints
         if self._has_no_clock or last is None or last.tick_ms is None:
             return int(now * 1e6)

@@ -17,7 +17,7 @@ from rote.errors import (
     TimeLimitError,
     UnsupportedError,
 )
-from rote.robot.quadruped.robot import A1, MOTORS, is_down, stands, would_sink
+from rote.robot.quadruped.robot import A1, MOTORS, is_down, standing_robot_error, stands
 from rote.session.a1 import Level
 from rote.text import Act, Text
 from rote.transport.a1.client import A1Client, open_client, walking_url
@@ -25,7 +25,7 @@ from rote.transport.link import split_url
 from rote.transport.wires import EXAMINE
 from rote.wire.a1.values import HighState
 
-_LOOK_S = 1.0
+_READ_STATE_S = 1.0
 _HANDOVER_S = 1.1
 """How long a robot must hear nothing at one level before it obeys the other; a guess."""
 _STANDS_S, _STILL_M_S, _STILL_RAD_S, _STILL_STATES = 2.0, 0.03, 0.05, 10
@@ -36,7 +36,7 @@ def is_low(url: str) -> bool:
     return dict(parse_qsl(split_url(url).query)).get("level") == Level.LOW.value
 
 
-def for_ability(url: str, ability: str) -> str:
+def url_for_ability(url: str, ability: str) -> str:
     """Return the URL of the level that has an ability; raise `UnsupportedError` if the URL names
     the other.
     """
@@ -50,14 +50,14 @@ def for_ability(url: str, ability: str) -> str:
     return f"{url}{'&' if '?' in url else '?'}level=low"
 
 
-async def look(url: str) -> HighState | None:
+async def read_walking_state(url: str) -> HighState | None:
     """Ask the walking controller for its state; None if it does not answer.
 
     Like every connection to it, this makes it stand still.
     """
     client: A1Client | None = None
     try:
-        client = await open_client(f"{walking_url(url)}&sender=loop", timeout=_LOOK_S)
+        client = await open_client(f"{walking_url(url)}&sender=loop", timeout=_READ_STATE_S)
         state = client.latest
     except (LinkError, RemoteProtocolError):
         return None
@@ -68,21 +68,21 @@ async def look(url: str) -> HighState | None:
     return state
 
 
-async def check_not_standing(url: str, *, only_to_look: bool = False) -> None:
+async def check_not_standing(url: str, *, read_only: bool = False) -> None:
     """Raise `BadRequestError` if the robot stands and its motors would be taken over.
 
     With `only_to_look` it is also refused if that is not known.
     """
-    state = await look(url)
+    state = await read_walking_state(url)
     if state is not None and stands(state):
-        raise would_sink(
+        raise standing_robot_error(
             Text("Leave level=low out, or lay it down first: {lie}.", lie=Act.LIE_DOWN)
-            if only_to_look
+            if read_only
             else ""
         )
     if state is not None:
         await asyncio.sleep(_HANDOVER_S)
-    elif only_to_look:
+    elif read_only:
         raise BadRequestError(
             "whether the robot stands is not known, and if it does, it would sink where its "
             f"motors are talked to: no walking controller answers at {walking_url(url)}",
@@ -100,11 +100,11 @@ class A1StopResult(NamedTuple):
 async def stop(url: str, *, timeout: float = 5.0) -> A1StopResult:
     """Stop a robot: it stands still, or its motors brake if it does not stand anyway."""
     if not is_low(url):
-        return await _stand_still(url, timeout)
-    state = await look(url)
+        return await _stop_walking(url, timeout)
+    state = await read_walking_state(url)
     if state is not None and stands(state):
         # Braked motors would let it fall, so such a robot is stopped by its walking controller.
-        return await _stand_still(walking_url(url), timeout)
+        return await _stop_walking(walking_url(url), timeout)
     client = await open_client(url, timeout=timeout)
     try:
         await A1(client).stop()
@@ -117,7 +117,7 @@ async def stop(url: str, *, timeout: float = 5.0) -> A1StopResult:
     )
 
 
-async def _stand_still(url: str, timeout: float) -> A1StopResult:
+async def _stop_walking(url: str, timeout: float) -> A1StopResult:
     client = await open_client(url, timeout=timeout)
     try:
         robot = A1(client)
@@ -127,8 +127,8 @@ async def _stand_still(url: str, timeout: float) -> A1StopResult:
         if is_down(before):
             return A1StopResult("down", "the robot was not on its feet, and stays down")
         # By its speed: from the first command on it was told to stand still, and its mode says so.
-        was = "walking" if _moves(before) else "standing"
-        if not await _stands_still(robot):
+        was = "walking" if _is_moving(before) else "standing"
+        if not await _wait_until_standing_still(robot):
             raise TimeLimitError(
                 "the robot was told to stop, and still moves: another program drives it",
                 "End that program with Ctrl-C, or stop the robot with its remote.",
@@ -138,19 +138,19 @@ async def _stand_still(url: str, timeout: float) -> A1StopResult:
     return A1StopResult(was, "the robot stands still")
 
 
-def _moves(state: HighState) -> bool:
+def _is_moving(state: HighState) -> bool:
     speed_m_s = math.hypot(*state.velocity_m_s[:2])
     return speed_m_s > _STILL_M_S or abs(state.yaw_speed_rad_s) > _STILL_RAD_S
 
 
-async def _stands_still(robot: A1) -> bool:
+async def _wait_until_standing_still(robot: A1) -> bool:
     """Whether it comes to a stand, and stands for a moment."""
     still = 0
     with suppress(TimeoutError):
         async with asyncio.timeout(_STANDS_S):
             async for state in robot.native_states():
                 assert isinstance(state, HighState)
-                still = 0 if _moves(state) else still + 1
+                still = 0 if _is_moving(state) else still + 1
                 if still >= _STILL_STATES:
                     return True
     return False

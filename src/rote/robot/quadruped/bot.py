@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rote.errors import BadRequestError, RoteError, TimeLimitError, UnsupportedError
-from rote.robot.quadruped import commands as a1_words
+from rote.robot.quadruped import commands as a1_commands
 from rote.robot.quadruped.robot import A1, UP_M, is_down
 from rote.session.a1 import Level
 from rote.text import Act, Text
@@ -88,7 +88,7 @@ class Bot:
         self._queue: list[Instruction] = []
         self._runs = False
         self._is_stopped = False
-        self._news = asyncio.Event()
+        self._state_arrived = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._queue)
@@ -112,9 +112,9 @@ class Bot:
                 f"a walk of {forward_m} m and {left_m} m to the left is not possible",
                 f"Choose at most {MAX_DISTANCE_M:g} m.",
             )
-        fastest = a1_words.ASIDE_M_S if left_m else a1_words.BACKWARD_M_S
+        fastest = a1_commands.ASIDE_M_S if left_m else a1_commands.BACKWARD_M_S
         _check_positive(speed_m_s, fastest, "a speed", "m/s")
-        return self._add(_Walk(forward_m, left_m, speed_m_s), limit_s)
+        return self._enqueue(_Walk(forward_m, left_m, speed_m_s), limit_s)
 
     def turn(
         self, angle_rad: float, *, speed_rad_s: float = SPEED_RAD_S, limit_s: float | None = None
@@ -124,8 +124,8 @@ class Bot:
             raise BadRequestError(
                 f"a turn of {angle_rad} rad is not possible", "Choose at most two rounds."
             )
-        _check_positive(speed_rad_s, a1_words.TURN_RAD_S, "a turning speed", "rad/s")
-        return self._add(_Turn(angle_rad, speed_rad_s), limit_s)
+        _check_positive(speed_rad_s, a1_commands.TURN_RAD_S, "a turning speed", "rad/s")
+        return self._enqueue(_Turn(angle_rad, speed_rad_s), limit_s)
 
     def pose(
         self,
@@ -139,33 +139,33 @@ class Bot:
         """Stand with the body turned, in rad, or lowered, in m; done when roll and pitch are
         reached.
         """
-        asked = {
+        pose = {
             "roll_rad": roll_rad,
             "pitch_rad": pitch_rad,
             "yaw_rad": yaw_rad,
             "body_height_m": body_height_m,
         }
-        a1_words.check(**asked)
-        return self._add(_Pose(asked), limit_s)
+        a1_commands.check_ranges(**pose)
+        return self._enqueue(_Pose(pose), limit_s)
 
     def stand(self, *, limit_s: float | None = None) -> "Bot":
         """Stand upright and still; a lying robot gets up first."""
-        return self._add(_Stand(), limit_s)
+        return self._enqueue(_Stand(), limit_s)
 
     def lie_down(self, *, limit_s: float | None = None) -> "Bot":
         """Lie down. Dialect 3.2 cannot."""
-        return self._add(_LieDown(), limit_s)
+        return self._enqueue(_LieDown(), limit_s)
 
     def wait(self, seconds: float) -> "Bot":
         """Stand for a time."""
         _check_positive(seconds, MAX_WAIT_S, "a wait", "s")
-        return self._add(_Wait(seconds), seconds + _SPARE_S)
+        return self._enqueue(_Wait(seconds), seconds + _SPARE_S)
 
     def until(self, predicate: Predicate, *, limit_s: float, label: str = "a condition") -> "Bot":
         """Continue what the robot does until `predicate(state)` is true."""
         if not callable(predicate):
             raise TypeError(f"a predicate is a function, not {type(predicate).__name__}")
-        return self._add(_Until(predicate, label), limit_s)
+        return self._enqueue(_Until(predicate, label), limit_s)
 
     def go(
         self,
@@ -177,11 +177,11 @@ class Bot:
         limit_s: float,
     ) -> "Bot":
         """Walk at this speed until `predicate(state)` is true, then stand."""
-        a1_words.check(forward_m_s=forward_m_s, left_m_s=left_m_s, turn_rad_s=turn_rad_s)
+        a1_commands.check_ranges(forward_m_s=forward_m_s, left_m_s=left_m_s, turn_rad_s=turn_rad_s)
         velocity = (forward_m_s, left_m_s, turn_rad_s)
-        return self._add(_Until(predicate, "a walk until a condition", velocity), limit_s)
+        return self._enqueue(_Until(predicate, "a walk until a condition", velocity), limit_s)
 
-    def _add(self, instruction: Instruction, limit_s: float | None) -> "Bot":
+    def _enqueue(self, instruction: Instruction, limit_s: float | None) -> "Bot":
         if self._runs:
             raise BadRequestError("the bot is carrying out its queue", "Wait for its end.")
         if limit_s is not None:
@@ -194,7 +194,7 @@ class Bot:
 
     async def stop(self) -> None:
         """Interrupt everything; the robot stands. Always allowed."""
-        self._halt()
+        self._on_stop()
         await self._robot.stop()
 
     async def execute(self) -> BotReport:
@@ -209,15 +209,15 @@ class Bot:
         self._runs = True
         self._is_stopped = False
         undo = (
-            self._robot.on_stop(self._halt),
-            self._robot.on_native_state(lambda _: self._news.set()),
+            self._robot.on_stop(self._on_stop),
+            self._robot.on_native_state(lambda _: self._state_arrived.set()),
         )
         done: list[InstructionDone] = []
         try:
-            for place, instruction in enumerate(queue):
+            for index, instruction in enumerate(queue):
                 took_s = await self._carry_out(instruction)
                 if took_s is None:
-                    return BotReport(tuple(done), tuple(each.label for each in queue[place:]))
+                    return BotReport(tuple(done), tuple(each.label for each in queue[index:]))
                 done.append(InstructionDone(instruction.label, took_s))
             return BotReport(tuple(done), ())
         finally:
@@ -232,13 +232,13 @@ class Bot:
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
-            instruction.begin(self._state(), began)
+            instruction.begin(self._current_state(), began)
             async with asyncio.timeout(instruction.limit_s):
-                while not self._halted():
-                    if instruction.step(self._state(), loop.time(), self._robot):
+                while not self._is_halted():
+                    if instruction.step(self._current_state(), loop.time(), self._robot):
                         return loop.time() - began
-                    self._news.clear()
-                    await self._news.wait()
+                    self._state_arrived.clear()
+                    await self._state_arrived.wait()
         except TimeoutError as error:
             if isinstance(error, RoteError):
                 raise
@@ -248,16 +248,16 @@ class Bot:
             ) from None
         return None
 
-    def _halt(self) -> None:
+    def _on_stop(self) -> None:
         self._is_stopped = True
-        self._news.set()
+        self._state_arrived.set()
 
-    def _halted(self) -> bool:
+    def _is_halted(self) -> bool:
         if self._robot.trouble is not None:
             raise self._robot.trouble
         return self._is_stopped
 
-    def _state(self) -> HighState:
+    def _current_state(self) -> HighState:
         state = self._robot.native
         assert isinstance(state, HighState)
         return state
@@ -270,17 +270,17 @@ def _check_positive(value: float, most: float, what: str, unit: str) -> None:
         )
 
 
-def _check_up(state: HighState, label: str) -> None:
+def _check_on_feet(state: HighState, label: str) -> None:
     """Raise an error at once if the instruction needs a robot on its feet and it lies."""
     if is_down(state):
-        how = "it lies" if state.mode == a1_words.HighMode.LIE_DOWN else "its legs are soft"
+        how = "it lies" if state.mode == a1_commands.HighMode.LIE_DOWN else "its legs are soft"
         raise BadRequestError(
             f"{label} is not possible: {how}",
             Text("Let it get up first: {get_up}.", get_up=Act.GET_UP),
         )
 
 
-def _distances(forward_m: float, left_m: float) -> str:
+def _distance_text(forward_m: float, left_m: float) -> str:
     """Return a distance as text: 0.30 m back, 0.20 m to the left."""
     parts = []
     if forward_m or not left_m:
@@ -290,13 +290,13 @@ def _distances(forward_m: float, left_m: float) -> str:
     return " and ".join(parts)
 
 
-def _part(name: str, value: float) -> str:
+def _pose_part_text(name: str, value: float) -> str:
     if name.endswith("_rad"):
         return f"{name.removesuffix('_rad')} {math.degrees(value):.3g} degrees"
     return f"height {value:+.3g} m"
 
 
-def _paced(left: float, gain: float, least: float, most: float) -> float:
+def _speed_for_distance(left: float, gain: float, least: float, most: float) -> float:
     """Return a speed that decreases with the remaining distance."""
     return math.copysign(min(max(gain * abs(left), least), most), left)
 
@@ -309,11 +309,11 @@ class _Walk:
         self._speed = speed_m_s
         self._from = (0.0, 0.0)
         self._yaw = 0.0
-        self.label = f"a walk of {_distances(forward_m, left_m)}"
+        self.label = f"a walk of {_distance_text(forward_m, left_m)}"
         self.limit_s = 2.0 * self._distance_m / speed_m_s + _SPARE_S
 
     def begin(self, state: HighState, now: float) -> None:
-        _check_up(state, self.label)
+        _check_on_feet(state, self.label)
         self._from = (state.position_m[0], state.position_m[1])
         self._yaw = state.imu.rpy_rad[2]
 
@@ -325,7 +325,7 @@ class _Walk:
         if abs(left) < NEAR_M:
             robot.stand()
             return speed < STANDS_M_S and abs(state.yaw_speed_rad_s) < STANDS_RAD_S
-        pace = _paced(left, _GAIN, _MIN_M_S, self._speed)
+        pace = _speed_for_distance(left, _GAIN, _MIN_M_S, self._speed)
         off = math.remainder(self._yaw - state.imu.rpy_rad[2], math.tau)
         turn = min(max(_HEADING_GAIN * off, -0.3), 0.3)
         robot.walk(pace * self._along[0], pace * self._along[1], turn)
@@ -341,7 +341,7 @@ class _Turn:
         self.limit_s = 2.0 * abs(angle_rad) / speed_rad_s + _SPARE_S
 
     def begin(self, state: HighState, now: float) -> None:
-        _check_up(state, self.label)
+        _check_on_feet(state, self.label)
         self._yaw = state.imu.rpy_rad[2]
 
     def step(self, state: HighState, now: float, robot: A1) -> bool:
@@ -351,31 +351,31 @@ class _Turn:
         if abs(self._left) < NEAR_RAD:
             robot.stand()
             return abs(state.yaw_speed_rad_s) < STANDS_RAD_S
-        robot.walk(turn_rad_s=_paced(self._left, 2.0 * _GAIN, _MIN_RAD_S, self._speed))
+        robot.walk(turn_rad_s=_speed_for_distance(self._left, 2.0 * _GAIN, _MIN_RAD_S, self._speed))
         return False
 
 
 class _Pose:
     limit_s = _SPARE_S
 
-    def __init__(self, asked: dict[str, float]) -> None:
-        self._asked = asked
-        parts = ", ".join(_part(name, value) for name, value in asked.items() if value)
+    def __init__(self, pose: dict[str, float]) -> None:
+        self._pose = pose
+        parts = ", ".join(_pose_part_text(name, value) for name, value in pose.items() if value)
         self.label = f"a pose with {parts}" if parts else "standing"
 
     def begin(self, state: HighState, now: float) -> None:
-        _check_up(state, self.label)
+        _check_on_feet(state, self.label)
 
     def step(self, state: HighState, now: float, robot: A1) -> bool:
-        robot.pose(**self._asked)
+        robot.pose(**self._pose)
         roll, pitch = state.imu.rpy_rad[:2]
         off = max(
-            abs(roll - self._asked.get("roll_rad", 0.0)),
-            abs(pitch - self._asked.get("pitch_rad", 0.0)),
+            abs(roll - self._pose.get("roll_rad", 0.0)),
+            abs(pitch - self._pose.get("pitch_rad", 0.0)),
         )
         still = math.hypot(*state.velocity_m_s[:2]) < STANDS_M_S
         turns = abs(state.yaw_speed_rad_s) >= STANDS_RAD_S
-        return off < _POSE_RAD and still and not turns and state.mode == a1_words.HighMode.STAND
+        return off < _POSE_RAD and still and not turns and state.mode == a1_commands.HighMode.STAND
 
 
 class _Stand(_Pose):
@@ -409,7 +409,7 @@ class _LieDown:
         if not is_down(state):
             robot.lie_down()
             return False
-        return state.mode == a1_words.HighMode.DAMP or state.body_height_m < _DOWN_M
+        return state.mode == a1_commands.HighMode.DAMP or state.body_height_m < _DOWN_M
 
 
 class _Wait:
@@ -438,7 +438,7 @@ class _Until:
 
     def begin(self, state: HighState, now: float) -> None:
         if self._velocity is not None:
-            _check_up(state, self.label)
+            _check_on_feet(state, self.label)
 
     def step(self, state: HighState, now: float, robot: A1) -> bool:
         if self._predicate(state):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rote.errors import BadRequestError
-from rote.robot.quadruped import commands as a1_words
+from rote.robot.quadruped import commands as a1_commands
 from rote.robot.quadruped.commands import HighMode
 from rote.robot.quadruped.safety import Safety
 from rote.wire.a1 import codec as wire
@@ -35,7 +35,7 @@ from rote.wire.a1.values import (
     ScaledHighCmd,
 )
 
-MAX_PLACE_M = 50.0
+MAX_WALK_TO_M = 50.0
 """How far away the place may be that a robot is sent to."""
 SHOWS = range(9, 14)
 """Modes that only show off: a backflip, a jump, a stand on the hind legs, two dances."""
@@ -44,7 +44,7 @@ _ON_FEET = (HighMode.STAND, HighMode.WALK, HighMode.WALK_TO)
 _MAX_SPEED_LEVEL = 2
 
 
-class Seen(NamedTuple):
+class ObservedState(NamedTuple):
     """How the robot is, by its walking controller."""
 
     place_m: tuple[float, float]
@@ -54,7 +54,7 @@ class Seen(NamedTuple):
 
 
 def check_high(
-    command: HighCmd | ScaledHighCmd, dialect: Dialect, seen: Seen, *, force: bool = False
+    command: HighCmd | ScaledHighCmd, dialect: Dialect, seen: ObservedState, *, force: bool = False
 ) -> None:
     """Raise `BadRequestError` where the walking controller must not be asked for this."""
     wire.encode(command, dialect)  # refuses what is no number, or has no place in the frame
@@ -63,8 +63,8 @@ def check_high(
     _check_mode(command.mode, dialect, seen, force=force)
     if isinstance(command, ScaledHighCmd):
         # Speeds and height are shares here; the frame has refused what is beyond -1 to 1.
-        _within("foot_raise_height", command.foot_raise_height, -1.0, 1.0)
-        a1_words.check(
+        _check_range("foot_raise_height", command.foot_raise_height, -1.0, 1.0)
+        a1_commands.check_ranges(
             roll_rad=command.roll_rad, pitch_rad=command.pitch_rad, yaw_rad=command.yaw_rad
         )
         return
@@ -85,9 +85,9 @@ def check_low(command: LowCmd, dialect: Dialect, safety: Safety, state: LowState
     _check_header(command, dialect, force=False)
     _check_remote(command.remote)
     modes = command.motors.mode[:LEG_MOTORS]
-    for place in np.flatnonzero((modes != SERVO) & (modes != BRAKE)):
+    for index in np.flatnonzero((modes != SERVO) & (modes != BRAKE)):
         raise BadRequestError(
-            f"motor {place} has mode {modes[place]:#04x}, whose meaning is not known",
+            f"motor {index} has mode {modes[index]:#04x}, whose meaning is not known",
             f"Use {SERVO:#04x} to drive it, {BRAKE:#04x} to brake it.",
         )
     if command.bms is not None and command.bms.off:
@@ -115,8 +115,8 @@ def check_no_jump(motors: MotorCmds, safety: Safety, now: MotorStates) -> None:
     worst = int(np.abs(torque).argmax())
     if not abs(torque[worst]) <= most:
         raise BadRequestError(
-            f"{safety.name_of(worst)} would jump: it is {far_rad[worst]:.2f} rad from where it is "
-            f"to be, and would give {torque[worst]:.0f} N.m at once, allowed {most:g} N.m",
+            f"{safety.joint_name(worst)} would jump: it is {far_rad[worst]:.2f} rad from where it "
+            f"is to be, and would give {torque[worst]:.0f} N.m at once, allowed {most:g} N.m",
             "Move there softly first, by move_to or in small steps, or ask with less stiffness.",
         )
 
@@ -134,12 +134,12 @@ def _check_header(command: Command, dialect: Dialect, *, force: bool) -> None:
 
 
 def _check_remote(remote: bytes) -> None:
-    told = Remote.unpack(remote)
+    remote_fields = Remote.unpack(remote)
     for stick in ("left_x", "left_y", "right_x", "right_y", "l2"):
-        _within(f"remote.{stick}", getattr(told, stick), -1.0, 1.0)
+        _check_range(f"remote.{stick}", getattr(remote_fields, stick), -1.0, 1.0)
 
 
-def _check_mode(mode: int, dialect: Dialect, seen: Seen, *, force: bool) -> None:
+def _check_mode(mode: int, dialect: Dialect, seen: ObservedState, *, force: bool) -> None:
     known = {*HighMode, *SHOWS}
     if dialect is Dialect.A1_3_2:
         known = {HighMode.IDLE, HighMode.STAND, HighMode.WALK}
@@ -167,12 +167,12 @@ def _check_mode(mode: int, dialect: Dialect, seen: Seen, *, force: bool) -> None
         )
 
 
-def _check_numbers(command: HighCmd, dialect: Dialect, seen: Seen) -> None:
+def _check_numbers(command: HighCmd, dialect: Dialect, seen: ObservedState) -> None:
     gaits = 3 if dialect is Dialect.A1_3_3 else _OBSTACLE_GAIT
-    _within("gait", command.gait, 0, gaits)
-    _within("speed_level", command.speed_level, 0, _MAX_SPEED_LEVEL)
+    _check_range("gait", command.gait, 0, gaits)
+    _check_range("speed_level", command.speed_level, 0, _MAX_SPEED_LEVEL)
     forward, left = command.velocity_m_s
-    a1_words.check(
+    a1_commands.check_ranges(
         forward_m_s=forward,
         left_m_s=left,
         turn_rad_s=command.yaw_speed_rad_s,
@@ -180,16 +180,16 @@ def _check_numbers(command: HighCmd, dialect: Dialect, seen: Seen) -> None:
         foot_raise_m=command.foot_raise_height_m,
     )
     roll, pitch, yaw = command.euler_rad
-    a1_words.check(roll_rad=roll, pitch_rad=pitch)
+    a1_commands.check_ranges(roll_rad=roll, pitch_rad=pitch)
     if command.mode == HighMode.WALK_TO:
-        _within("euler_rad[2]", yaw, -math.pi, math.pi)
-        places = zip(command.position_m, seen.place_m, strict=True)
-        for axis, (place, now) in enumerate(places):
-            _within(f"position_m[{axis}]", place, now - MAX_PLACE_M, now + MAX_PLACE_M)
+        _check_range("euler_rad[2]", yaw, -math.pi, math.pi)
+        coordinates = zip(command.position_m, seen.place_m, strict=True)
+        for axis, (goal, now) in enumerate(coordinates):
+            _check_range(f"position_m[{axis}]", goal, now - MAX_WALK_TO_M, now + MAX_WALK_TO_M)
     else:
-        a1_words.check(yaw_rad=yaw)
+        a1_commands.check_ranges(yaw_rad=yaw)
 
 
-def _within(name: str, value: float, low: float, high: float) -> None:
+def _check_range(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:  # not a number fails this, too
         raise BadRequestError(f"{name} {value:g} is not possible", f"Choose {low:g} to {high:g}.")

@@ -49,9 +49,9 @@ SPANS: dict[str, tuple[float, float, str]] = {
 """The allowed ranges; heights are relative to the usual one."""
 
 
-def check(**asked: float) -> None:
+def check_ranges(**values: float) -> None:
     """Raise `BadRequestError` for the first number outside its range."""
-    for name, value in asked.items():
+    for name, value in values.items():
         low, high, unit = SPANS[name]
         if not low <= value <= high:  # NaN fails this comparison too
             raise BadRequestError(
@@ -59,7 +59,7 @@ def check(**asked: float) -> None:
             )
 
 
-def walking(
+def walk_command(
     dialect: Dialect,
     velocity: tuple[float, float, float],
     *,
@@ -69,8 +69,8 @@ def walking(
 ) -> Command:
     """Return the command to go forward (m/s), left (m/s) and turn left (rad/s) at once."""
     forward, left, turn = velocity
-    check(forward_m_s=forward, left_m_s=left, turn_rad_s=turn)
-    check(body_height_m=body_height_m, foot_raise_m=foot_raise_m)
+    check_ranges(forward_m_s=forward, left_m_s=left, turn_rad_s=turn)
+    check_ranges(body_height_m=body_height_m, foot_raise_m=foot_raise_m)
     if dialect is Dialect.A1_3_2:
         if gait is not Gait.TROT or foot_raise_m:
             raise UnsupportedError("choose a gait or how high feet go", "dialect 3.2")
@@ -91,7 +91,7 @@ def walking(
     )
 
 
-def posing(
+def pose_command(
     dialect: Dialect,
     *,
     roll_rad: float = 0.0,
@@ -100,7 +100,9 @@ def posing(
     body_height_m: float = 0.0,
 ) -> Command:
     """Return the command to stand on the spot with the body turned or lowered."""
-    check(roll_rad=roll_rad, pitch_rad=pitch_rad, yaw_rad=yaw_rad, body_height_m=body_height_m)
+    check_ranges(
+        roll_rad=roll_rad, pitch_rad=pitch_rad, yaw_rad=yaw_rad, body_height_m=body_height_m
+    )
     if dialect is Dialect.A1_3_2:
         return ScaledHighCmd(
             mode=HighMode.STAND,
@@ -116,11 +118,11 @@ def posing(
     )
 
 
-def mode(dialect: Dialect, wanted: HighMode) -> Command:
+def mode_command(dialect: Dialect, requested: HighMode) -> Command:
     """Return the command for a mode without numbers; dialect 3.2 does not have most of them."""
     if dialect is Dialect.A1_3_2:
-        if wanted > HighMode.WALK:
-            message = wanted.name.lower().replace("_", " ")
+        if requested > HighMode.WALK:
+            message = requested.name.lower().replace("_", " ")
             raise UnsupportedError(f"be told to {message}", "dialect 3.2")
-        return ScaledHighCmd(mode=wanted)
-    return HighCmd(mode=wanted)
+        return ScaledHighCmd(mode=requested)
+    return HighCmd(mode=requested)

@@ -14,7 +14,7 @@ import numpy as np
 
 from rote.errors import BadRequestError, ProtectionError, RoteError
 from rote.model.a1 import KD_NM_S_RAD
-from rote.robot.quadruped.loop import Beats, LoopFunc, LoopStats
+from rote.robot.quadruped.loop import Deadlines, LoopFunc, LoopStats
 from rote.robot.quadruped.safety import Safety
 from rote.session.a1 import Level
 from rote.wire.a1.motors import (
@@ -37,11 +37,11 @@ ends it.
 HOLD_S = 0.016
 """How long a command is valid. With the sender's own period, the robot is safe within 20 ms."""
 PERIODS_S = (0.001, 0.008)
-_BRIDGE_S = 0.5
+_LAST_COMMAND_S = 0.5
 """How long the last command is valid, until the event loop repeats it."""
 
 
-class A1Port(Protocol):
+class A1RobotClient(Protocol):
     """What a robot needs from the wire; see `rote.transport.a1.client.A1Client`."""
 
     url: str
@@ -84,11 +84,11 @@ class Control:
 
     def __init__(
         self,
-        port: A1Port,
+        client: A1RobotClient,
         safety: Safety,
         step: Step,
         period_s: float,
-        asked: MotorCmds | None = None,
+        commanded: MotorCmds | None = None,
     ) -> None:
         """`asked` is the command that drives the motors until the first one of `step`."""
         if not PERIODS_S[0] <= period_s <= PERIODS_S[1]:
@@ -96,23 +96,23 @@ class Control:
                 f"a control period of {period_s} s is not possible",
                 f"Choose {PERIODS_S[0]} to {PERIODS_S[1]} s.",
             )
-        self._port = port
+        self._client = client
         self._safety = safety
         self._step = step
         self._period_s = period_s
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[bool] = self._loop.create_future()
         self._checked: State | None = None
-        self._said = None if asked is None else LowCmd(motors=asked)
+        self._last_command = None if commanded is None else LowCmd(motors=commanded)
         self._lock = threading.Lock()
         """Held while a command is sent, so that none follows the one of a stop."""
         self._is_stopped = self._over = False
         self._began_s = 0.0
 
     @property
-    def said(self) -> MotorCmds | None:
+    def last_motors(self) -> MotorCmds | None:
         """What the motors were asked for last."""
-        return None if self._said is None else self._said.motors
+        return None if self._last_command is None else self._last_command.motors
 
     def stop(self) -> None:
         """End the run where the legs are: they hold the measured position, or brake."""
@@ -120,13 +120,13 @@ class Control:
             if self._is_stopped:
                 return
             self._is_stopped = self._over = True
-            state = self._port.poll()
-            if self._said is not None and isinstance(state, LowState):
-                held = hold_position(self._said.motors, state.motors)
-                self._said = self._said._replace(motors=held)
+            state = self._client.poll()
+            if self._last_command is not None and isinstance(state, LowState):
+                held = hold_position(self._last_command.motors, state.motors)
+                self._last_command = self._last_command._replace(motors=held)
                 with suppress(RoteError):  # a robot that is lost was braked when it fell silent
-                    self._port.command(self._said, _BRIDGE_S)
-        self._finish(None, completed=False)
+                    self._client.command(self._last_command, _LAST_COMMAND_S)
+        self._set_result(None, completed=False)
 
     async def run(
         self, *, cpu: int | None = None, realtime: bool = False
@@ -137,22 +137,22 @@ class Control:
         motors braked.
         """
         self._safety.reset()
-        self._began_s = self._port.now()
-        forget = self._port.on_trouble(self._interrupt)
+        self._began_s = self._client.now()
+        forget = self._client.on_trouble(self._on_trouble)
         ticker: LoopFunc | _LoopTicker
-        if self._port.isolated:
+        if self._client.isolated:
             ticker = LoopFunc("control", self._period_s, self._tick, cpu=cpu, realtime=realtime)
         else:
             ticker = _LoopTicker(self._loop, self._period_s, self._tick)
         try:
             ticker.start()
             completed = await asyncio.shield(self._ended)
-            if self._said is not None:
-                self._port.command(self._said)
+            if self._last_command is not None:
+                self._client.command(self._last_command)
         except BaseException:
             self._over = True
             with suppress(RoteError):
-                self._port.command(LowCmd(motors=BRAKED))
+                self._client.command(LowCmd(motors=BRAKED))
             raise
         finally:
             self._over = True
@@ -166,45 +166,45 @@ class Control:
         if self._over:
             return
         try:
-            state = self._port.poll()
-            now = self._port.now()
+            state = self._client.poll()
+            now = self._client.now()
             assert isinstance(state, LowState)
-            age_s = now - self._port.state_received_s
+            age_s = now - self._client.state_received_s
             if state is not self._checked or age_s > HOLD_S:
                 self._checked = state
-                self._safety.check(state, age_s, self.said)
-            asked = self._step(state, now - self._began_s)
-            if asked is not None and not self._over:
-                self._say(asked)
+                self._safety.check(state, age_s, self.last_motors)
+            commanded = self._step(state, now - self._began_s)
+            if commanded is not None and not self._over:
+                self._send_command(commanded)
             elif not self._over:
-                self._bridge()
-                self._finish(None, completed=True)
+                self._extend_last_command()
+                self._set_result(None, completed=True)
         except Exception as error:
             if not self._over:
-                self._port.trip()
-                self._finish(_explained(error), completed=False)
+                self._client.trip()
+                self._set_result(_as_protection_error(error), completed=False)
 
-    def _say(self, asked: "MotorCmds | LowCmd") -> None:
-        command = LowCmd(motors=asked) if isinstance(asked, MotorCmds) else asked
+    def _send_command(self, commanded: "MotorCmds | LowCmd") -> None:
+        command = LowCmd(motors=commanded) if isinstance(commanded, MotorCmds) else commanded
         if not isinstance(command, LowCmd):
-            raise TypeError(f"a control function returns MotorCmds, not {type(asked).__name__}")
+            raise TypeError(f"a control function returns MotorCmds, not {type(commanded).__name__}")
         command = command._replace(motors=self._safety.limit(command.motors))
         with self._lock:
             if not self._over:
-                self._said = command
-                self._port.command(command, HOLD_S)
+                self._last_command = command
+                self._client.command(command, HOLD_S)
 
-    def _bridge(self) -> None:
+    def _extend_last_command(self) -> None:
         with self._lock:
-            if not self._over and self._said is not None:
-                self._port.command(self._said, _BRIDGE_S)
+            if not self._over and self._last_command is not None:
+                self._client.command(self._last_command, _LAST_COMMAND_S)
             self._over = True
 
-    def _interrupt(self, error: RoteError) -> None:
+    def _on_trouble(self, error: RoteError) -> None:
         self._over = True
-        self._finish(error, completed=False)
+        self._set_result(error, completed=False)
 
-    def _finish(self, error: Exception | None, *, completed: bool) -> None:
+    def _set_result(self, error: Exception | None, *, completed: bool) -> None:
         def settle() -> None:
             if self._ended.done():
                 return
@@ -220,20 +220,20 @@ BRAKED = MotorCmds.servo(mode=0)
 """All motors damp themselves."""
 
 
-def hold_position(asked: MotorCmds, now: MotorStates) -> MotorCmds:
+def hold_position(commanded: MotorCmds, now: MotorStates) -> MotorCmds:
     """Return the command that stops legs that were driven by `asked`.
 
     A motor with a position to hold keeps its stiffness and holds the measured one; a motor without,
     which was given a velocity or a torque, is braked.
     """
     legs = slice(0, LEG_MOTORS)
-    holds = (asked.mode[legs] == SERVO) & (asked.kp_nm_rad[legs] > 0.0)
-    holds &= asked.q_rad[legs] != np.float32(POSITION_OFF_RAD)
+    holds = (commanded.mode[legs] == SERVO) & (commanded.kp_nm_rad[legs] > 0.0)
+    holds &= commanded.q_rad[legs] != np.float32(POSITION_OFF_RAD)
     rows = zip(
         holds.tolist(),
         now.q_rad[legs].tolist(),
-        asked.kp_nm_rad[legs].tolist(),
-        asked.kd_nm_s_rad[legs].tolist(),
+        commanded.kp_nm_rad[legs].tolist(),
+        commanded.kd_nm_s_rad[legs].tolist(),
         strict=True,
     )
     return MotorCmds.of(
@@ -242,7 +242,7 @@ def hold_position(asked: MotorCmds, now: MotorStates) -> MotorCmds:
     )
 
 
-def _explained(error: Exception) -> Exception:
+def _as_protection_error(error: Exception) -> Exception:
     """Return a refused command as a protection error; other errors are the function's own."""
     if isinstance(error, BadRequestError):
         trip = ProtectionError("command", str(error), error.remedy)
@@ -259,12 +259,12 @@ class _LoopTicker:
     ) -> None:
         self._loop = loop
         self._function = function
-        self._beats = Beats(period_s, loop.time())
+        self._deadlines = Deadlines(period_s, loop.time())
         self._timer: asyncio.Handle | None = None
 
     def start(self) -> None:
         """Begin to call the function."""
-        self._timer = self._loop.call_soon(self._beat)
+        self._timer = self._loop.call_soon(self._run_tick)
 
     def end(self) -> None:
         """Stop calling the function."""
@@ -273,10 +273,10 @@ class _LoopTicker:
 
     def stats(self) -> LoopStats:
         """Return how well the deadlines were met."""
-        return self._beats.stats()
+        return self._deadlines.stats()
 
-    def _beat(self) -> None:
-        self._beats.begin(self._loop.time())
+    def _run_tick(self) -> None:
+        self._deadlines.begin(self._loop.time())
         self._function()
-        self._beats.end(self._loop.time())
-        self._timer = self._loop.call_at(self._beats.due_s, self._beat)
+        self._deadlines.end(self._loop.time())
+        self._timer = self._loop.call_at(self._deadlines.due_s, self._run_tick)

@@ -24,7 +24,7 @@ from rote.platform import realtime
 from rote.platform.clock import continuous_s
 
 PERIODS_S = (0.0005, 60.0)
-_KEPT = 1 << 16
+_MAX_DEVIATIONS = 1 << 16
 """For how many ticks the deviation is remembered: two minutes at 500 Hz."""
 
 
@@ -45,7 +45,7 @@ class LoopStats:
     """The longest run time of the function."""
 
 
-class Beats:
+class Deadlines:
     """Absolute deadlines, one per period, and how they were met. It has no clock of its own."""
 
     def __init__(self, period_s: float, begin_s: float) -> None:
@@ -69,7 +69,7 @@ class Beats:
             self._first_s = now_s
         else:
             steps = self._number - self._newest_number
-            self._remember(abs(now_s - self._newest_s - steps * self._period_s))
+            self._add_deviation(abs(now_s - self._newest_s - steps * self._period_s))
         self._newest_s, self._newest_number = now_s, self._number
         self.ticks += 1
 
@@ -82,11 +82,11 @@ class Beats:
             self.late += missed
             self._number += missed
 
-    def _remember(self, deviation_s: float) -> None:
-        if len(self._deviations_s) < _KEPT:
+    def _add_deviation(self, deviation_s: float) -> None:
+        if len(self._deviations_s) < _MAX_DEVIATIONS:
             self._deviations_s.append(deviation_s)
         else:
-            self._deviations_s[self.ticks % _KEPT] = deviation_s
+            self._deviations_s[self.ticks % _MAX_DEVIATIONS] = deviation_s
 
     def stats(self) -> LoopStats:
         """Return how well the deadlines were met."""
@@ -159,7 +159,7 @@ class LoopFunc:
             raise TypeError(f"a loop needs a function, not {type(function).__name__}")
         self.name = name
         self.period_s = float(period_s)
-        self.cpu = None if cpu is None else _checked_cpu(cpu)
+        self.cpu = None if cpu is None else _check_cpu(cpu)
         self.has_priority = False
         self.error: BaseException | None = None
         """What the function raised."""
@@ -167,7 +167,7 @@ class LoopFunc:
         self._wants_priority = realtime
         self._ending = threading.Event()
         self._thread: threading.Thread | None = None
-        self._beats = Beats(self.period_s, 0.0)
+        self._deadlines = Deadlines(self.period_s, 0.0)
 
     def start(self) -> "LoopFunc":
         """Start the thread. A loop runs once; for another run, make another one."""
@@ -184,7 +184,7 @@ class LoopFunc:
 
     def stats(self) -> LoopStats:
         """Return how well the deadlines were met so far."""
-        return self._beats.stats()
+        return self._deadlines.stats()
 
     def end(self) -> None:
         """Ask it to end without waiting. Safe anywhere, also in the function, and twice."""
@@ -232,28 +232,28 @@ class LoopFunc:
             if self.cpu is not None:
                 realtime.pin(self.cpu)
             self.has_priority = self._wants_priority and realtime.real_time()
-            self._beat()
+            self._run_loop()
         except BaseException as error:  # raised by `stop` or `join`
             self.error = error
 
-    def _beat(self) -> None:
+    def _run_loop(self) -> None:
         clock, sleep, function, is_ending = (
             continuous_s,
             time.sleep,
             self._function,
             self._ending.is_set,
         )
-        self._beats = beats = Beats(self.period_s, clock())
+        self._deadlines = deadlines = Deadlines(self.period_s, clock())
         while not is_ending():
-            beats.begin(clock())
+            deadlines.begin(clock())
             function()
-            beats.end(clock())
-            wait_s = beats.due_s - clock()
+            deadlines.end(clock())
+            wait_s = deadlines.due_s - clock()
             if wait_s > 0.1:
                 self._ending.wait(wait_s)
             elif wait_s > 0:
                 sleep(wait_s)  # sleeps until an absolute time, by the system's own call
 
 
-def _checked_cpu(cpu: int) -> int:
+def _check_cpu(cpu: int) -> int:
     return realtime.check_cpu(cpu)

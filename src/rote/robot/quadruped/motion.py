@@ -18,7 +18,7 @@ from rote.robot.streaming import check_playing_speed
 from rote.wire.a1.motors import LEG_MOTORS, POSITION_OFF_RAD, MotorCmds
 
 RATE_HZ = 500.0
-HANG_S = 0.016
+STALL_S = 0.016
 """After a silence of more than this all the rest of a motion comes later."""
 TEACH_KD_NM_S_RAD = 1.0
 """The damping of legs that a hand moves; this project's choice."""
@@ -67,7 +67,7 @@ class SoftLegs:
         )
 
 
-def legs_of(track: Track) -> Array:
+def leg_poses(track: Track) -> Array:
     """Return the poses of the twelve joints in the robot's order, (n, 12), or refuse the track."""
     missing = [name for name in A1.names if name not in track.names]
     unknown = [name for name in track.names if name not in A1.names]
@@ -86,7 +86,7 @@ def legs_of(track: Track) -> Array:
 
 def check_track(track: Track, safety: Safety, speed: float = 1.0) -> None:
     """Raise `UnsafeMotionError` if a track must not be played at that speed."""
-    poses = legs_of(track)
+    poses = leg_poses(track)
     check_playing_speed(speed)
     check_seconds(track.duration_s / speed, "a playback")
     times_s = (track.times_s - track.times_s[0]) / speed
@@ -129,19 +129,19 @@ class LegMotion:
         """How long it takes."""
         return (len(self.poses_rad) - 1) / RATE_HZ
 
-    def begun_at(self, now_rad: Sequence[float], seconds: float) -> "LegMotion":
+    def restarted_from(self, now_rad: Sequence[float], seconds: float) -> "LegMotion":
         """Return the same motion with a soft way of `seconds` from where the legs are now.
 
         Raises `BadRequestError` if that is too short for a soft one.
         """
         poses = self.poses_rad[self.approach :]
-        softest_s = len(moved(np.asarray(now_rad, dtype=float), poses[0])) / RATE_HZ
+        softest_s = len(plan_soft_move(np.asarray(now_rad, dtype=float), poses[0])) / RATE_HZ
         if seconds < softest_s - 1 / RATE_HZ:
             raise BadRequestError(
                 f"the way to the first pose takes {softest_s:.2f} s, and {seconds:.2f} s are left",
                 "Choose a later start.",
             )
-        way = moved(np.asarray(now_rad, dtype=float), poses[0], seconds)
+        way = plan_soft_move(np.asarray(now_rad, dtype=float), poses[0], seconds)
         return LegMotion(self.name, np.vstack([way, poses]), len(way))
 
     def motors(self, time_s: float) -> MotorCmds | None:
@@ -173,15 +173,15 @@ class MotionClock:
     def at(self, time_s: float) -> float:
         """Return the time within the motion, for a command at `time_s` since its beginning."""
         tick_s, passed_s = 1.0 / RATE_HZ, time_s - self._newest_s
-        if passed_s > HANG_S:
+        if passed_s > STALL_S:
             self._later_s = time_s - self._at_s - tick_s
         self._newest_s = time_s
-        wanted_s = time_s - self._later_s
+        target_s = time_s - self._later_s
         # Several commands may come at once after a delay: one alone is sent.
         most_s = self._at_s + 2.0 * min(passed_s, tick_s)
-        self._at_s = max(self._at_s, min(wanted_s, most_s))
+        self._at_s = max(self._at_s, min(target_s, most_s))
         # A computer that is too slow for the pace plays it slower.
-        self._later_s += max(0.0, wanted_s - self._at_s - HANG_S)
+        self._later_s += max(0.0, target_s - self._at_s - STALL_S)
         return self._at_s
 
 
@@ -189,20 +189,20 @@ def prepare(
     track: Track, safety: Safety, now_rad: Sequence[float], speed: float = 1.0
 ) -> LegMotion:
     """Make a track ready to be played from where the legs are."""
-    return from_here(track, checked_poses(track, safety, speed), now_rad)
+    return with_approach(track, check_and_sample(track, safety, speed), now_rad)
 
 
-def checked_poses(track: Track, safety: Safety, speed: float = 1.0) -> Array:
+def check_and_sample(track: Track, safety: Safety, speed: float = 1.0) -> Array:
     """Return a track's poses tick by tick, (n, 12), or raise what forbids to play it."""
     check_track(track, safety, speed)
     times_s = (track.times_s - track.times_s[0]) / speed
     ticks = max(1, int(np.ceil(times_s[-1] * RATE_HZ - 1e-6)))
-    return sample(times_s, legs_of(track), np.arange(ticks + 1) / RATE_HZ, Interpolation.CUBIC)
+    return sample(times_s, leg_poses(track), np.arange(ticks + 1) / RATE_HZ, Interpolation.CUBIC)
 
 
-def from_here(track: Track, poses_rad: Array, now_rad: Sequence[float]) -> LegMotion:
+def with_approach(track: Track, poses_rad: Array, now_rad: Sequence[float]) -> LegMotion:
     """Return a motion that begins softly where the legs are, with poses that were checked."""
-    approach = moved(np.asarray(now_rad, dtype=float), poses_rad[0])
+    approach = plan_soft_move(np.asarray(now_rad, dtype=float), poses_rad[0])
     poses = np.vstack([approach, poses_rad])
     return LegMotion(track.source or "a track", poses, len(approach))
 
@@ -217,7 +217,7 @@ def check_move(from_rad: Array, to_rad: Array, seconds: float | None) -> None:
         )
 
 
-def moved(from_rad: Array, to_rad: Array, seconds: float | None = None) -> Array:
+def plan_soft_move(from_rad: Array, to_rad: Array, seconds: float | None = None) -> Array:
     """Return a soft move tick by tick, (n, 12); without `seconds`, as long as is soft."""
     far_rad = float(np.abs(to_rad - from_rad).max())
     softest_s = max(A1.soft_least_s, MINIMUM_JERK_PEAK * far_rad / A1.soft_rad_s)

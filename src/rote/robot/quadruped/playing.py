@@ -14,7 +14,7 @@ from rote.robot.quadruped.motion import RATE_HZ, LegMotion, MotionClock
 from rote.robot.streaming import Streaming, TimedStart
 from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
 
-_SHOWN_S = 0.1
+_PROGRESS_S = 0.1
 _MARGIN_S = 0.3
 """Before a timed start: legs may have sunk a little, so that the way has become longer."""
 _CAUGHT_UP_MAX_S = 0.1  # of a way that begins slowly: more would be a jump into it
@@ -39,7 +39,7 @@ class LegPlaying(Streaming):
         self._state = state
         self._began_s: float | None = None
         self._start, self._legs_rad = start, legs_rad
-        self._within = MotionClock()
+        self._motion_clock = MotionClock()
         self._at_s: float | None = None
         self._shift_s: float | None = None
         self._late_s: float | None = None
@@ -76,14 +76,14 @@ class LegPlaying(Streaming):
     async def _run(self) -> StreamReport:
         self._motion = await self._prepare()
         if self._start is not None:
-            await self._wait(self._start)
+            await self._wait_for_start(self._start)
         self._began_s = self._loop.time()
-        self._accept()
-        shower = self._loop.create_task(self._show())
+        self._mark_accepted()
+        progress_task = self._loop.create_task(self._report_progress())
         try:
-            stats, completed = await self._drive(lambda _, time_s: self._step(time_s))
+            stats, completed = await self._drive(lambda _, time_s: self._motors_at(time_s))
         finally:
-            shower.cancel()
+            progress_task.cancel()
         return StreamReport(
             name=self.name,
             completed=completed,
@@ -101,15 +101,15 @@ class LegPlaying(Streaming):
         if self._start is not None:
             self._start.give_up()
 
-    async def _wait(self, start: TimedStart) -> None:
+    async def _wait_for_start(self, start: TimedStart) -> None:
         """Wait until it is time to set off, and take the way from where the legs are by then."""
         self._at_s = await start.wait(self._motion.approach / RATE_HZ + _MARGIN_S)
         left_s = self._at_s - clock_of(self._loop)()
-        self._motion = self._motion.begun_at(self._legs_rad(), left_s)
+        self._motion = self._motion.restarted_from(self._legs_rad(), left_s)
 
-    def _step(self, time_s: float) -> MotorCmds | None:
+    def _motors_at(self, time_s: float) -> MotorCmds | None:
         """Return the command of a tick; of a timed start, by the clock of the loop's owner."""
-        time_s = self._within.at(time_s)
+        time_s = self._motion_clock.at(time_s)
         if self._at_s is None:
             return self._motion.motors(time_s)
         now_s, approach_s = clock_of(self._loop)(), self._motion.approach / RATE_HZ
@@ -120,7 +120,7 @@ class LegPlaying(Streaming):
             self._late_s = now_s - self._at_s
         return self._motion.motors(time_s + self._shift_s)
 
-    async def _show(self) -> None:
+    async def _report_progress(self) -> None:
         while True:
             self._changed.set()
-            await asyncio.sleep(_SHOWN_S)
+            await asyncio.sleep(_PROGRESS_S)

@@ -36,16 +36,16 @@ from rote.motion.track import Track
 from rote.platform.loop import to_the_end
 from rote.robot.api_values import ModeReport, check_name, check_seconds
 from rote.robot.quadruped import command_check
-from rote.robot.quadruped import commands as a1_words
+from rote.robot.quadruped import commands as a1_commands
 from rote.robot.quadruped import motion as a1_motion
 from rote.robot.quadruped.commands import Gait, HighMode
-from rote.robot.quadruped.control import BRAKED, A1Port, Control, State, Step, hold_position
+from rote.robot.quadruped.control import BRAKED, A1RobotClient, Control, State, Step, hold_position
 from rote.robot.quadruped.loop import LoopStats
 from rote.robot.quadruped.motion import LegMotion
 from rote.robot.quadruped.playing import LegPlaying
 from rote.robot.quadruped.safety import Safety
-from rote.robot.quadruped.teaching import LegLesson
-from rote.robot.state_feed import arriving
+from rote.robot.quadruped.teaching import LegTeachingBackend
+from rote.robot.state_feed import iterate_states
 from rote.robot.streaming import Offload, TimedStart, TrackCheck, check_origin, check_rate
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 MOTORS = {"teach": "be taught by hand", "stream": "play a motion", "control": "drive motors"}
 """What only the motors can do, with a text for each."""
 _GET_UP_S = 5.0
-_HEARD_S = 0.5
+_STATE_TIMEOUT_S = 0.5
 """How long a state is waited for before something begins."""
 HOLDS_S = (0.01, 0.5)
 """How long a command may be asked for that is to run out."""
@@ -95,7 +95,7 @@ class A1Status:
     """Why commands are not accepted any more; empty if all is well."""
 
 
-class _Told:
+class _SentCommand:
     """The result of a command that is sent already; awaiting it waits for `until`, if given."""
 
     def __init__(
@@ -123,30 +123,30 @@ class A1(CannotRobot):
 
     def __init__(
         self,
-        port: A1Port,
+        client: A1RobotClient,
         safety: Safety | None = None,
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         """`close` closes the connection, and all that was opened for it; by default the port."""
-        self._port = port
-        self._close = port.close if close is None else close
+        self._client = client
+        self._close = client.close if close is None else close
         self._unfinished = Unfinished()
-        self.safety: Safety = safety or Safety("go1" if port.dialect is Dialect.GO1 else "a1")
+        self.safety: Safety = safety or Safety("go1" if client.dialect is Dialect.GO1 else "a1")
         """What guards the robot: every command passes it."""
         self.trouble: RoteError | None = None
         """What tripped or was lost; nothing can be commanded until `arm`."""
         self._control: Control | None = None
         self._playing: LegPlaying | None = None
         self._is_driven = self._is_soft = False
-        self._asked: MotorCmds | None = None
+        self._commanded: MotorCmds | None = None
         """What the motors are asked for, where no control function drives them."""
         self._is_held = False
         """Whether that is what a stop has left them with."""
         self._stops = 0
         """How many stops there were: what was requested before one must not begin after it."""
         self._stop_listeners: list[Callable[[], None]] = []
-        port.on_state(self._see)
-        port.on_trouble(self._be_troubled)
+        client.on_state(self._on_state)
+        client.on_trouble(self._set_trouble)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.build.name} at {self.url}>"
@@ -154,17 +154,17 @@ class A1(CannotRobot):
     @property
     def url(self) -> str:
         """The URL of the robot."""
-        return self._port.url
+        return self._client.url
 
     @property
     def level(self) -> Level:
         """What it is connected to: the walking controller (high) or the motors (low)."""
-        return self._port.level
+        return self._client.level
 
     @property
     def dialect(self) -> Dialect:
         """The robot's dialect. On the low level, which is the same for all A1, their newest."""
-        return self._port.dialect
+        return self._client.dialect
 
     @property
     def abilities(self) -> frozenset[str]:
@@ -188,15 +188,15 @@ class A1(CannotRobot):
     @property
     def native(self) -> State | None:
         """The newest state as the robot sent it: of its walking controller, or of its motors."""
-        return self._port.latest
+        return self._client.latest
 
     @property
     def state(self) -> RobotState | None:
         """The newest state, in the form that all robots share."""
-        native = self._port.latest
-        return None if native is None else self._shared(native)
+        native = self._client.latest
+        return None if native is None else self._to_robot_state(native)
 
-    def _shared(self, native: State) -> RobotState:
+    def _to_robot_state(self, native: State) -> RobotState:
         motors, high = native.motors, native if isinstance(native, HighState) else None
         battery = None if native.bms is None else native.bms.charge_percent
         trouble = () if self.trouble is None else (str(self.trouble),)
@@ -211,7 +211,7 @@ class A1(CannotRobot):
             accelerometer_m_s2=native.imu.accelerometer_m_s2,
             gyroscope_rad_s=native.imu.gyroscope_rad_s,
             foot_force_n=(),  # in units that nobody has published
-            time_us=native.tick or round(self._port.now() * 1e6),
+            time_us=native.tick or round(self._client.now() * 1e6),
             temperatures_c=()
             if motors is None
             else tuple(float(each) for each in motors.temperature_c[legs]),
@@ -221,14 +221,14 @@ class A1(CannotRobot):
 
     def status(self) -> A1Status:
         """Return the newest state as an `A1Status`."""
-        state = self._state()
+        state = self._latest_state()
         high = state if isinstance(state, HighState) else None
         motors = state.motors
         roll, pitch, yaw = state.imu.rpy_rad
         return A1Status(
             level=self.level.value,
             dialect=self.dialect.value,
-            mode="motors" if high is None else mode_words(high.mode),
+            mode="motors" if high is None else mode_text(high.mode),
             height_m=None if high is None else high.body_height_m,
             place_m=None if high is None else (high.position_m[0], high.position_m[1]),
             roll_rad=roll,
@@ -244,29 +244,29 @@ class A1(CannotRobot):
         """Yield states as they arrive; raises `LinkError` when the robot is lost. A slow reader
         misses some.
         """
-        return arriving(self.on_state, self._on_loss)
+        return iterate_states(self.on_state, self._on_loss)
 
     def on_state(self, listener: Callable[[RobotState], object]) -> Callable[[], None]:
         """Call `listener` with every state. Return a function that removes it."""
-        return self._port.on_state(lambda native: listener(self._shared(native)))
+        return self._client.on_state(lambda native: listener(self._to_robot_state(native)))
 
     def native_states(self) -> AsyncIterator[State]:
         """Yield states as the robot sends them; raises when it is lost. A slow reader
         misses some.
         """
-        return arriving(self._port.on_state, self._on_loss)
+        return iterate_states(self._client.on_state, self._on_loss)
 
     def on_native_state(self, listener: Callable[[State], object]) -> Callable[[], None]:
         """Call `listener` with every state as the robot sends it. Return a function that removes
         it.
         """
-        return self._port.on_state(listener)
+        return self._client.on_state(listener)
 
     def on_trouble(self, listener: Callable[[RoteError], object]) -> Callable[[], None]:
         """Call `listener` when a protection trips or the robot is lost. Return a function that
         removes it.
         """
-        return self._port.on_trouble(listener)
+        return self._client.on_trouble(listener)
 
     def on_stop(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` when somebody stops the robot. Return a function that removes it."""
@@ -288,23 +288,25 @@ class A1(CannotRobot):
         no other command has come by then, a walking robot stands and driven motors brake.
         """
         is_low = isinstance(command, LowCmd)
-        self._need(Level.LOW if is_low else Level.HIGH, f"be sent a {type(command).__name__}")
+        self._require_level(
+            Level.LOW if is_low else Level.HIGH, f"be sent a {type(command).__name__}"
+        )
         if hold_s is not None and not HOLDS_S[0] <= hold_s <= HOLDS_S[1]:
             raise BadRequestError(
                 f"a command cannot hold for {hold_s} s",
                 f"Choose {HOLDS_S[0]:g} to {HOLDS_S[1]:g} s.",
             )
-        self._check_free()
-        self._ask(self._checked(command, force=force), hold_s)
+        self._check_not_busy()
+        self._ask(self._check_command(command, force=force), hold_s)
 
-    def _checked(self, command: Command, *, force: bool) -> Command:
-        state = self._state()
+    def _check_command(self, command: Command, *, force: bool) -> Command:
+        state = self._latest_state()
         if isinstance(command, LowCmd):
             assert isinstance(state, LowState)
             return command_check.check_low(command, self.dialect, self.safety, state)
         assert isinstance(state, HighState)
         place_m = (state.position_m[0], state.position_m[1])
-        seen = command_check.Seen(place_m, is_down(state), stands(state))
+        seen = command_check.ObservedState(place_m, is_down(state), stands(state))
         command_check.check_high(command, self.dialect, seen, force=force)
         return command
 
@@ -325,19 +327,19 @@ class A1(CannotRobot):
         if self._control is not None:
             self._control.stop()
         elif self.level is Level.HIGH and self.trouble is None:
-            self._port.command(neutral(self.level, self.dialect))
+            self._client.command(neutral(self.level, self.dialect))
             self._is_driven = False
         elif self._is_driven and not self._is_held:
-            self._hold()
+            self._hold_legs()
 
-    def _hold(self) -> None:
+    def _hold_legs(self) -> None:
         """Hold the legs where they are, or brake them if that is not known."""
-        state, motors = self._port.poll(), BRAKED
-        is_fresh = self._port.now() - self._port.state_received_s <= STALE_S[self.level]
-        if is_fresh and self._asked is not None and isinstance(state, LowState):
-            motors = hold_position(self._asked, state.motors)
-        self._port.command(LowCmd(motors=motors))
-        self._asked, self._is_held = motors, True
+        state, motors = self._client.poll(), BRAKED
+        is_fresh = self._client.now() - self._client.state_received_s <= STALE_S[self.level]
+        if is_fresh and self._commanded is not None and isinstance(state, LowState):
+            motors = hold_position(self._commanded, state.motors)
+        self._client.command(LowCmd(motors=motors))
+        self._commanded, self._is_held = motors, True
 
     def damp(self, *, yes: bool = False) -> Awaitable[ModeReport]:
         """Let the legs give way softly, at once: all motors damp themselves. The robot sinks.
@@ -351,17 +353,17 @@ class A1(CannotRobot):
             self._playing.give_up()
         if self._control is not None:
             self._control.stop()
-        self._port.trip()
-        self._be_troubled(
+        self._client.trip()
+        self._set_trouble(
             ProtectionError("stop", "somebody asked for damping", "Call robot.arm() to go on.")
         )
-        return _Told(self._mode_report(HighMode.DAMP))
+        return _SentCommand(self._mode_report(HighMode.DAMP))
 
     def arm(self) -> None:
         """Accept commands again after a protection has tripped, once a person has looked at the
         robot.
         """
-        self._port.arm()
+        self._client.arm()
         self.trouble = None
         self._is_driven = False
         self.safety.reset()
@@ -385,7 +387,7 @@ class A1(CannotRobot):
         """
         velocity = (forward_m_s, left_m_s, turn_rad_s)
         self._ask_high(
-            a1_words.walking(
+            a1_commands.walk_command(
                 self.dialect,
                 velocity,
                 gait=gait,
@@ -406,7 +408,7 @@ class A1(CannotRobot):
         command.
         """
         self._ask_high(
-            a1_words.posing(
+            a1_commands.pose_command(
                 self.dialect,
                 roll_rad=roll_rad,
                 pitch_rad=pitch_rad,
@@ -417,8 +419,8 @@ class A1(CannotRobot):
 
     async def mode(self) -> ModeReport:
         """Return the mode of the walking controller."""
-        self._need(Level.HIGH, "tell its mode")
-        state = self._state()
+        self._require_level(Level.HIGH, "tell its mode")
+        state = self._latest_state()
         assert isinstance(state, HighState)
         return self._mode_report(state.mode)
 
@@ -431,23 +433,23 @@ class A1(CannotRobot):
         Awaiting it waits until the robot stands; a lying robot gets up.
         """
         self.pose()
-        return _Told(self._mode_report(HighMode.STAND), self._up)
+        return _SentCommand(self._mode_report(HighMode.STAND), self._wait_until_up)
 
-    async def _up(self) -> None:
-        state = self._state()
+    async def _wait_until_up(self) -> None:
+        state = self._latest_state()
         assert isinstance(state, HighState)
         if not stands(state):
             await self.get_up()
 
     def lie_down(self) -> Awaitable[ModeReport]:
         """Lie down; dialect 3.2 cannot. The command is sent when this returns."""
-        self._ask_high(a1_words.mode(self.dialect, HighMode.LIE_DOWN))
-        return _Told(self._mode_report(HighMode.LIE_DOWN))
+        self._ask_high(a1_commands.mode_command(self.dialect, HighMode.LIE_DOWN))
+        return _SentCommand(self._mode_report(HighMode.LIE_DOWN))
 
     def rise(self) -> None:
         """Begin to get up; `get_up` also waits for it."""
         if self.dialect is not Dialect.A1_3_2:
-            self._ask_high(a1_words.mode(self.dialect, HighMode.GET_UP))
+            self._ask_high(a1_commands.mode_command(self.dialect, HighMode.GET_UP))
         else:
             self.stand()
 
@@ -470,16 +472,16 @@ class A1(CannotRobot):
         self.stand()
 
     def _ask_high(self, command: Command) -> None:
-        self._need(Level.HIGH, "walk or pose")
+        self._require_level(Level.HIGH, "walk or pose")
         self._ask(command)
 
     # ---- the motors -----------------------------------------------------------------------------
 
     def set_motors(self, motors: MotorCmds) -> None:
         """Command the motors until another command; for more than that use `control`."""
-        self._need(Level.LOW, "drive motors")
-        self._check_free()
-        self._ask(self._checked(LowCmd(motors=motors), force=False))
+        self._require_level(Level.LOW, "drive motors")
+        self._check_not_busy()
+        self._ask(self._check_command(LowCmd(motors=motors), force=False))
 
     async def control(
         self,
@@ -496,10 +498,10 @@ class A1(CannotRobot):
         something impossible, the robot is damped and this raises `ProtectionError` or the
         function's own error. Return the statistics.
         """
-        stats, _ = await self._run(step, period_s, cpu=cpu, realtime=realtime)
+        stats, _ = await self._run_control(step, period_s, cpu=cpu, realtime=realtime)
         return stats
 
-    async def _run(
+    async def _run_control(
         self,
         step: Step,
         period_s: float = 0.002,
@@ -510,24 +512,24 @@ class A1(CannotRobot):
     ) -> tuple[LoopStats, bool]:
         """Run a control function, unless the robot was stopped since it counted `stops`."""
         stops = self._stops if stops is None else stops
-        self._need(Level.LOW, "drive motors")
-        self._check_free()
-        await self._until_heard()
-        self._check_free()
+        self._require_level(Level.LOW, "drive motors")
+        self._check_not_busy()
+        await self._wait_for_state()
+        self._check_not_busy()
         self._check_not_stopped_since(stops)
-        asked = self._asked if self._is_driven else None
-        self._control = Control(self._port, self.safety, step, period_s, asked)
+        commanded = self._commanded if self._is_driven else None
+        self._control = Control(self._client, self.safety, step, period_s, commanded)
         self._is_driven = self._is_held = False
         try:
             ran = await self._control.run(cpu=cpu, realtime=realtime)
             self._is_driven = True
-            self._asked, self._is_held = self._control.said, not ran[1]
+            self._commanded, self._is_held = self._control.last_motors, not ran[1]
             return ran
         except Exception as error:
             if isinstance(error, ProtectionError) and self.trouble is None:
-                self._be_troubled(error)
+                self._set_trouble(error)
             elif self.trouble is None:
-                self._be_troubled(
+                self._set_trouble(
                     ProtectionError("control", f"the control function raised {error!r}")
                 )
             raise
@@ -549,13 +551,13 @@ class A1(CannotRobot):
                 )
         if seconds is not None:
             check_seconds(seconds, "a move")
-        self._need(Level.LOW, "drive motors")
+        self._require_level(Level.LOW, "drive motors")
         a1_motion.check_move(self._legs(), goal, seconds)
-        poses = np.vstack([a1_motion.moved(self._legs(), goal, seconds), goal])
+        poses = np.vstack([a1_motion.plan_soft_move(self._legs(), goal, seconds), goal])
         motion = a1_motion.LegMotion("a move", poses, len(poses) - 1)
-        within = a1_motion.MotionClock()
-        stats, _ = await self._run(
-            lambda _, time_s: motion.motors(within.at(time_s)), realtime=True
+        motion_clock = a1_motion.MotionClock()
+        stats, _ = await self._run_control(
+            lambda _, time_s: motion.motors(motion_clock.at(time_s)), realtime=True
         )
         return stats
 
@@ -575,15 +577,20 @@ class A1(CannotRobot):
         stores no motions, so the take is on this computer only; with a `library` it is on its disk
         while it is recorded. Arguments and errors are those of `Robot.teach`.
         """
-        self._check_lesson(name, overwrite=overwrite)
+        self._check_teach_arguments(name, overwrite=overwrite)
         if loop or compensation:
-            self._cannot("be taught with a loop or compensation", "frames")
-        self._check_free()
-        lesson = LegLesson(
-            self._port, self.safety, self._until_heard, self._soften, self._harden, self._on_end
+            self._raise_unsupported("be taught with a loop or compensation", "frames")
+        self._check_not_busy()
+        backend = LegTeachingBackend(
+            self._client,
+            self.safety,
+            self._wait_for_state,
+            self._make_legs_soft,
+            self._end_softness,
+            self._on_teaching_end,
         )
         take = Take(name, self.build, self._wire, self._pause)
-        return Teaching(lesson, take, library, self._unfinished)
+        return Teaching(backend, take, library, self._unfinished)
 
     async def check_teachable(
         self, name: str, *, overwrite: bool = False, force: bool = False
@@ -591,14 +598,14 @@ class A1(CannotRobot):
         """Raise what `teach` would raise, except that the legs may be taught right now. Return
         False: an A1 stores no actions, so none is replaced.
         """
-        self._check_lesson(name, overwrite=overwrite)
-        self._check_free(teaches=True)
+        self._check_teach_arguments(name, overwrite=overwrite)
+        self._check_not_busy(teaches=True)
         return False
 
-    def _check_lesson(self, name: str, *, overwrite: bool) -> None:
-        self._need(Level.LOW, "be taught by hand")
+    def _check_teach_arguments(self, name: str, *, overwrite: bool) -> None:
+        self._require_level(Level.LOW, "be taught by hand")
         if overwrite:
-            self._cannot("keep actions, so that none can be overwritten")
+            self._raise_unsupported("keep actions, so that none can be overwritten")
         check_name(name)
 
     async def _pause(self, paused: bool) -> None:
@@ -630,7 +637,7 @@ class A1(CannotRobot):
         if hands:
             raise unsupported("play hands", self._wire, "hands")
         self.check_streamable()
-        self._check_free()
+        self._check_not_busy()
         ready, stops = None, self._stops
         if offload is None:
             ready = a1_motion.prepare(track, self.safety, self._legs().tolist(), speed)
@@ -639,35 +646,35 @@ class A1(CannotRobot):
             if ready is not None:
                 return ready
             assert offload is not None
-            even = await offload(a1_motion.checked_poses, track, self.safety, speed)
+            even = await offload(a1_motion.check_and_sample, track, self.safety, speed)
             self._check_not_stopped_since(stops)
-            return a1_motion.from_here(track, even, self._legs().tolist())
+            return a1_motion.with_approach(track, even, self._legs().tolist())
 
         start = TimedStart(at) if isinstance(at, int | float) else at
         self._playing = LegPlaying(
             track.source or "a track",
             prepare,
-            lambda step: self._run(step, realtime=True, stops=stops),
+            lambda step: self._run_control(step, realtime=True, stops=stops),
             self.stop,
-            self._shared_now,
+            self._current_robot_state,
             start,
             lambda: self._legs().tolist(),
         )
         return self._playing.noted_in(self._unfinished)
 
-    def _shared_now(self) -> RobotState:
-        return self._shared(self._state())
+    def _current_robot_state(self) -> RobotState:
+        return self._to_robot_state(self._latest_state())
 
     async def describe(self) -> dict[str, Any]:
         """Return its dialect and level, and a summary of the newest state."""
-        told = self.status()
+        status = self.status()
         return {
-            "dialect": told.dialect,
-            "level": told.level,
-            "mode": told.mode,
-            "height_m": told.height_m,
-            "battery_percent": told.battery_percent,
-            "hottest_c": told.hottest_c,
+            "dialect": status.dialect,
+            "level": status.level,
+            "mode": status.mode,
+            "height_m": status.height_m,
+            "battery_percent": status.battery_percent,
+            "hottest_c": status.hottest_c,
         }
 
     async def preflight(self) -> list[Finding]:
@@ -678,7 +685,7 @@ class A1(CannotRobot):
 
     def check_streamable(self) -> None:
         """Raise `UnsupportedError` where the walking controller has the motors."""
-        self._need(
+        self._require_level(
             Level.LOW,
             "play a motion",
             "Let it lie or hang, and connect to its motors: level=low in its URL.",
@@ -690,7 +697,7 @@ class A1(CannotRobot):
         """
         native = self.native
         if ability in MOTORS and isinstance(native, HighState) and stands(native):
-            raise would_sink()
+            raise standing_robot_error()
 
     async def close(self) -> None:
         """End what was begun over this connection, then close it. Safe to repeat.
@@ -698,38 +705,38 @@ class A1(CannotRobot):
         Legs that are being taught are braked, a playback stops. `async with rote.connect(...)`
         closes the connection by itself. Cancelling it does not interrupt it.
         """
-        await to_the_end(self._end())
+        await to_the_end(self._end_and_close())
 
-    async def _end(self) -> None:
+    async def _end_and_close(self) -> None:
         try:
             await self._unfinished.end()
         finally:
             await self._close()
 
     def _legs(self) -> "np.ndarray[tuple[int, ...], np.dtype[np.float64]]":
-        state = self._state()
+        state = self._latest_state()
         assert state.motors is not None
         return np.array(state.motors.q_rad[:LEG_MOTORS], dtype=np.float64)
 
     # ---- guarding -------------------------------------------------------------------------------
 
     def _ask(self, command: Command, hold_s: float | None = None, *, teaches: bool = False) -> None:
-        self._check_free(teaches=teaches)
-        self._check_heard()
-        self._port.command(command, hold_s)
+        self._check_not_busy(teaches=teaches)
+        self._check_not_stale()
+        self._client.command(command, hold_s)
         self._is_held = False
         self._is_driven = command != neutral(self.level, self.dialect)
-        self._asked = command.motors if isinstance(command, LowCmd) else None
+        self._commanded = command.motors if isinstance(command, LowCmd) else None
 
-    def _soften(self, command: LowCmd) -> None:
+    def _make_legs_soft(self, command: LowCmd) -> None:
         """Send a command that drives nothing, so that nothing has to be watched."""
         self._ask(command, teaches=True)
         self._is_driven, self._is_soft = False, True
 
-    def _harden(self) -> None:
+    def _end_softness(self) -> None:
         self._is_soft = False
 
-    def _check_free(self, *, teaches: bool = False) -> None:
+    def _check_not_busy(self, *, teaches: bool = False) -> None:
         if self.trouble is not None:
             raise self.trouble
         if self._control is not None:
@@ -743,66 +750,69 @@ class A1(CannotRobot):
         if self._stops != stops:
             raise RefusedError(Code.SUPERSEDED, *explain(Code.SUPERSEDED))
 
-    def _check_heard(self) -> None:
+    def _check_not_stale(self) -> None:
         """Refuse to begin anything while the robot is silent."""
-        self._port.poll()
-        silence_s = self._port.now() - self._port.state_received_s
+        self._client.poll()
+        silence_s = self._client.now() - self._client.state_received_s
         if silence_s > STALE_S[self.level]:
-            raise _silent(silence_s)
+            raise _stale_error(silence_s)
 
-    async def _until_heard(self) -> None:
+    async def _wait_for_state(self) -> None:
         """Wait for a new state before something begins that will be driven for a while."""
         try:
-            async with asyncio.timeout(_HEARD_S):
+            async with asyncio.timeout(_STATE_TIMEOUT_S):
                 async for _ in self.native_states():
                     return
         except TimeoutError:
-            raise _silent(self._port.now() - self._port.state_received_s) from None
+            raise _stale_error(self._client.now() - self._client.state_received_s) from None
 
-    def _see(self, state: State) -> None:
+    def _on_state(self, state: State) -> None:
         # What a control function drives is checked in its own loop. Soft legs may be anywhere.
         if self._control is not None:
             return
         try:
             if self._is_driven:
-                self.safety.check(state, asked=self._asked)
+                self.safety.check(state, commanded=self._commanded)
             elif self._is_soft:
                 self.safety.check_remote(state)
         except ProtectionError as error:
-            self._port.trip()
-            self._be_troubled(error)
+            self._client.trip()
+            self._set_trouble(error)
 
-    def _be_troubled(self, error: RoteError) -> None:
+    def _set_trouble(self, error: RoteError) -> None:
         if self.trouble is None:
             self.trouble = error
             self._is_driven = False
             for listener in tuple(self._stop_listeners):
                 listener()
 
-    def _on_end(self, listener: Callable[[RoteError], None]) -> Callable[[], None]:
+    def _on_teaching_end(self, listener: Callable[[RoteError], None]) -> Callable[[], None]:
         """Call `listener` with what went wrong, or with the stop of the robot."""
-        return self.on_stop(lambda: listener(self.trouble or _stopped()))
+        return self.on_stop(lambda: listener(self.trouble or _stopped_error()))
 
     def _on_loss(self, listener: Callable[[RoteError], None]) -> Callable[[], None]:
         """Call `listener` when the robot is lost; after a protection it may be heard again."""
 
-        def hear(error: RoteError) -> None:
+        def on_trouble(error: RoteError) -> None:
             if not isinstance(error, ProtectionError):
                 listener(error)
 
-        return self._port.on_trouble(hear)
+        return self._client.on_trouble(on_trouble)
 
-    def _state(self) -> State:
-        assert self._port.latest is not None, "a robot is heard before it is connected"
-        return self._port.latest
+    def _latest_state(self) -> State:
+        assert self._client.latest is not None, "a robot is heard before it is connected"
+        return self._client.latest
 
-    def _need(self, level: Level, what: str, remedy: str = "") -> None:
+    def _require_level(self, level: Level, what: str, remedy: str = "") -> None:
         if self.level is not level:
-            wanted, here = f"a1://...?level={level.value}", f"a1:// at the {self.level.value} level"
-            raise UnsupportedError(what, here, (wanted,), remedy)
+            required, here = (
+                f"a1://...?level={level.value}",
+                f"a1:// at the {self.level.value} level",
+            )
+            raise UnsupportedError(what, here, (required,), remedy)
 
 
-def _silent(silence_s: float) -> ProtectionError:
+def _stale_error(silence_s: float) -> ProtectionError:
     return ProtectionError(
         "stale",
         f"no state came for {1000 * silence_s:.0f} ms, so nothing is begun",
@@ -810,7 +820,7 @@ def _silent(silence_s: float) -> ProtectionError:
     )
 
 
-def _stopped() -> RefusedError:
+def _stopped_error() -> RefusedError:
     return RefusedError(
         Code.NOT_TEACHING,
         "the teaching was ended by a stop",
@@ -828,7 +838,7 @@ def stands(state: HighState) -> bool:
     return not is_down(state) and state.body_height_m > UP_M
 
 
-def would_sink(remedy: str = "") -> BadRequestError:
+def standing_robot_error(remedy: str = "") -> BadRequestError:
     """Return the error for taking over the motors of a standing robot."""
     return BadRequestError(
         "the robot stands, and would sink where its motors are talked to",
@@ -840,7 +850,7 @@ def would_sink(remedy: str = "") -> BadRequestError:
     )
 
 
-def mode_words(mode: int) -> str:
+def mode_text(mode: int) -> str:
     """Return a mode of the walking controller as text."""
     try:
         return HighMode(mode).name.lower().replace("_", " ")
@@ -853,17 +863,17 @@ _LOW_PERCENT = 20
 
 def findings(robot: A1) -> list[Finding]:
     """Return what speaks against moving an A1 or Go1."""
-    told, native, found = robot.status(), robot.native, []
+    status, native, found = robot.status(), robot.native, []
     if isinstance(native, HighState) and is_down(native):
         message = "the robot lies or hangs: it walks once it has got up"
         remedy = Text("Let it get up: {get_up}.", get_up=Act.GET_UP)
         found.append(Finding(Severity.NOTE, message, remedy, kind=FindingKind.MODE))
-    if told.battery_percent is not None and told.battery_percent < _LOW_PERCENT:
-        message = f"the battery has {told.battery_percent} %"
+    if status.battery_percent is not None and status.battery_percent < _LOW_PERCENT:
+        message = f"the battery has {status.battery_percent} %"
         found.append(
             Finding(Severity.WARNING, message, "Charge it first.", kind=FindingKind.BATTERY)
         )
-    hottest, most = told.hottest_c, robot.safety.limits.temperature_c
+    hottest, most = status.hottest_c, robot.safety.limits.temperature_c
     if hottest is not None and most is not None and hottest > most:
         message = f"a motor has {hottest} °C, and a protection trips above {most:g} °C"
         cool = "Let the robot lie and cool down."

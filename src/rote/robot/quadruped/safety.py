@@ -118,21 +118,21 @@ class Safety:
         be, raise `BadRequestError`.
         """
         q, dq = motors.q_rad[:LEG_MOTORS], motors.dq_rad_s[:LEG_MOTORS]
-        self._refuse(q, "position", math.inf, 0.0)
-        self._refuse(dq, "velocity", self._most_velocity, VELOCITY_OFF_RAD_S)
-        self._refuse(motors.tau_nm[:LEG_MOTORS], "torque", self._most_torque, 0.0)
-        self._refuse_negative(motors.kp_nm_rad[:LEG_MOTORS], "stiffness")
-        self._refuse_negative(motors.kd_nm_s_rad[:LEG_MOTORS], "damping")
+        self._check_values(q, "position", math.inf, 0.0)
+        self._check_values(dq, "velocity", self._most_velocity, VELOCITY_OFF_RAD_S)
+        self._check_values(motors.tau_nm[:LEG_MOTORS], "torque", self._most_torque, 0.0)
+        self._check_gains(motors.kp_nm_rad[:LEG_MOTORS], "stiffness")
+        self._check_gains(motors.kd_nm_s_rad[:LEG_MOTORS], "damping")
         is_on = q != _POSITION_OFF
         outside = is_on & ((q < self.lower_rad) | (q > self.upper_rad))
         if not outside.any():
             return motors
         clipped = np.clip(q, self.lower_rad, self.upper_rad)
         return MotorCmds.of(
-            motor._replace(q_rad=float(clipped[place]))
-            if place < LEG_MOTORS and outside[place]
+            motor._replace(q_rad=float(clipped[index]))
+            if index < LEG_MOTORS and outside[index]
             else motor
-            for place, motor in enumerate(motors)
+            for index, motor in enumerate(motors)
         )
 
     @property
@@ -144,31 +144,31 @@ class Safety:
         return math.inf if self.limits.torque_nm is None else self.limits.torque_nm
 
     @staticmethod
-    def _refuse(numbers: Row, what: str, most: float, off: float) -> None:
+    def _check_values(numbers: Row, what: str, most: float, off: float) -> None:
         bad = ~(np.abs(numbers) <= most) & (numbers != off) | ~np.isfinite(numbers)
-        for place in np.flatnonzero(bad):
-            value = float(numbers[place])
+        for index in np.flatnonzero(bad):
+            value = float(numbers[index])
             raise BadRequestError(
-                f"{_NAMES[place]}: a {what} of {value:g} is not possible",
+                f"{_NAMES[index]}: a {what} of {value:g} is not possible",
                 f"Ask for at most {most:g}." if math.isfinite(most) else "Ask for a number.",
             )
 
     @staticmethod
-    def _refuse_negative(gains: Row, what: str) -> None:
-        for place in np.flatnonzero(~(gains >= 0.0)):
+    def _check_gains(gains: Row, what: str) -> None:
+        for index in np.flatnonzero(~(gains >= 0.0)):
             raise BadRequestError(
-                f"{_NAMES[place]}: a {what} of {float(gains[place]):g} is not possible",
+                f"{_NAMES[index]}: a {what} of {float(gains[index]):g} is not possible",
                 "Ask for 0 or more.",
             )
 
     @staticmethod
-    def name_of(motor: int) -> str:
+    def joint_name(motor: int) -> str:
         """Return what a motor's joint is called, by its place in the frame."""
         return _NAMES[motor]
 
     # ---- what is reported -----------------------------------------------------------------------
 
-    def check(self, state: State, age_s: float = 0.0, asked: MotorCmds | None = None) -> None:
+    def check(self, state: State, age_s: float = 0.0, commanded: MotorCmds | None = None) -> None:
         """Raise `ProtectionError` for the first protection that a state trips.
 
         `age_s` is how long ago it came. Call it once for each state: power is counted. `asked` is
@@ -176,7 +176,7 @@ class Safety:
         watched again from when it has come inside.
         """
         self.check_remote(state)
-        for error in self._found(state, age_s, asked):
+        for error in self._find_violations(state, age_s, commanded):
             raise error
 
     @staticmethod
@@ -193,8 +193,8 @@ class Safety:
                 "Look at the robot, release the buttons, then arm it to go on.",
             )
 
-    def _found(
-        self, state: State, age_s: float, asked: MotorCmds | None
+    def _find_violations(
+        self, state: State, age_s: float, commanded: MotorCmds | None
     ) -> Iterator[ProtectionError]:
         if self.limits.stale_s is not None and not -math.inf < age_s <= self.limits.stale_s:
             yield ProtectionError(
@@ -203,15 +203,15 @@ class Safety:
                 f"allowed {1000 * self.limits.stale_s:.0f} ms",
                 "Look at the robot and the network between.",
             )
-        yield from self._tilt(state)
+        yield from self._tilt_errors(state)
         if isinstance(state, LowState):
-            yield from self._position(state.motors.q_rad[:LEG_MOTORS], asked)
-            yield from self._motors(state.motors)
+            yield from self._position_errors(state.motors.q_rad[:LEG_MOTORS], commanded)
+            yield from self._motor_errors(state.motors)
         if state.motors is not None:
             # The walking controller looks after its joints itself, and folds them to lie down.
-            yield from self._heat(state.motors)
+            yield from self._temperature_errors(state.motors)
 
-    def _tilt(self, state: State) -> Iterator[ProtectionError]:
+    def _tilt_errors(self, state: State) -> Iterator[ProtectionError]:
         most = self.limits.tilt_rad
         roll, pitch = state.imu.rpy_rad[:2]
         if most is not None and not max(abs(roll), abs(pitch)) <= most:
@@ -222,9 +222,9 @@ class Safety:
                 "Set the robot on its feet by hand.",
             )
 
-    def _motors(self, motors: MotorStates) -> Iterator[ProtectionError]:
+    def _motor_errors(self, motors: MotorStates) -> Iterator[ProtectionError]:
         dq, tau = motors.dq_rad_s[:LEG_MOTORS], motors.tau_nm[:LEG_MOTORS]
-        yield from self._power(tau, dq)
+        yield from self._power_errors(tau, dq)
         rows = (
             ("velocity", np.abs(dq), self.limits.velocity_rad_s, "rad/s", "Ask for less speed."),
             ("torque", np.abs(tau), self.limits.torque_nm, "N.m", "Ask for less, or free the leg."),
@@ -232,42 +232,42 @@ class Safety:
         for protection, numbers, most, unit, remedy in rows:
             if most is None:
                 continue
-            for place in np.flatnonzero(~(numbers <= most)):
-                reason = f"{_NAMES[place]} has {numbers[place]:.1f} {unit}, allowed {most:g} {unit}"
+            for index in np.flatnonzero(~(numbers <= most)):
+                reason = f"{_NAMES[index]} has {numbers[index]:.1f} {unit}, allowed {most:g} {unit}"
                 yield ProtectionError(protection, reason, remedy)
 
-    def _heat(self, motors: MotorStates) -> Iterator[ProtectionError]:
+    def _temperature_errors(self, motors: MotorStates) -> Iterator[ProtectionError]:
         most = self.limits.temperature_c
         if most is None:
             return
         celsius = motors.temperature_c[:LEG_MOTORS]
-        for place in np.flatnonzero((celsius > most) | (motors.mode[:LEG_MOTORS] == OVERHEATED)):
+        for index in np.flatnonzero((celsius > most) | (motors.mode[:LEG_MOTORS] == OVERHEATED)):
             yield ProtectionError(
                 "temperature",
-                f"{_NAMES[place]} has {celsius[place]} °C or says that it is overheated, "
+                f"{_NAMES[index]} has {celsius[index]} °C or says that it is overheated, "
                 f"allowed {most:g} °C",
                 "Let the robot lie and cool down.",
             )
 
-    def _position(self, q: Row, asked: MotorCmds | None) -> Iterator[ProtectionError]:
+    def _position_errors(self, q: Row, commanded: MotorCmds | None) -> Iterator[ProtectionError]:
         margin = self.limits.margin_rad
         if margin is None:
             return
         lower, upper = self.lower_rad + margin, self.upper_rad - margin
         inside = (q >= lower) & (q <= upper)
         self._been_inside |= inside
-        if asked is not None and not inside.all():
-            self._been_inside &= inside | is_driven(asked)
-        for place in np.flatnonzero(self._been_inside & ~inside):
+        if commanded is not None and not inside.all():
+            self._been_inside &= inside | is_driven(commanded)
+        for index in np.flatnonzero(self._been_inside & ~inside):
             yield ProtectionError(
                 "position",
-                f"{_NAMES[place]} is at {q[place]:.3f} rad, "
-                f"allowed {lower[place]:.3f} to {upper[place]:.3f} rad",
+                f"{_NAMES[index]} is at {q[index]:.3f} rad, "
+                f"allowed {lower[index]:.3f} to {upper[index]:.3f} rad",
                 "Keep the legs further from their stops. Folded legs on the ground are outside: "
                 "stand the robot up first.",
             )
 
-    def _power(self, tau: Row, dq: Row) -> Iterator[ProtectionError]:
+    def _power_errors(self, tau: Row, dq: Row) -> Iterator[ProtectionError]:
         if self.limits.power_level is None:
             return
         most_w = MAX_POWER_W * self.limits.power_level / 10

@@ -6,7 +6,7 @@ from contextlib import suppress
 import numpy as np
 
 from rote.errors import RoteError
-from rote.robot.quadruped.control import BRAKED, A1Port, State
+from rote.robot.quadruped.control import BRAKED, A1RobotClient, State
 from rote.robot.quadruped.motion import SOFT, SoftLegs
 from rote.robot.quadruped.safety import Safety
 from rote.robot.take import Take
@@ -16,7 +16,7 @@ from rote.wire.a1.values import LowCmd, LowState
 _TICKS = 2**32
 
 
-class LegLesson:
+class LegTeachingBackend:
     """One teaching of an A1. It keeps nothing itself: the take is on our side alone.
 
     Braked legs stay where they are, which means: the robot stays lying or hanging. Soft ones are
@@ -25,9 +25,9 @@ class LegLesson:
 
     def __init__(
         self,
-        port: A1Port,
+        client: A1RobotClient,
         safety: Safety,
-        heard: Callable[[], Awaitable[None]],
+        wait_for_state: Callable[[], Awaitable[None]],
         begin: Callable[[LowCmd], None],
         end: Callable[[], None],
         on_end: Callable[[Callable[[RoteError], None]], Callable[[], None]],
@@ -36,11 +36,11 @@ class LegLesson:
 
         `heard` waits for a new state of the robot.
         """
-        self._heard = heard
-        self._port = port
+        self._wait_for_state = wait_for_state
+        self._client = client
         self._legs = SoftLegs(safety)
         self._begin = begin
-        self._ended = end
+        self._end_teaching = end
         self._on_end = on_end
         self._end: Callable[[RoteError], None] = lambda _: None
         self._take: Take | None = None
@@ -58,7 +58,7 @@ class LegLesson:
         stops: list[RoteError] = []
         undo = self._on_end(stops.append)
         try:
-            await self._heard()
+            await self._wait_for_state()
         finally:
             undo()
         if stops:
@@ -69,15 +69,15 @@ class LegLesson:
         self._take, self._end = take, end
         self._begin(LowCmd(motors=SOFT))
         self._begun = True
-        self._undo = [self._port.on_state(self._see), self._on_end(self._interrupt)]
+        self._undo = [self._client.on_state(self._on_state), self._on_end(self._on_early_end)]
 
     async def hold(self, *, keep: bool) -> None:
         """Brake the legs; a robot in trouble was braked when that began."""
-        self._ended()
+        self._end_teaching()
         if self._begun and self._trouble is None:
-            self._port.command(LowCmd(motors=BRAKED))
+            self._client.command(LowCmd(motors=BRAKED))
 
-    def leave(self) -> None:
+    def stop_listening(self) -> None:
         """Stop listening to the robot."""
         for undo in self._undo:
             undo()
@@ -85,7 +85,7 @@ class LegLesson:
     async def save(self, take: Take) -> None:
         """Do nothing: an A1 stores no actions."""
 
-    def _see(self, state: State) -> None:
+    def _on_state(self, state: State) -> None:
         assert isinstance(state, LowState)
         assert self._take is not None
         before, self._tick = self._tick, state.tick
@@ -98,15 +98,15 @@ class LegLesson:
                 return
             self._time_us += ahead
         joints = state.motors.q_rad[:LEG_MOTORS]
-        self._take.add(self._time_us, joints.tolist(), self._port.now())
+        self._take.add(self._time_us, joints.tolist(), self._client.now())
         motors = self._legs.motors(np.asarray(joints, dtype=float))
         if motors is not None and self._trouble is None:
             with suppress(RoteError):  # a robot that is lost is told by `on_end`
-                self._port.command(LowCmd(motors=motors))
+                self._client.command(LowCmd(motors=motors))
 
-    def _interrupt(self, error: RoteError) -> None:
+    def _on_early_end(self, error: RoteError) -> None:
         if self._trouble is None:
             self._trouble = error
             with suppress(RoteError):  # a lost robot was braked when it fell silent
-                self._port.command(LowCmd(motors=BRAKED))
+                self._client.command(LowCmd(motors=BRAKED))
             self._end(error)

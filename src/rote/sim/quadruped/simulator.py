@@ -260,7 +260,7 @@ class A1Simulator:
         """Keep a new client's session if it sent a command; other datagrams are only counted."""
         session = client.session
         session.receive(datagram, now)
-        if not session.heard:
+        if not session.received:
             self._dropped_before.update(session.dropped)
             return None
         spare = [key for key, each in self._clients.items() if each.is_spare]

@@ -240,7 +240,7 @@ class A1Client:
     @property
     def states_received(self) -> int:
         """Number of states that were used."""
-        return self._session.heard
+        return self._session.received
 
     def now(self) -> float:
         """The clock of this connection, in seconds. It counts suspend."""

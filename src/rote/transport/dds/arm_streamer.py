@@ -18,7 +18,13 @@ from rote.messages import Phase, StreamPose
 from rote.model.family import Build, Hand
 from rote.platform import clock
 from rote.platform.loop import to_the_end
-from rote.session.arm_stream import ASTRAY_RAD, ASTRAY_S, FADE_HZ, ArmSetpoint, ArmStream
+from rote.session.arm_stream import (
+    FADE_HZ,
+    NOT_TRACKING_RAD,
+    NOT_TRACKING_S,
+    ArmSetpoint,
+    ArmStream,
+)
 
 _CHECK_S = 0.02
 _CEASED_S = 0.1
@@ -185,7 +191,7 @@ class ArmStreamer(Generic[Packed]):
                 if self._has_new_reader(now):
                     self._loop.call_soon_threadsafe(self.stop, _RESTARTED)
                     return False
-                begun.tell(setpoints[index - first], now)
+                begun.record(setpoints[index - first], now)
                 write(packed[index - first])
                 self._sent_at = now
             if index == len(poses) - 1:
@@ -219,11 +225,11 @@ class ArmStreamer(Generic[Packed]):
             self._unconfirmed is None
             and stream is not None
             and stream.following
-            and stream.astray(joints_rad, now)
+            and stream.is_not_tracking(joints_rad, now)
         ):
             self.stop(
-                f"the arms did not track: a joint was {ASTRAY_RAD:g} rad away from its setpoint "
-                f"for {ASTRAY_S:g} s"
+                f"the arms did not track: a joint was {NOT_TRACKING_RAD:g} rad away from its "
+                f"setpoint for {NOT_TRACKING_S:g} s"
             )
         elif self._unconfirmed is not None and (idle or stream is not None):
             self._release_again(self._unconfirmed)

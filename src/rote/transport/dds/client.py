@@ -159,20 +159,20 @@ class DdsClient(ServicesClient):
         until = self._loop.time() + _HANDS_S
         while self._loop.time() < until and (topics := self._dds.topics) is not None:
             there = [hand for hand, inlet in topics.hands.items() if inlet.matched]
-            if set(there) <= set(self._hands.worn):
+            if set(there) <= set(self._hands.attached):
                 return
             await asyncio.sleep(_CHECK_S)
 
     def _read_hand(self, hand: Hand, data: bytes) -> None:
         reading, now = dds_hands.decode_state(data, hand), self._loop.time()
-        if self._hands.hear(hand, reading, now, self._tick_ms / 1000):
-            self.build = wearing(self.identity.build, self._hands.worn)
+        if self._hands.add_report(hand, reading, now, self._tick_ms / 1000):
+            self.build = wearing(self.identity.build, self._hands.attached)
             self._update_abilities()
         if self._dds.topics is not None:
             self._dds.topics.hand_writer(hand)  # so that its reader is found before a stream begins
 
     def _update_abilities(self) -> None:
-        self.abilities = DDS | self._scripted | ({"hands"} if self._hands.worn else set())
+        self.abilities = DDS | self._scripted | ({"hands"} if self._hands.attached else set())
 
     # ---- samples from the robot -----------------------------------------------------------------
 
@@ -187,7 +187,7 @@ class DdsClient(ServicesClient):
     def _read_lowstate(self, data: bytes) -> None:
         tick_ms, machine = dds_lowlevel.head_of(data)
         # A robot without a clock always sends the same number, mostly 0.
-        has_clock = tick_ms > 0 and not self._ticks.see(tick_ms, self._loop.time())
+        has_clock = tick_ms > 0 and not self._ticks.update(tick_ms, self._loop.time())
         tick_ms = tick_ms if has_clock else int(self._loop.time() * 1000)
         self._tick_ms = tick_ms
         if self._needs_every_state() or not 0 <= tick_ms - self._reported_ms < _CLOSE_MS:
@@ -195,7 +195,7 @@ class DdsClient(ServicesClient):
             self._recognise_motors(machine, dds_lowlevel.MOTORS)
             joints = dds_lowlevel.joints_of(data, self.identity.build)
             joints = joints if has_clock else joints._replace(tick_ms=None)
-            self.identity.see_missing(joints.missing)
+            self.identity.on_missing_columns(joints.missing)
             self._publish_state(self._make_state(joints))
 
     def _read_mode(self, data: bytes) -> None:
@@ -224,7 +224,7 @@ class DdsClient(ServicesClient):
             self._hands.forget()
             self._update_abilities()
             self._expect_hands()
-        self.build = wearing(self.build, self._hands.worn)
+        self.build = wearing(self.build, self._hands.attached)
 
     def _with_hands(self, state: RobotState) -> RobotState:
         """Return a state with the joints of the hands as its last columns."""
@@ -244,7 +244,7 @@ class DdsClient(ServicesClient):
     def _make_state(self, measured: JointColumns | None) -> RobotState:
         state = super()._make_state(measured)
         if measured is not None:
-            if self._hands.worn:
+            if self._hands.attached:
                 state = self._with_hands(state)
             idle = self._arms.activity is rpc.RpcActivity.IDLE
             self._streamer.on_joints(state.joints_rad, measured.tick_ms, idle=idle)

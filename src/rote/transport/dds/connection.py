@@ -204,7 +204,7 @@ class DdsConnection:
     def send(self) -> Iterable[tuple[int, RoteError]]:
         """Write the session's outgoing requests; return those that could not be written."""
         failed: list[tuple[int, RoteError]] = []
-        for value in self.session.said():
+        for value in self.session.take_values():
             if self.topics is not None and self._may_send(value):
                 try:
                     self.topics.send(value)
@@ -270,7 +270,7 @@ class DdsConnection:
                     source, data
                 )  # hands that report do not prove that the robot is there
             elif source in STATE_TOPICS:
-                self.session.hear(now)
+                self.session.note_received(now)
                 self._on_sample(source, data)
             else:
                 self.session.answer(cdr.decode_response(data, source), now)

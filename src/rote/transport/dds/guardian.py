@@ -184,7 +184,7 @@ class _AbandonedStream:
         """Release the arms from the last setpoint, or from where they are if it is old."""
         stream = ArmStream(self._build.rest_rad, self._build, self._hands)
         for sent in (older, newer):
-            stream.tell(self._to_setpoint(sent), sent.at_s)
+            stream.record(self._to_setpoint(sent), sent.at_s)
         until = _now() + _FIND_S
         while not self._arms.matched and _now() < until:  # noqa: ASYNC110 - DDS has no event
             await asyncio.sleep(0.005)

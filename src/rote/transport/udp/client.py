@@ -16,7 +16,7 @@ from rote.session.events import (
     Reported,
     Unanswered,
 )
-from rote.session.pose_stream import Told
+from rote.session.pose_stream import PoseReceived
 from rote.session.teaching import Role, TeachingSession, TeachingTiming
 from rote.transport.base_client import (
     BaseClient,
@@ -187,7 +187,7 @@ class TeachingClient(BaseClient[m.Reply]):
         ):
             self._set_alarm(self.session.due)
 
-    def _handle(self, event: Event | Told) -> None:
+    def _handle(self, event: Event | PoseReceived) -> None:
         if isinstance(event, Reported):
             self._publish_state(event.state)
         elif isinstance(event, Replied):

@@ -110,7 +110,7 @@ class StageService:
         Raises `ProblemError` or a `RoteError` if that is refused; then nothing has begun.
         """
         pendant = self._need_stage()
-        if pendant.stage.conductor.session.wanted.stop is not None:
+        if pendant.stage.conductor.session.current.stop is not None:
             raise ProblemError(
                 409,
                 "stop-holds",
@@ -290,7 +290,7 @@ class StageService:
         """End a running show if the stage was stopped; return whether it was by another program."""
         if self._pendant is None:
             return False
-        holds = self._pendant.stage.conductor.session.wanted.stop
+        holds = self._pendant.stage.conductor.session.current.stop
         seen, self._seen_stop = self._seen_stop, "" if holds is None else holds.id
         if holds is None or holds.id == seen:
             return False
@@ -329,7 +329,7 @@ class StageService:
             }
         conductor, refused = pendant.stage.conductor, pendant.stage.refused
         names = sorted({*pendant.agents, *conductor.agents})
-        holds = conductor.session.wanted.stop
+        holds = conductor.session.current.stop
         robots = [
             _robot_document(
                 name,
@@ -352,7 +352,7 @@ class StageService:
 
     def _stop_document(self, pendant: PendantStage) -> dict[str, Any] | None:
         conductor = pendant.stage.conductor
-        holds = conductor.session.wanted.stop
+        holds = conductor.session.current.stop
         if holds is None:
             return None
         confirmed_s = None if self._answer is None else self._answer.confirmed_s
@@ -367,7 +367,7 @@ class StageService:
         assert self._pendant is not None
         if not run.rounds:
             return "checking"
-        if self._pendant.stage.conductor.session.wanted.run is not None:
+        if self._pendant.stage.conductor.session.current.run is not None:
             return "playing"
         over = len(run.report.sections)
         looped = 0 < over < len(run.rounds) and run.rounds[over] is run.rounds[over - 1]

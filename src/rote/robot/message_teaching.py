@@ -9,22 +9,22 @@ from typing import NamedTuple
 from rote import messages as m
 from rote.errors import DecodeError, LinkError, NoAnswerError, RefusedError, RoteError
 from rote.messages import RobotState
-from rote.robot.api_values import Port, TaughtAction
+from rote.robot.api_values import RobotClient, TaughtAction
 from rote.robot.take import MIN_RATE_HZ, Lack, Take
 from rote.text import Act, Text
 
 
-class Pupil(NamedTuple):
+class TeachingHooks(NamedTuple):
     """What a lesson needs from its robot."""
 
     check: Callable[[], Awaitable[bool]]
     """Raises what forbids the teaching; returns whether the robot has an action of that name."""
     ask: Callable[[m.Command], Awaitable[m.Reply]]
-    enter: Callable[[m.EnterTeaching], Awaitable[None]]
+    enter_teaching: Callable[[m.EnterTeaching], Awaitable[None]]
     """Asks for soft arms; asks again if the arms are still coming to rest."""
-    listed: Callable[[str], Awaitable[TaughtAction]]
+    wait_until_listed: Callable[[str], Awaitable[TaughtAction]]
     """Waits until the robot lists the action that it was taught."""
-    teaching: Callable[[str, bool], None]
+    on_teaching_changed: Callable[[str, bool], None]
     """Called when the arms may be soft, and when they hold again."""
     on_stop: Callable[[Callable[[bool], None]], Callable[[], None]]
     """Calls a listener with False when a stop is asked for over this connection, and with True
@@ -32,13 +32,13 @@ class Pupil(NamedTuple):
     """
 
 
-_STILL_THERE = (
+_RECORDING_KEPT = (
     "Nothing was saved. The robot holds the recording until the next one: robot.save keeps it. "
     "Or teach again."
 )
 _STOP_RECORDING_S = 0.5
 """How long soft arms wait for the answer to a stop of the recording before they are left."""
-_MAX_SPARE = 100_000
+_MAX_UNCONFIRMED_POSES = 100_000
 """How many poses are kept of a robot that never reports that it records: 3 minutes at 500 per
 second.
 """
@@ -51,13 +51,13 @@ taught. Reports of the arms may be seconds late.
 _TEACH_AGAIN = Text("Look what the robot has kept: {list}. Then teach again.", list=Act.LIST)
 
 
-class MessageLesson:
+class MessageTeachingBackend:
     """One teaching of a robot that understands `rote.messages`."""
 
     def __init__(
         self,
-        port: Port,
-        pupil: Pupil,
+        client: RobotClient,
+        hooks: TeachingHooks,
         name: str,
         *,
         overwrite: bool = False,
@@ -66,9 +66,9 @@ class MessageLesson:
         force: bool = False,
     ) -> None:
         """`force` goes on with a robot that never reports soft arms."""
-        self._port = port
-        self._pupil = pupil
-        self._ask = pupil.ask
+        self._client = client
+        self._hooks = hooks
+        self._ask = hooks.ask
         self._name = name
         self._overwrite = overwrite
         self._loop = loop
@@ -78,46 +78,46 @@ class MessageLesson:
         self._undo: list[Callable[[], None]] = []
         self._loss: RoteError | None = None
         self._refused = False
-        self._is_ours = False
+        self._owns_action = False
         self._force = force
         self._stopped = False
         self._was_soft = self._seen_soft = False
         self._silent_hands: tuple[str, ...] = ()
         self._ending = False
         self._began_s = self._lasted_s = 0.0
-        self._says_so = False
-        self._spare: list[tuple[int, tuple[float, ...]]] = []
+        self._reported_recording = False
+        self._unconfirmed_poses: list[tuple[int, tuple[float, ...]]] = []
 
     async def check(self) -> None:
         """Raise what forbids the teaching, before anything gets soft."""
-        self._is_ours = not await self._pupil.check()
+        self._owns_action = not await self._hooks.check()
 
     async def begin(self, take: Take, end: Callable[[RoteError], None]) -> None:
         """Ask for soft arms, and for a recording."""
         self._take, self._end = take, end
-        self._undo.append(self._port.on_loss(self._lose))
-        self._undo.append(self._pupil.on_stop(self._stop))
-        await self._enter()
-        self._undo.append(self._port.on_state(self._see))
+        self._undo.append(self._client.on_loss(self._on_loss))
+        self._undo.append(self._hooks.on_stop(self._on_stop))
+        await self._enter_teaching()
+        self._undo.append(self._client.on_state(self._on_state))
         await self._ask(m.Record(on=True))
         self._began_s = asyncio.get_running_loop().time()
 
-    async def _enter(self) -> None:
+    async def _enter_teaching(self) -> None:
         """Ask for soft arms.
 
         Once the robot accepts, the action of that name belongs to this teaching. Until then, or if
         the robot never answers, it does so only if there was none before.
         """
         try:
-            enter = m.EnterTeaching(self._port.latest, self._name, self._compensation)
-            await self._pupil.enter(enter)
+            command = m.EnterTeaching(self._client.latest, self._name, self._compensation)
+            await self._hooks.enter_teaching(command)
         except RefusedError:
             self._refused = True
             raise
         finally:
             if not self._refused:
-                self._pupil.teaching(self._name, True)
-        self._is_ours = True
+                self._hooks.on_teaching_changed(self._name, True)
+        self._owns_action = True
 
     async def hold(self, *, keep: bool) -> None:
         """Leave teaching. The robot discards its recording unless `keep` is true."""
@@ -131,10 +131,10 @@ class MessageLesson:
             await self._stop_recording()
             await self._ask(m.ExitTeaching())
         finally:
-            self._pupil.teaching(self._name, False)
+            self._hooks.on_teaching_changed(self._name, False)
         if self._take is not None:
             self._take.on_robot = self._stores_itself
-        if self._is_ours and not keep:
+        if self._owns_action and not keep:
             await self._ask(m.DiscardRecording(self._name))
             if self._take is not None:
                 self._take.on_robot = False
@@ -151,9 +151,9 @@ class MessageLesson:
     @property
     def _stores_itself(self) -> bool:
         """Whether the robot stores a recording by itself as soon as its teaching ends."""
-        return "save" not in self._port.abilities
+        return "save" not in self._client.abilities
 
-    def leave(self) -> None:
+    def stop_listening(self) -> None:
         """Stop listening to the robot."""
         for undo in self._undo:
             undo()
@@ -161,17 +161,17 @@ class MessageLesson:
         if take is None:
             return
         if not take.samples:  # the robot never reported that it records, but did report joints
-            for time_us, joints_rad in self._spare:
+            for time_us, joints_rad in self._unconfirmed_poses:
                 take.add(time_us, joints_rad)
-        self._spare.clear()
-        take.lacks = self._lacks(take)
+        self._unconfirmed_poses.clear()
+        take.lacks = self._find_lacks(take)
 
-    def _lacks(self, take: Take) -> frozenset[Lack]:
+    def _find_lacks(self, take: Take) -> frozenset[Lack]:
         if not take.samples:
             return frozenset({Lack.POSITIONS})
         found = {
-            Lack.JOINTS: bool(self._port.missing),
-            Lack.CLOCK: self._port.clockless,
+            Lack.JOINTS: bool(self._client.missing),
+            Lack.CLOCK: self._client.clockless,
             Lack.RATE: take.track.rate_hz < MIN_RATE_HZ,
         }
         return frozenset(lack for lack, is_so in found.items() if is_so)
@@ -195,16 +195,16 @@ class MessageLesson:
         if self._stores_itself:
             # A robot that accepts the end of a teaching has not necessarily stored an action.
             try:
-                listed = await self._pupil.listed(take.name)
+                listed = await self._hooks.wait_until_listed(take.name)
             except (DecodeError, RefusedError) as error:
                 take.robot_note = f"its list cannot be read, so nothing confirms the save: {error}"
                 return
             take.robot_s = listed.duration_s or None
         take.saved = take.on_robot = True
 
-    def _see(self, state: RobotState) -> None:
+    def _on_state(self, state: RobotState) -> None:
         assert self._take is not None
-        self._record(self._take, state)
+        self._record_pose(self._take, state)
         if state.recording:
             for side in state.silent_hands:
                 if side not in self._silent_hands:
@@ -213,9 +213,9 @@ class MessageLesson:
         if self._was_soft and not state.arms_soft:
             # Somebody else, or the robot itself, ended the teaching: the person must not go on
             # unrecorded.
-            self._give_up(_BY_A_STOP if self._stopped else _BY_OTHERS)
+            self._end_early(_BY_A_STOP if self._stopped else _BY_OTHERS)
         elif self._is_never_soft(state):
-            self._give_up(
+            self._end_early(
                 f"the robot accepted the teaching and reports for {_NEVER_SOFT_S:.0f} s that its "
                 "arms hold: somebody has stopped it, or it never began"
             )
@@ -228,43 +228,47 @@ class MessageLesson:
             return False
         return asyncio.get_running_loop().time() - self._began_s > _NEVER_SOFT_S
 
-    def _stop(self, over: bool) -> None:
+    def _on_stop(self, over: bool) -> None:
         """End the teaching after a stop over this connection: no report has to show it first."""
         self._stopped = True
         if over:
-            self._give_up(_BY_A_STOP)
+            self._end_early(_BY_A_STOP)
 
-    def _give_up(self, message: str) -> None:
+    def _end_early(self, message: str) -> None:
         if self._loss is None and not self._ending:
-            remedy = _STILL_THERE if "save" in self._port.abilities else _TEACH_AGAIN
-            self._lose(RefusedError(m.Code.NOT_TEACHING, message, remedy))
+            remedy = _RECORDING_KEPT if "save" in self._client.abilities else _TEACH_AGAIN
+            self._on_loss(RefusedError(m.Code.NOT_TEACHING, message, remedy))
 
-    def _in_its_columns(self, take: Take, state: RobotState) -> tuple[float, ...]:
+    def _select_take_columns(self, take: Take, state: RobotState) -> tuple[float, ...]:
         """Return the positions of a state in the columns that the take began with.
 
         A hand may report for the first time during a take; its joints are not part of it.
         """
-        now = self._port.build
+        now = self._client.build
         if now is take.build or now.bare is not take.build.bare:
             return state.joints_rad
-        told = dict(zip(now.names, state.joints_rad, strict=False))
-        return tuple(told[name] for name in take.build.names if name in told)
+        reported = dict(zip(now.names, state.joints_rad, strict=False))
+        return tuple(reported[name] for name in take.build.names if name in reported)
 
-    def _record(self, take: Take, state: RobotState) -> None:
+    def _record_pose(self, take: Take, state: RobotState) -> None:
         """Add the pose of a state to the take.
 
         If the robot does not report that it records, the pose is kept apart, in case the report is
         only late: what came before the report is not in the robot's own recording.
         """
-        self._says_so |= state.recording
+        self._reported_recording |= state.recording
         if not state.joints_told or not state.joints_rad:
             return
-        pose_rad = self._in_its_columns(take, state)
+        pose_rad = self._select_take_columns(take, state)
         if state.recording or not state.phase_told:
             take.add(state.time_us, pose_rad)
-        elif not self._says_so and not take.paused and len(self._spare) < _MAX_SPARE:
-            self._spare.append((state.time_us, pose_rad))
+        elif (
+            not self._reported_recording
+            and not take.paused
+            and len(self._unconfirmed_poses) < _MAX_UNCONFIRMED_POSES
+        ):
+            self._unconfirmed_poses.append((state.time_us, pose_rad))
 
-    def _lose(self, error: RoteError) -> None:
+    def _on_loss(self, error: RoteError) -> None:
         self._loss = error
         self._end(error)
