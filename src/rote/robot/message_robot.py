@@ -1,4 +1,4 @@
-"""A robot that understands `rote.messages`: it stores what it was taught, and plays it itself."""
+"""A robot that speaks `rote.messages`: it stores taught motions and plays them itself."""
 
 import asyncio
 import logging
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 MODE_CHANGE_S = 10.0
 RELEASE_S = 10.0
-"""How long arms may take to come to rest after a teaching before a motion is refused for good. In
+"""Time limit for the arms to settle after a teaching; after that a refused motion is an error. In
 the logs of a G1 the release begins after up to 0.9 s and takes about 4.1 s; this is twice that.
 """
 LINGERS_S = 4.0
@@ -91,17 +91,17 @@ PRESET_S = 40.0
 answer, which comes at the end, is given up after 30 s.
 """
 _RETRY_S = 0.5
-"""The time between two questions to the robot while waiting."""
+"""Interval between two requests to the robot while waiting, in seconds."""
 _POLL_S = 0.25
-"""The time between two checks whether the wait for the robot's reports has taken too long."""
+"""Interval between two checks for a timeout, in seconds."""
 _MOTIONLESS_S = 0.5
-"""Joints that did not move for this long after a teaching are at rest: during a release they all
-move.
+"""After a teaching, joints that have not moved for this many seconds are at rest. During a
+release all of them move.
 """
 _JOINTS_S = 3.0
 """How long a robot may take to report its joints: enough for one that does so once per second."""
 _RATE_STATES = 5
-"""States by which the rate of reports is judged."""
+"""Number of states used to estimate the report rate."""
 _CONTROLLER_S = 3.0
 _MAX_F32 = 3.4028234e38
 _HEALTH_S = 1.5
@@ -125,7 +125,7 @@ class MessageRobot:
     def __init__(
         self, client: RobotClient, close: Callable[[], Awaitable[None]] | None = None
     ) -> None:
-        """`close` closes the connection, and all that was opened for it; by default the port."""
+        """`close` closes the connection and everything opened for it; default: `client.close`."""
         self._client = client
         self._close = client.close if close is None else close
         self._unfinished = Unfinished()
@@ -135,7 +135,7 @@ class MessageRobot:
         self._waiting_starts: set[TimedStart] = set()
         self._teaching = False
         self._taught: dict[str, float] = {}
-        """When each teaching of this connection ended, by the action's name."""
+        """Loop time at which each teaching of this connection ended, by action name."""
         self._known_names: frozenset[str] = frozenset()
         """The names in the robot's newest list."""
         self._wait_listeners: list[WaitListener] = []
@@ -203,7 +203,7 @@ class MessageRobot:
         return Actions(presets=presets, taught=tuple(taught), notes=reply.notes)
 
     async def _list_if_readable(self) -> Actions:
-        """Return the actions; of a list that is refused or cannot be read, only a note about it."""
+        """Return the actions; if the list is refused or unreadable, only a note about it."""
         try:
             return await self.actions()
         except (DecodeError, RefusedError) as error:
@@ -232,14 +232,13 @@ class MessageRobot:
         They hold again however the block ends. On success the robot stores the motion as `name`,
         and the block's value, a `Take`, holds its track on our side. A name that exists is refused
         before anything gets soft, unless `overwrite` allows losing the older motion; a robot whose
-        services are asked loses it then even if the block fails. What only rote doubts, places
-        left, the mode, and arms that the robot never reports as soft, `force` leaves to the robot.
-        With a `library` the take is also written to our own disk while it is made, so that a crash
-        loses at most a second of it.
+        services are asked loses it then even if the block fails. `force` skips the checks that are
+        only rote's own (free slots, the mode, arms that are never reported as soft) and leaves them
+        to the robot. With a `library` the take is also written to our own disk while it is made, so
+        that a crash loses at most a second of it.
 
-        With `loop` the robot plays it again and again later, until it is stopped. `compensation`
-        are the 11 values that keep-alives carry, whose meaning no document tells. Only the
-        documented frames have words for these two.
+        With `loop` the robot later repeats it until it is stopped. `compensation` are the 11 values
+        in keep-alives; no document explains them. Only the documented frames support these two.
         """
         check_name(name)
         values = _check_compensation(compensation)
@@ -283,9 +282,7 @@ class MessageRobot:
             self._taught[name] = self._loop.time()
 
     async def _enter_teaching(self, command: m.EnterTeaching) -> None:
-        """Ask for soft arms. If they are coming to rest after an earlier teaching, wait and ask
-        again.
-        """
+        """Request soft arms; retry while they settle after an earlier teaching."""
         asked_s, stops = self._loop.time(), self._stops
         while True:
             self._check_not_stopped_since(stops)
@@ -328,7 +325,7 @@ class MessageRobot:
         return exists
 
     async def _check_balanced(self) -> None:
-        """Refuse in a mode without balance; of one that is not known, the robot itself tells."""
+        """Refuse a mode without balance; an unknown mode is left to the robot."""
         if self.build.known:
             mode = await self.mode()
             if mode.known and not mode.balanced:
@@ -352,7 +349,7 @@ class MessageRobot:
 
         It is stored whole and at its own length: `duration_s` and `frames` only describe it. With
         `overwrite` it replaces an action of that name; with `loop` it will be played again and
-        again. Returns what the robot says of it, mostly "".
+        again. Returns the robot's note, usually "".
         """
         self._require_ability("save", "save a recording afterwards")
         check_name(name)
@@ -383,9 +380,9 @@ class MessageRobot:
         A `str` is its name, an `int` its number in the list, counted from 1; a name of more than 31
         bytes is known once `actions` has listed it. It begins with a soft
         move to the first pose and ends with a soft return. `speed` 0.5 takes twice as long;
-        `duration` in seconds says how long instead. `interpolation` is linear, cubic or smooth.
+        `duration` sets the length in seconds instead. `interpolation` is linear, cubic or smooth.
         `frames` plays only so many from the start, 0 all; `keyframes` are played instead of what is
-        stored. Only the documented frames have words for these two.
+        stored. Only the documented frames support these two.
         """
         if not isinstance(name, int) and name not in self._known_names:
             check_name(name, in_use=True)  # the names that the robot lists are its own choice
@@ -414,7 +411,7 @@ class MessageRobot:
                 name=action.name,
             )
             await self._request_motion(play, action.name, stops, on_request_sent)
-            # How long a part of it takes, only the robot knows.
+            # Only the robot knows how long a part of the action takes.
             return requested_s or (0.0 if frames or instead else action.duration_s)
 
         def stopped() -> bool:
@@ -456,8 +453,8 @@ class MessageRobot:
     async def send(self, command: int, payload: bytes = b"") -> m.Reply:
         """Send one documented frame for an experiment, and return the robot's answer.
 
-        It is read and checked first, and goes the way of the method that says the same: what would
-        be refused there is refused here, and a command that rote does not know is not sent. A
+        The frame is decoded, checked, and handled like the corresponding method: whatever that
+        method refuses is refused here. Unknown commands are not sent. A
         payload of less than 44 bytes is filled up with zeros. The layouts are in
         docs/protocol/frames.md. A teaching that is entered so ends with `send(0x0E)`, a `stop`, or
         when the connection is closed.
@@ -525,8 +522,8 @@ class MessageRobot:
         arms start softly from where they are and end softly at rest. They do so as well if the
         motion is stopped, if this program is held up, or if the connection is cut.
 
-        A track of another build raises `OtherBuildError`, which says which joints would be left out
-        or stay at rest; with `mapped` it is played by joint names.
+        A track of another build raises `OtherBuildError`, which lists the joints that would be left
+        out or stay at rest; with `mapped` it is played by joint names.
 
         Joints of hands are left out, and `left_out` of the result names them. With `hands` they are
         played too, on robots that report them: softly from where the fingers are, and released at
@@ -538,8 +535,9 @@ class MessageRobot:
         Preparing and checking a long track takes a while and blocks the event loop. `offload` runs
         that elsewhere; what forbids the motion is then raised by the result.
 
-        `at` is when the motion itself begins, by the event loop's clock: the arms set off so much
-        earlier that they reach its first pose just then. A `TimedStart` may be told the time later.
+        `at` is when the motion itself begins, by the event loop's clock: the approach starts early
+        enough for the arms to reach the first pose at that time. The time of a `TimedStart` can be
+        set later.
 
         A motion that others made (`track.origin`) raises `ImportedMotionError` on a real robot
         unless `imported` is true: a person has looked at it. Play it with `speed=0.5` first.
@@ -601,7 +599,7 @@ class MessageRobot:
         stops: int,
         on_request_sent: Callable[[], None],
     ) -> None:
-        """Ask the robot, and begin to send poses: now, or so that the motion begins in time."""
+        """Request the stream and start sending poses: now, or in time for `start`."""
         stream = m.BeginStream(motion.fingers.sides)
         if start is None:
             poses = motion.poses(await self._next_joint_state())
@@ -690,11 +688,10 @@ class MessageRobot:
         """Store a track that is on our side as a taught action, on wires that can.
 
         The robot gets the `budget` keyframes that come closest to it, and plays straight lines
-        between them; how close, the result says. Where that would be another motion, it raises
-        `UnsafeMotionError` and stores nothing: `play_track` plays the track as it is. With
-        `overwrite` it replaces an action of that name. With `loop` the robot plays it again and
-        again later, until it is stopped. `offload` runs what takes long elsewhere. `imported` is
-        that of `play_track`.
+        between them; the result reports the deviation. If the motion would change too much, it
+        raises `UnsafeMotionError` and stores nothing: `play_track` plays the track as it is. With
+        `overwrite` it replaces an action of that name. With `loop` the robot later repeats it until
+        it is stopped. `offload` runs the slow work elsewhere. `imported` is as for `play_track`.
         """
         self._require_ability("store", "store a motion that it was not taught")
         streaming.check_origin(track, self.url, imported=imported)
@@ -727,7 +724,7 @@ class MessageRobot:
             notify_listeners(taught, True, self._loop)
 
     async def say(self, text: str, language: str = "en") -> None:
-        """Let the robot say something, on wires that can; it returns when the robot has accepted.
+        """Make the robot speak, on wires that support it; return when the robot has accepted.
 
         Raises `BadRequestError` for a language that the robot does not speak.
         """
@@ -756,8 +753,8 @@ class MessageRobot:
     def on_audio(
         self, listener: Callable[[m.HeardSpeech | m.SoundState], object]
     ) -> Callable[[], None]:
-        """Call `listener` with what the robot hears, and when its loudspeaker begins and ends, on
-        wires that can.
+        """Call `listener` with recognised speech and with loudspeaker start and end events, on
+        wires that support it.
 
         Return a function that removes it.
         """
@@ -789,9 +786,7 @@ class MessageRobot:
         await self._watch_preset(found, stops)
 
     async def _watch_preset(self, preset: Preset, stops: int) -> None:
-        """Ask for a factory action and wait for its end; the robot's answer alone proves no
-        motion.
-        """
+        """Request a factory action and wait for its end; the reply alone proves no motion."""
         watch, loop = MotionWatch(preset.name, most_s=PRESET_S), self._loop
         seen = asyncio.Event()
 
@@ -879,9 +874,7 @@ class MessageRobot:
         return self._client.on_topic(topic, listener)
 
     async def controller(self) -> str | None:
-        """Return which controller drives the robot: "" in debug mode, None if the robot does not
-        say.
-        """
+        """Return which controller drives the robot: "" in debug mode, None if not reported."""
         if "controller" not in self.abilities:
             return None
         try:
@@ -977,11 +970,11 @@ class MessageRobot:
         return mode
 
     async def damp(self, *, yes: bool = False) -> ModeReport:
-        """Damp all joints: they give way, and a standing robot sinks down.
+        """Damp all joints: they go limp, and a standing robot sinks to the floor.
 
-        Hold it, or hang it on its gantry, and say `yes`: without it a robot whose joints hold
-        raises `CautionError` and stays as it is. (The documents call the soft arms of teaching
-        "damping" too; that is `teach`.)
+        Hold the robot or hang it on its gantry first, then pass `yes=True`. Without `yes`, a robot
+        whose joints hold raises `CautionError` and stays as it is. (The documents call the soft
+        arms of teaching "damping" too; that is `teach`.)
         """
         self._check_mode_changeable()
         if self._modes.damp is None:
@@ -991,7 +984,7 @@ class MessageRobot:
         return await self._change_mode(self._modes.damp)
 
     async def _check_safe_to_damp(self) -> None:
-        """Refuse where joints hold, or may: a robot that stands on them would sink."""
+        """Raise `CautionError` if joints hold, or may hold: a robot standing on them would sink."""
         mode = await self.mode()
         facts = self._modes.find(mode.id)
         if facts is None or facts.stiff:
@@ -1069,10 +1062,10 @@ class MessageRobot:
     async def _request_motion(
         self, command: m.Command, name: str, stops: int, on_request_sent: Callable[[], None]
     ) -> None:
-        """Ask for a motion. If no answer arrives, or the caller is cancelled before it, the motion
-        is stopped: it may have begun.
+        """Request a motion. If no reply arrives, or the caller is cancelled first, stop the robot:
+        the motion may have begun.
 
-        While arms come to rest after a teaching, the robot refuses every motion as busy: ask again.
+        While arms settle after a teaching, the robot refuses every motion as busy: retry.
         """
         asked_s = self._loop.time()
         await self._wait_until_motionless(name, asked_s + RELEASE_S)
@@ -1102,9 +1095,9 @@ class MessageRobot:
             self._client.stop_pending = False
 
     def _idle_deadline(self, asked_s: float) -> float | None:
-        """Return until when arms that were busy at `asked_s` may come to rest by themselves.
+        """Return the time by which arms that were busy at `asked_s` should settle by themselves.
 
-        They do so after a teaching, or on their way back from a motion. Arms that are reported as
+        Arms settle after a teaching, or while they return from a motion. Arms that are reported as
         soft may be those of a teaching that has just ended elsewhere. Returns None if that time is
         over, or if this client teaches.
         """
@@ -1125,9 +1118,7 @@ class MessageRobot:
         return any(now - ended < RELEASE_S for ended in self._taught.values())
 
     async def _wait_until_idle(self, name: str, until: float) -> None:
-        """Wait until the arms that refused a motion have come to rest, if the robot reports
-        that.
-        """
+        """Wait until the arms that refused a motion are idle, if the robot reports it."""
         with self._announce_wait(Waiting(Waits.RELEASE, name, RELEASE_S)):
             await asyncio.sleep(_RETRY_S)
             with suppress(TimeoutError):
@@ -1137,10 +1128,10 @@ class MessageRobot:
                             return
 
     async def _wait_until_motionless(self, name: str, until: float) -> None:
-        """After a teaching of this connection, wait until the joints are still.
+        """After a teaching of this connection, wait until the joints are motionless.
 
-        This is for robots whose arms are known by their joints only. A joint that still moves when
-        the motion is asked for would be mistaken for its beginning.
+        For robots that report joints but no arm phase: a joint that still moves when the motion is
+        requested would be mistaken for the start of the motion.
         """
         state = self._client.latest
         if state is None or state.phase_told or not state.joints_told:
@@ -1165,8 +1156,7 @@ class MessageRobot:
             notify_listeners(self._wait_listeners, None, self._loop)
 
     async def _find_action(self, name: str | int) -> TaughtAction:
-        """Return an action of the robot, by its name or its number; one that was taught just now
-        may be listed later."""
+        """Return a taught action by name or number; a newly taught action may be listed late."""
         actions = await self._list_if_readable()
         if isinstance(name, int):
             numbered = actions.numbered(name)
@@ -1201,7 +1191,7 @@ class MessageRobot:
         return "frames" in self.abilities
 
     async def _wait_until_listed(self, name: str) -> TaughtAction:
-        """Ask for the list until it contains an action that the robot was just taught."""
+        """Poll the list until it contains the newly taught action."""
         until = self._taught.get(name, self._loop.time()) + LISTED_S
         actions = await self.actions()
         action = actions.find(name)
@@ -1313,7 +1303,7 @@ def _is_settling(state: RobotState) -> bool:
 
 
 def _unreadable_list_error(unknown: str, actions: Actions, remedy: str) -> DecodeError:
-    """Return the error for a question that the robot's list does not answer."""
+    """Return the error for an action list that could not be read."""
     return DecodeError(f"{unknown} is not known: {'; '.join(actions.notes)}", remedy)
 
 
@@ -1323,7 +1313,7 @@ def _refused_error(code: int, note: str = "") -> RefusedError:
 
 
 def _check_compensation(values: Sequence[float]) -> tuple[float, ...]:
-    """Return compensation values that can be sent, or none."""
+    """Return compensation values that can be sent; raise `BadRequestError` otherwise."""
     if values and len(values) != m.COMPENSATIONS:
         raise BadRequestError(
             f"{len(values)} compensation values", f"A keep-alive carries {m.COMPENSATIONS}."

@@ -1,4 +1,4 @@
-"""Teaching a robot that stores its own actions: commands to it, and the states it reports."""
+"""Teaching backend for robots that store their own actions."""
 
 import asyncio
 import time
@@ -15,20 +15,20 @@ from rote.text import Act, Text
 
 
 class TeachingHooks(NamedTuple):
-    """What a lesson needs from its robot."""
+    """What `MessageTeachingBackend` needs from its robot."""
 
     check: Callable[[], Awaitable[bool]]
-    """Raises what forbids the teaching; returns whether the robot has an action of that name."""
+    """Raises if teaching is not allowed; returns whether the robot has an action of that name."""
     ask: Callable[[m.Command], Awaitable[m.Reply]]
     enter_teaching: Callable[[m.EnterTeaching], Awaitable[None]]
-    """Asks for soft arms; asks again if the arms are still coming to rest."""
+    """Requests soft arms; retries while the arms are settling."""
     wait_until_listed: Callable[[str], Awaitable[TaughtAction]]
-    """Waits until the robot lists the action that it was taught."""
+    """Waits until the robot lists the taught action."""
     on_teaching_changed: Callable[[str, bool], None]
-    """Called when the arms may be soft, and when they hold again."""
+    """Called with True when the arms may be soft, and with False when they hold again."""
     on_stop: Callable[[Callable[[bool], None]], Callable[[], None]]
-    """Calls a listener with False when a stop is asked for over this connection, and with True
-    when that is over, answered or not. Returns what removes the listener.
+    """Calls a listener with False when a stop is requested over this connection, and with True when
+    that request ends, answered or not. Returns a function that removes the listener.
     """
 
 
@@ -37,10 +37,10 @@ _RECORDING_KEPT = (
     "Or teach again."
 )
 _STOP_RECORDING_S = 0.5
-"""How long soft arms wait for the answer to a stop of the recording before they are left."""
+"""Timeout for the reply to "stop recording" before teaching is left anyway."""
 _MAX_UNCONFIRMED_POSES = 100_000
-"""How many poses are kept of a robot that never reports that it records: 3 minutes at 500 per
-second.
+"""Maximum number of poses kept while the robot does not report that it records: 3 minutes at 500
+per second.
 """
 _BY_A_STOP = "the teaching was ended by a stop"
 _BY_OTHERS = "the teaching was ended by another client, or by the robot itself"
@@ -65,7 +65,7 @@ class MessageTeachingBackend:
         compensation: tuple[float, ...] = (),
         force: bool = False,
     ) -> None:
-        """`force` goes on with a robot that never reports soft arms."""
+        """With `force`, continue even if the robot never reports soft arms."""
         self._client = client
         self._hooks = hooks
         self._ask = hooks.ask
@@ -89,11 +89,11 @@ class MessageTeachingBackend:
         self._unconfirmed_poses: list[tuple[int, tuple[float, ...]]] = []
 
     async def check(self) -> None:
-        """Raise what forbids the teaching, before anything gets soft."""
+        """Raise if teaching is not allowed, before anything goes soft."""
         self._owns_action = not await self._hooks.check()
 
     async def begin(self, take: Take, end: Callable[[RoteError], None]) -> None:
-        """Ask for soft arms, and for a recording."""
+        """Request soft arms and a recording."""
         self._take, self._end = take, end
         self._undo.append(self._client.on_loss(self._on_loss))
         self._undo.append(self._hooks.on_stop(self._on_stop))
@@ -103,10 +103,10 @@ class MessageTeachingBackend:
         self._began_s = asyncio.get_running_loop().time()
 
     async def _enter_teaching(self) -> None:
-        """Ask for soft arms.
+        """Request soft arms.
 
         Once the robot accepts, the action of that name belongs to this teaching. Until then, or if
-        the robot never answers, it does so only if there was none before.
+        the robot never replies, it belongs to it only if there was none before.
         """
         try:
             command = m.EnterTeaching(self._client.latest, self._name, self._compensation)
@@ -140,9 +140,9 @@ class MessageTeachingBackend:
                 self._take.on_robot = False
 
     async def _stop_recording(self) -> None:
-        """Say that the recording is over, as the documents do; leaving ends it in any case.
+        """Send "stop recording", as the documents do; exiting ends the recording in any case.
 
-        Nothing that goes wrong here may keep the arms soft: the exit that follows is what matters.
+        No failure here may keep the arms soft: the exit that follows is what matters.
         """
         with suppress(RefusedError, NoAnswerError, TimeoutError):
             async with asyncio.timeout(_STOP_RECORDING_S):
@@ -160,7 +160,7 @@ class MessageTeachingBackend:
         take = self._take
         if take is None:
             return
-        if not take.samples:  # the robot never reported that it records, but did report joints
+        if not take.samples:  # the robot reported joints, but never that it records
             for time_us, joints_rad in self._unconfirmed_poses:
                 take.add(time_us, joints_rad)
         self._unconfirmed_poses.clear()
@@ -211,7 +211,7 @@ class MessageTeachingBackend:
                     self._take.mark(f"the {side} hand stopped reporting here")
             self._silent_hands = state.silent_hands
         if self._was_soft and not state.arms_soft:
-            # Somebody else, or the robot itself, ended the teaching: the person must not go on
+            # Another client, or the robot itself, ended the teaching: the person must not go on
             # unrecorded.
             self._end_early(_BY_A_STOP if self._stopped else _BY_OTHERS)
         elif self._is_never_soft(state):
@@ -240,7 +240,7 @@ class MessageTeachingBackend:
             self._on_loss(RefusedError(m.Code.NOT_TEACHING, message, remedy))
 
     def _select_take_columns(self, take: Take, state: RobotState) -> tuple[float, ...]:
-        """Return the positions of a state in the columns that the take began with.
+        """Return a state's joint positions in the columns of the take.
 
         A hand may report for the first time during a take; its joints are not part of it.
         """
@@ -253,8 +253,8 @@ class MessageTeachingBackend:
     def _record_pose(self, take: Take, state: RobotState) -> None:
         """Add the pose of a state to the take.
 
-        If the robot does not report that it records, the pose is kept apart, in case the report is
-        only late: what came before the report is not in the robot's own recording.
+        While the robot does not report that it records, poses are buffered, in case the report is
+        only late. Poses before that report are not in the robot's own recording.
         """
         self._reported_recording |= state.recording
         if not state.joints_told or not state.joints_rad:

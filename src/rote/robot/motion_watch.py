@@ -1,8 +1,8 @@
-"""Whether a motion has begun and is over, by what the robot reports; without I/O or clock.
+"""Detects the start and end of a motion from the robot's reports; without I/O or clock.
 
 An accepted command is no proof of a motion. A motion has begun when the robot reports that it
 plays, or, if it reports nothing about that, when its taught joints have moved. It is over when the
-robot reports so, or when the joints have been still for a while and the motion's time has passed.
+robot reports so, or when the joints have been motionless for a while and its duration has passed.
 """
 
 from rote.errors import NoAnswerError, NotBegunError, RoteError, TimeLimitError
@@ -12,7 +12,7 @@ from rote.robot.api_values import Progress
 from rote.text import Act, Text
 
 BEGIN_S = 3.0
-"""A motion that was not seen to begin this long after it was accepted has not begun. A G1 reports
+"""Timeout for a motion to begin after it was accepted. A G1 reports
 it up to 0.74 s later; a robot that reports once per second needs almost 2 s.
 """
 LATE_S = 0.85
@@ -24,7 +24,7 @@ ENDS_S = 30.0
 about 4 s, and late reports.
 """
 SILENT_S = 5.0
-"""How long a playback goes on without a state; a silent connection is given up after half of it."""
+"""Timeout without a state during a playback; a silent connection is given up after half of it."""
 RESTS_S = 10.0
 """How long after the robot accepted a motion its arms may still be coming to rest from the one
 before: a release of a G1 takes about 4.1 s, and some robots report it 3 s late.
@@ -39,12 +39,10 @@ _NEARLY_ALL = 0.9
 
 
 class MotionWatch:
-    """Follows one motion from the moment it is asked for."""
+    """Follows one motion from its request on."""
 
     def __init__(self, name: str, *, loops: bool = False, most_s: float | None = None) -> None:
-        """`most_s` is how long the motion may take; by default it follows from the motion's
-        duration.
-        """
+        """`most_s` is the time limit of the motion; default: derived from its duration."""
         self.name = name
         self._most_s = most_s
         self.begun = False
@@ -70,7 +68,7 @@ class MotionWatch:
         self._motion_ended_us: int | None = None
 
     def on_request_sent(self, build: Build, latest: RobotState | None, now: float) -> None:
-        """Note that the motion is requested now, and that the robot last reported `latest`."""
+        """Start watching: the motion is requested now, and `latest` is the newest state."""
         self._requested, self._seen_at = True, now
         self._before = Phase.NONE if latest is None else latest.phase
         self._joints = JointWatch(build)
@@ -78,11 +76,11 @@ class MotionWatch:
             self._joints.on_state(latest, now)
 
     def on_accepted(self, duration_s: float, now: float) -> None:
-        """Note that the robot accepted; the motion itself takes `duration_s`, 0 if not known."""
+        """The robot accepted; the motion itself takes `duration_s`, 0 if unknown."""
         self._duration_s, self._accepted_at = duration_s, now
 
     def on_stop_confirmed(self, now: float) -> None:
-        """Note that the robot has confirmed a stop. Safe to repeat."""
+        """The robot confirmed a stop. Safe to repeat."""
         if self._stopped_at is None:
             self._stopped_at = now
 
@@ -155,8 +153,8 @@ class MotionWatch:
 
     @property
     def _cut_short(self) -> bool:
-        """Whether it moved for much less time than it takes: some wires do not report a stop by
-        others.
+        """Whether it moved for much less than its duration: some wires do not report stops by
+        other clients.
         """
         moved_s = self._moved_s
         if moved_s is None or self._loops:
@@ -173,7 +171,7 @@ class MotionWatch:
     # ---- every wait has an end ------------------------------------------------------------------
 
     def extend_deadlines(self, stall_s: float) -> None:
-        """Do not count the time during which this computer itself did not run."""
+        """Extend all deadlines by the time during which this process did not run."""
         self._seen_at += stall_s
         self._resting_at += stall_s
         self._counted_from += stall_s
@@ -243,7 +241,7 @@ class MotionWatch:
         accepted_at = self._accepted_at
         return not self.begun and accepted_at is not None and now - accepted_at >= LATE_S
 
-    # ---- how far it is --------------------------------------------------------------------------
+    # ---- progress --------------------------------------------------------------------------
 
     @property
     def progress(self) -> Progress | None:
@@ -270,15 +268,15 @@ class MotionWatch:
 
 
 def _is_settling(state: RobotState) -> bool:
-    """Whether the joints still move for something before this motion."""
+    """Whether the joints are still moving from before this motion."""
     return state.phase_told and (state.phase is Phase.RETURN or state.recording)
 
 
 class JointWatch:
-    """Whether the taught joints have moved, and for how long they have been still."""
+    """Tracks whether the taught joints have moved, and how long they have been motionless."""
 
     def __init__(self, build: Build) -> None:
-        # If the machine is not known, any joint may be a taught one.
+        # On an unknown machine any joint may be a taught one.
         self._columns = build.taught_columns or tuple(range(len(build.names)))
         self._start: tuple[float, ...] | None = None
         self._last: tuple[float, ...] = ()
@@ -297,7 +295,7 @@ class JointWatch:
             self.moved |= _max_difference_rad(pose, self._start) > MOVED_RAD
 
     def reset(self) -> None:
-        """Start over: what moved so far belonged to something else."""
+        """Start over: the movement so far belonged to another motion."""
         self._start, self.moved = None, False
 
     def motionless_s(self, now: float) -> float:

@@ -13,11 +13,11 @@ from rote.robot.motion_watch import MotionWatch
 from rote.robot.unfinished import Unfinished
 
 Begin = Callable[[Callable[[], None]], Awaitable[float]]
-"""Asks the robot to move, and returns how long the motion takes in seconds. It calls its argument
-just before it asks.
+"""Requests the motion and returns its duration in seconds. Calls its argument just before the
+request is sent.
 """
 _POLL_S = 0.25
-"""The time between two checks whether the wait for the robot's reports has taken too long."""
+"""Interval between two checks for a timeout, in seconds."""
 
 
 class Playing:
@@ -36,7 +36,7 @@ class Playing:
         self._accepted: asyncio.Future[None] = self._loop.create_future()
         self._changed = asyncio.Event()
         self._task = self._loop.create_task(self._run(), name=f"play {name}")
-        # If nobody awaits the handle, asyncio must not complain that its error was never retrieved.
+        # If the handle is never awaited, asyncio must not log "exception was never retrieved".
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     def __repr__(self) -> str:
@@ -59,10 +59,9 @@ class Playing:
         return self
 
     def noted_in(self, unfinished: Unfinished) -> Self:
-        """Be in `unfinished` until the playback is over, and return this playback. Called by the
-        robot.
+        """Register in `unfinished` until the playback is over; return self. Called by the robot.
 
-        If the robot was lost, the playback may go on: then it stays there.
+        If the robot was lost, the playback may continue there, so it stays registered.
         """
 
         def over(task: asyncio.Task[PlayReport]) -> None:
@@ -77,7 +76,7 @@ class Playing:
 
     @property
     def _continues_on_robot(self) -> bool:
-        """Whether the robot plays on without this computer."""
+        """Whether the robot continues the motion without this computer."""
         return self._accepted.done()
 
     @property
@@ -177,7 +176,7 @@ class ActionPlaying(Playing):
         return "this program requested a stop" if self._was_stopped() else self._watch.reason
 
     async def _wait_until_over(self) -> bool:
-        """Wait until it is over; if the wait is cancelled or fails, the robot is stopped."""
+        """Wait until it is over; stop the robot if the wait is cancelled or fails."""
         try:
             while not self._ended.done():
                 polled_at = self._loop.time()
@@ -193,13 +192,13 @@ class ActionPlaying(Playing):
                     raise timeout_error
             return self._ended.result()
         except (asyncio.CancelledError, TimeLimitError, NoAnswerError):
-            # Who gives up waiting wants arms at rest, not arms that move on unwatched.
+            # Cancelled or timed out: stop the robot rather than leave it moving unattended.
             with suppress(RoteError):
                 await to_the_end(self._stop())
             raise
 
     def _on_request_sent(self) -> None:
-        """Called when the robot is asked to move: states from now on belong to this motion."""
+        """The request is being sent: states from now on belong to this motion."""
         self._watch.on_request_sent(self._client.build, self._client.latest, self._loop.time())
 
     def _on_state(self, state: RobotState) -> None:

@@ -1,6 +1,6 @@
-"""The one vocabulary of all robots: what can be asked of any of them.
+"""The interface that all robots share.
 
-What a robot, or the wire to it, cannot do raises `UnsupportedError`; `abilities` says it before:
+Whatever a robot or its wire does not support raises `UnsupportedError`; check `abilities` first:
 
     states      `state`, `states` and `on_state`
     stop        `stop`: always there
@@ -9,7 +9,7 @@ What a robot, or the wire to it, cannot do raises `UnsupportedError`; `abilities
     list        `actions`         play      `play` and `start`
     tempo       `play` with speed, duration, loop or interpolation
     frames      `send`, `sync_parameters`, `play` with frames or keyframes, `teach` with a loop
-                or compensation: what only the documented frames have words for
+                or compensation: supported by the documented frames only
     stream      `play_track`      store     `store_track`
     rename, delete, presets (`perform`), mode (`mode`, `stand`, `damp`), hand (`move_by_hand`)
     lie         `lie_down`        voice     `say` and `light`

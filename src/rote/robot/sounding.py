@@ -1,4 +1,4 @@
-"""A sound that a robot's loudspeaker plays: sent in parts, a little ahead of what is heard."""
+"""Plays a sound on a robot's loudspeaker: sent in parts, slightly ahead of playback."""
 
 import asyncio
 from contextlib import suppress
@@ -10,11 +10,11 @@ from rote.platform.loop import clock_of, to_the_end
 from rote.robot.api_values import RobotClient, SoundReport
 
 PART_S = 3.0
-"""How long a part is; the manufacturer's example sends parts of this length."""
+"""Length of a part in seconds, as in the manufacturer's example."""
 AHEAD_S = 2.0
-"""So long before the one before has ended, the next part is sent."""
+"""How long before the end of a part the next one is sent, in seconds."""
 BEGINS_S = 2.0
-"""A robot that has not reported by then that it plays does not report it."""
+"""Timeout for the report that playback began; some robots never send one."""
 MAX_SOUND_S = 600.0
 
 
@@ -54,7 +54,7 @@ class SoundPlayer:
             forget()
         begun_s = self._begun.result() - asked_s if self._begun.done() else None
         played_s = self._clock() - asked_s - (begun_s or 0.0)
-        # A robot that ends much too early was told something else by somebody.
+        # Much too short: another client has interrupted the sound.
         completed = begun_s is None or played_s > 0.9 * self._sound.seconds - 0.1
         return SoundReport(self._sound.seconds, begun_s, completed)
 

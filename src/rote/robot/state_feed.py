@@ -9,7 +9,7 @@ from rote.errors import RoteError
 _State = TypeVar("_State")
 
 MAX_WAITING = 256
-"""How many states are kept for a slow reader; after that the oldest are dropped."""
+"""Maximum number of states queued for a slow reader; beyond it the oldest are dropped."""
 
 
 async def iterate_states(

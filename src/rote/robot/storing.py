@@ -1,4 +1,4 @@
-"""Storing a track as a taught action: few keyframes, as many as the wire can hold."""
+"""Storing a track as a taught action: at most as many keyframes as the wire can hold."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ from rote.robot.streaming import (
 )
 
 NEAR_REST_RAD = 0.05
-"""A motion that begins nearer to rest than this needs no way there."""
+"""A motion that begins nearer to rest than this needs no approach."""
 
 
 def make_storable(track: Track, build: Build) -> Track:
@@ -52,7 +52,8 @@ def compress(track: Track, build: Build, budget: int) -> Compressed:
     """Return the keyframes of a `storable` track; raise `UnsafeMotionError` if they differ too
     much.
 
-    The track is checked for everything that forbids playing it. Warnings concern whoever plays it.
+    The track is checked for everything that forbids playing it. Warnings are reported when it is
+    played.
     """
     if not 1 <= budget <= MAX_KEYFRAMES:
         raise BadRequestError(

@@ -1,4 +1,4 @@
-"""A take: one recording and all that is known about it. It owns its samples; others subscribe."""
+"""A take: one recording with its metadata. It owns its samples; listeners subscribe."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
@@ -29,7 +29,7 @@ class Lack(Enum):
 
 
 MIN_RATE_HZ = 10.0
-"""Below this rate a take misses what a person shows: a wave turns twice per second."""
+"""Below this rate a take misses the motion: a wave changes direction twice per second."""
 
 
 class Take:
@@ -50,7 +50,7 @@ class Take:
         self.robot_s: float | None = None
         """Its length in seconds by the robot's own list; None if that is not known."""
         self.robot_note = ""
-        """What the robot added when it stored it, in its own words; mostly nothing."""
+        """The robot's own note from when it stored the take; usually empty."""
         self.lacks: frozenset[Lack] = frozenset()
         """What the robot did not report."""
         self.paused = False

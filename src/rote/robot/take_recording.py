@@ -1,4 +1,4 @@
-"""A take on this computer's disk while it is recorded; a thread writes it, because disks block."""
+"""Writes a take to disk while it is recorded, in a thread, because disks block."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ class Writer(Protocol):
 
 
 class BackgroundTakeWriter:
-    """Hands the samples of one recording to a writer in another thread."""
+    """Passes the samples of one recording to a writer in another thread."""
 
     def __init__(
         self, writer: Writer, on_problem: Callable[[RoteError], None] = lambda _: None
@@ -59,7 +59,7 @@ class BackgroundTakeWriter:
         return None
 
     async def close_incomplete(self) -> None:
-        """Close the file as it is: what it has can be recovered."""
+        """Close the incomplete file; its samples can be recovered."""
         await self._join_thread()
         await in_thread(self._writer.__exit__, RoteError, self.problem, None)
 

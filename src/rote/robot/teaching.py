@@ -1,4 +1,4 @@
-"""Teaching: a block in which joints are soft, after which they hold again, however it ends."""
+"""The `async with robot.teach(...)` block: joints are soft inside, and hold again after it."""
 
 import asyncio
 import signal
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class TeachingBackend(Protocol):
-    """What teaching needs from a robot; each kind of robot implements it."""
+    """The robot-specific part of teaching; each kind of robot implements it."""
 
     async def check(self) -> None:
-        """Raise what forbids the teaching, before anything gets soft."""
+        """Raise if teaching is not allowed, before anything goes soft."""
 
     async def begin(self, take: Take, end: Callable[[RoteError], None]) -> None:
         """Make the joints soft and add every pose to `take`.
@@ -32,9 +32,9 @@ class TeachingBackend(Protocol):
         """
 
     async def hold(self, *, keep: bool) -> None:
-        """Make the joints hold again. The robot keeps its recording, or discards it.
+        """Make the joints hold again; discard the robot's recording unless `keep` is true.
 
-        It is called after every `begin`, also after one that failed.
+        Called after every `begin`, even one that failed.
         """
 
     def stop_listening(self) -> None:
@@ -48,8 +48,8 @@ class Teaching:
     """`async with robot.teach("wave") as take`: joints are soft inside the block.
 
     They hold again however it ends: by success, an exception, cancellation, a lost answer, Ctrl-C,
-    or a signal that asks the process to end. The robot stores the take only if the block succeeded.
-    If the robot falls silent, or somebody else ends the teaching, the block is interrupted and
+    or a termination signal. The robot stores the take only if the block succeeded.
+    If the robot goes silent, or another client ends the teaching, the block is interrupted and
     `PeerLostError` or `RefusedError` is raised; the samples so far stay on this computer.
     """
 
@@ -60,7 +60,7 @@ class Teaching:
         library: "Library | None" = None,
         unfinished: Unfinished | None = None,
     ) -> None:
-        """`unfinished` has the teaching while its joints may be soft."""
+        """The teaching is registered in `unfinished` while its joints may be soft."""
         self._backend = backend
         self._unfinished = Unfinished() if unfinished is None else unfinished
         self._take = take
@@ -79,7 +79,7 @@ class Teaching:
         self._catch_signals()
         self._unfinished.add(self, self._end_abandoned)
         try:
-            # Inside the try: if only the answer is lost, the joints are soft nevertheless.
+            # Inside the try: if only the reply is lost, the joints are soft anyway.
             await self._backend.begin(self._take, self._on_end)
         except BaseException as error:
             await self._end_teaching(error)
@@ -95,22 +95,21 @@ class Teaching:
         await self._end_teaching(error)
 
     async def _end_abandoned(self) -> None:
-        """End a block that nobody leaves any more: the joints hold, and nothing is stored."""
+        """End the teaching when the connection closes: the joints hold, and nothing is stored."""
         await self._end_teaching(LinkError("the connection was closed"))
 
     async def _end_teaching(self, error: BaseException | None) -> None:
         """Make the joints hold, then save or raise why not."""
         self._ending = True
         held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # If the connection is closed meanwhile, in another task, it waits for this.
+        # If another task closes the connection meanwhile, it waits for this.
         self._unfinished.add(self, partial(asyncio.wait, {held}))
         take, interruption = self._take, error
         try:
             keep = error is None and not take.discarded
             await to_the_end(self._backend.hold(keep=keep))
         except RefusedError:
-            # The robot answered that there is no teaching of ours to end; the first error matters
-            # more.
+            # The robot replied that no teaching of ours is running; the first error matters more.
             if error is None:
                 raise
         except asyncio.CancelledError as cancelled:
@@ -186,7 +185,7 @@ class Teaching:
             self._task.cancel()
 
     def _catch_signals(self) -> None:
-        """Turn signals that ask to end into a cancellation, unless they are handled already."""
+        """Turn termination signals into a cancellation, unless they have a handler already."""
         if threading.current_thread() is not threading.main_thread():
             return
         loop = asyncio.get_running_loop()

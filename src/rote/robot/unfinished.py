@@ -1,4 +1,4 @@
-"""What a connection has begun and not ended: teachings and playbacks."""
+"""Registry of the teachings and playbacks that a connection has begun and not ended."""
 
 from collections.abc import Awaitable, Callable
 
@@ -6,7 +6,7 @@ from rote.errors import RoteError
 
 
 class Unfinished:
-    """The teachings and playbacks of one robot that are not over, each with the way to end it."""
+    """The unfinished teachings and playbacks of one robot, each with a function that ends it."""
 
     def __init__(self) -> None:
         self._ends: dict[object, Callable[[], Awaitable[object]]] = {}

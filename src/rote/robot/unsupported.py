@@ -113,7 +113,7 @@ class CannotRobot:
     def on_audio(
         self, listener: Callable[[m.HeardSpeech | m.SoundState], object]
     ) -> Callable[[], None]:
-        """Raise `UnsupportedError`: it hears nothing."""
+        """Raise `UnsupportedError`: it has no microphone interface."""
         self._raise_unsupported("hear", "hear")
 
     async def perform(self, preset: int | str) -> None:
@@ -147,7 +147,7 @@ class CannotRobot:
         return lambda: None
 
     async def controller(self) -> str | None:
-        """Return None: this robot does not say which controller drives it."""
+        """Return None: this robot does not report its controller."""
         return None
 
     async def mode(self) -> ModeReport:
