@@ -1,4 +1,4 @@
-"""The values of the API: what a robot can do, which actions it has, and what it reports."""
+"""Value types of the API: the client interface, actions, modes, progress and reports."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,11 +11,11 @@ from rote.messages import Phase, RobotState
 from rote.model.family import MAX_MOTION_S, Build, Modes
 
 UNREPORTED_MODE = -1
-"""The id that stands for a mode that the robot does not report."""
+"""The mode id used if the robot does not report its mode."""
 
 
 class RobotClient(Protocol):
-    """What a robot object needs from a wire. For each wire, a class in `client` implements it."""
+    """The client interface that a robot object uses; each wire implements it in `transport`."""
 
     url: str
     wire: str
@@ -24,8 +24,7 @@ class RobotClient(Protocol):
     stop_pending: bool
     """Whether a stop was requested, or is owed to soft arms, and the robot has not confirmed it."""
     stop_reason: str
-    """Why the stream that was begun last was ended early, as one sentence; "" if it was not, or the
-    wire does not know.
+    """Why the latest stream ended early, as one sentence; "" if it did not, or if unknown.
     """
 
     @property
@@ -49,7 +48,7 @@ class RobotClient(Protocol):
     def on_audio(
         self, listener: Callable[[m.HeardSpeech | m.SoundState], object]
     ) -> Callable[[], None]:
-        """Call `listener` with what the robot hears, and when its loudspeaker begins and ends.
+        """Call `listener` with recognised speech and with loudspeaker start and end events.
         Return a function that removes it.
         """
 
@@ -62,9 +61,8 @@ class RobotClient(Protocol):
         """Close the connection."""
 
     def ready(self, poses: Sequence[m.StreamPose]) -> Callable[[int], bool]:
-        """Make the poses of the stream that was begun ready; returns what sends one by its place,
-        unanswered. That returns False, and sends nothing, once the stream was ended. Only wires
-        with the ability "stream" can."""
+        """Prepare the poses of the current stream; return send(index), which expects no reply. It
+        returns False, and sends nothing, once the stream has ended. Needs the ability "stream"."""
 
     def on_topic(
         self, topic: str, listener: "Callable[[TopicMessage], None]"
@@ -170,7 +168,7 @@ class ModeReport:
     @classmethod
     def of(cls, mode_id: int, modes: Modes) -> "ModeReport":
         """Return the report of a mode id; a mode that is not in `modes` is marked as unknown."""
-        mode_id = int(mode_id)  # the id prints as a number, also where it came as a `Mode`
+        mode_id = int(mode_id)  # prints as a number even if it came as a `Mode`
         mode = modes.find(mode_id)
         if mode_id == UNREPORTED_MODE:
             return cls(mode_id, "unknown", "the robot does not tell its mode", False, known=False)
@@ -225,7 +223,7 @@ class SoundReport:
     """How a sound was played by a robot's loudspeaker."""
 
     seconds: float
-    """How long the sound is."""
+    """Length of the sound in seconds."""
     began_after_s: float | None
     """When the robot reported that it plays, from the request on; None if it did not report."""
     completed: bool = True
@@ -233,15 +231,15 @@ class SoundReport:
 
 
 MAX_SPEECH_CHARS = 500
-"""Characters that a robot says at once; this project's choice."""
+"""Maximum number of characters to speak at once; this project's choice."""
 
 
 def check_name(name: str, *, may_be_long: bool = False, in_use: bool = False) -> str:
-    """Return the name of a new action, or raise `BadRequestError` that says what is wrong with it.
+    """Return the name of a new action, or raise `BadRequestError` with what is wrong with it.
 
     A name has at most 31 bytes in the documented frames and in rote's own files. With `may_be_long`
-    the length is left to the robot, for robots whose services are asked. Of a name that is `in_use`
-    on a robot, more is taken: see `name_problem`.
+    the length is left to the robot's services. A name that is `in_use` on a robot is checked less
+    strictly: see `name_problem`.
     """
     check_nonempty_name(name)
     most = None if may_be_long else m.MAX_NAME_BYTES
@@ -279,7 +277,7 @@ def check_seconds(seconds: float, what: str) -> float:
 
 
 def check_speech(text: str, language: str) -> m.Say:
-    """Return what a robot is to say, or raise `BadRequestError`."""
+    """Return the speech command, or raise `BadRequestError`."""
     if not text.strip() or len(text) > MAX_SPEECH_CHARS or not text.isprintable():
         raise BadRequestError(
             f"a robot says 1 to {MAX_SPEECH_CHARS} printable characters, not {text!r:.60}"

@@ -1,4 +1,4 @@
-"""What prevents the use of a robot: checks of software, network, DDS and the robot itself.
+"""Diagnosis: checks of software, network, DDS and the robot itself.
 
 Every check returns what it found and what is wrong, with a remedy. Nothing here moves a robot.
 """
@@ -139,7 +139,7 @@ def check_network(url: str = "") -> Examination:
 
 
 def _interface_findings(interface: Interface) -> list[Finding]:
-    """Yield what prevents an interface from carrying a robot's DDS traffic."""
+    """Return what prevents an interface from carrying a robot's DDS traffic."""
     name = interface.name
     if not interface.up:
         return [
@@ -185,7 +185,7 @@ def _interface_findings(interface: Interface) -> list[Finding]:
 
 
 def _dds_setting_findings(url: str, found: list[Interface]) -> list[Finding]:
-    """Yield which CycloneDDS settings in the environment prevent the use of an interface."""
+    """Return CycloneDDS settings in the environment that prevent the use of an interface."""
     value = os.environ.get(dds_settings.VARIABLE)
     parts = split_url(url)
     requested = parts.netloc if parts.scheme == "dds" else ""
@@ -204,7 +204,7 @@ def _dds_setting_findings(url: str, found: list[Interface]) -> list[Finding]:
 
 
 async def check_dds(url: str, timeout_s: float = _SEARCH_S) -> Examination:
-    """Check who takes part in DDS there, and which of a G1's services are offered."""
+    """Check which DDS participants are there, and which of a G1's services they offer."""
     carrier = import_carrier(url)
     target = carrier.read_url(split_url(url))
     bus = carrier.Bus(target)
@@ -263,7 +263,7 @@ def _service_findings(services: list[str]) -> list[Finding]:
 
 
 async def find_robots(timeout_s: float = _SEARCH_S) -> Examination:
-    """Search for robots as WebRTC clients do, and return who answers."""
+    """Search for robots as WebRTC clients do, and return those that answer."""
     try:
         from rote.transport import discovery  # noqa: PLC0415 # brings ifaddr
 
@@ -288,7 +288,7 @@ async def check_connected_robot(robot: Robot) -> Examination:
 
 
 def _version_findings(robot: Robot, versions: Mapping[str, str]) -> list[Finding]:
-    """Yield which services have another interface version than the one rote was written for."""
+    """Return services whose interface version differs from the one rote was written for."""
     services = () if robot.family is None else robot.family.services
     expected = {service.name: service.version for service in services}
     return [

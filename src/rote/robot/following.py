@@ -1,11 +1,10 @@
-"""Following poses that come one by one, from a program that does not know the next: LeRobot's.
+"""Following live poses from a program that produces them one by one, such as LeRobot.
 
-A track is checked as a whole before anything moves; here nobody knows the whole. So every pose is
-checked when it comes, and the arms do not jump to it: they go there within a limit of speed and
-acceleration, slowly until they have reached the first one. Each joint goes by itself, so the way is
-no straight line: contact is looked for along the very poses that will be sent. When no more poses
-come they hold, then return to rest; so they do at the end, and whenever the connection or this
-program fails.
+A track is checked as a whole before anything moves; a live stream cannot be. So every pose is
+checked when it arrives, and the arms move to it within limits of speed and acceleration, slowly
+until they have reached the first one. Each joint moves independently, so the path is not a straight
+line: contact is checked along the very poses that will be sent. When no more poses arrive, the arms
+hold, then return to rest. They also return at the end, and if the connection or this program fails.
 """
 
 import threading
@@ -27,38 +26,36 @@ from rote.robot.api_values import RobotClient, StreamReport
 from rote.robot.streaming import PoseStreaming, Ticker, taught_joint_arrays
 
 MAX_RAD_S = 3.0
-"""The highest speed of any joint: nobody checked the whole motion."""
+"""The highest joint speed; limited because the whole motion was not checked."""
 MAX_RAD_S2 = min(30.0, MAX_PLAYED_RAD_S2)
 SILENT_S = 5.0
-"""Without a new pose for so long, the arms return to rest and following ends."""
+"""Without a new pose for this many seconds, the arms return to rest and following ends."""
 
 _REACHED_RAD = 0.05
 _MAX_DURATION_S = 6 * 3600.0
-_RETURN_RESERVE_S = 60.0  # so long before that the arms go back: more than any way takes
-_BRAKE_S = 0.3  # in which arms come to a stand on their way back
-_WEIGHT_S = 1.0  # in which the robot's own pose fades out
-_LEAD_TICKS = (
-    2  # so many poses are still sent on the old way while the new one is checked, at least
-)
-_LEAD_MAX_S = 1.0  # a computer that takes longer to check a way is too slow for it
+_RETURN_RESERVE_S = 60.0  # time reserved for the return: more than any return takes
+_BRAKE_S = 0.3  # braking time at the start of the return
+_WEIGHT_S = 1.0  # time over which the robot's own pose fades out
+_LEAD_TICKS = 2  # least number of poses sent on the old path while the new one is checked
+_LEAD_MAX_S = 1.0  # a computer that takes longer to check a path is too slow
 _ARRIVED_RAD, _ARRIVED_RAD_S = 1e-3, 1e-2
-_FORECAST_MAX_S = 20.0  # more than the longest way takes
+_FORECAST_MAX_S = 20.0  # more than the longest path takes
 
 
 class _CommandedState(NamedTuple):
-    """Where the arms are led at one tick, and how fast."""
+    """The commanded positions and speeds at one tick."""
 
     at_rad: Array
     rad_s: Array
     goal_rad: Array
     aimed: bool = False
-    """Whether the goal came from outside: at first it is where the arms are."""
+    """Whether the goal was set by `aim`; the first goal is the current position."""
     reached: bool = False
-    """Whether a goal was reached: until then they go slowly."""
+    """Whether a goal was reached; until then the arms move slowly."""
 
 
 class FollowedPath(NamedTuple):
-    """The poses that would be sent on the way to a goal that is aimed at from a tick on."""
+    """The poses that would be sent on the path to a goal that takes effect at a tick."""
 
     begin: int
     poses_rad: Array
@@ -66,17 +63,17 @@ class FollowedPath(NamedTuple):
 
 
 class LivePoses(Sequence[StreamPose]):
-    """The poses that are sent, each made when it is due: where the arms should be by then."""
+    """The poses to send, each computed when it is due."""
 
     def __init__(self, build: Build, joints_rad: Sequence[float], rate_hz: float) -> None:
-        """`joints_rad` are where all joints of the build are now."""
+        """`joints_rad` are the current positions of all joints of the build."""
         taught = taught_joint_arrays(build)
         now_rad: Array = np.array(joints_rad)[taught.columns]
         self._lock = threading.Lock()
         self._period_s = 1.0 / rate_hz
         self._commanded = _CommandedState(now_rad.copy(), np.zeros_like(now_rad), now_rad.copy())
         self._upcoming: tuple[tuple[int, Array], ...] = ()
-        """Goals with the ticks from which on they are gone to."""
+        """Goals, each with the tick at which it takes effect."""
         self._rest_rad = taught.rest_rad
         self._soft_rad_s, self._soft_least_s = taught.soft_rad_s, taught.soft_least_s
         self._most_rad_s = np.minimum(most_played_rad_s(taught.joints), MAX_RAD_S)
@@ -87,31 +84,31 @@ class LivePoses(Sequence[StreamPose]):
         self._return_path: tuple[int, int, Array] | None = None
         self._count = round(_MAX_DURATION_S * rate_hz)
         self.on_last: Callable[[], None] = lambda: None
-        """Called when the last pose was made: nothing is to be sent after it."""
+        """Called when the last pose was computed: nothing is sent after it."""
 
     @property
     def pose_rad(self) -> Array:
-        """Where the arms should be now."""
+        """The commanded arm positions."""
         with self._lock:
             return self._commanded.at_rad.copy()
 
     @property
     def returning(self) -> bool:
-        """Whether the arms go back to rest, and no pose is followed any more."""
+        """Whether the arms are returning to rest, and no more poses are accepted."""
         return self._return_path is not None
 
     @property
     def finished(self) -> bool:
-        """Whether the last pose was made: the arms are at rest."""
+        """Whether the last pose was computed: the arms are at rest."""
         return self._made >= self._count - 1
 
     @property
     def made(self) -> int:
-        """How many poses were made, after the first."""
+        """Number of poses computed after the first."""
         return max(self._made, 0)
 
     def forecast(self, goal_rad: Array, lead: int) -> FollowedPath:
-        """Return the way that is sent if this goal is aimed at after `lead` more poses."""
+        """Return the path if this goal takes effect after `lead` more poses."""
         with self._lock:
             commanded, upcoming, made = self._commanded, self._upcoming, self.made
         begin = made + lead
@@ -127,7 +124,7 @@ class LivePoses(Sequence[StreamPose]):
     def aim(self, goal_rad: Array, begin: int | None = None) -> bool:
         """Go to a pose from now on, or from the tick `begin` on.
 
-        Return False, and change nothing, if poses after `begin` were made already.
+        Return False, and change nothing, if poses after `begin` were computed already.
         """
         with self._lock:
             begin = self.made if begin is None else begin
@@ -145,7 +142,7 @@ class LivePoses(Sequence[StreamPose]):
     def _begin_return(self) -> None:
         if self._return_path is not None:
             return
-        # They go back from where they come to a stand.
+        # The return starts from where the arms come to a stand.
         at_rad, rad_s = self._commanded.at_rad, self._commanded.rad_s
         from_rad = at_rad + rad_s * _BRAKE_S / 2.0
         self._lower_rad = np.minimum(self._lower_rad, at_rad)
@@ -166,7 +163,7 @@ class LivePoses(Sequence[StreamPose]):
     @overload
     def __getitem__(self, index: slice) -> list[StreamPose]: ...
     def __getitem__(self, index: int | slice) -> StreamPose | list[StreamPose]:
-        if isinstance(index, slice):  # what comes after is not known yet
+        if isinstance(index, slice):  # later poses are not known yet
             return [self[index.start or 0]]
         with self._lock:
             while self._made < index:
@@ -199,14 +196,14 @@ class LivePoses(Sequence[StreamPose]):
     def _advance(
         self, commanded: _CommandedState, upcoming: tuple[tuple[int, Array], ...], number: int
     ) -> tuple[_CommandedState, tuple[tuple[int, Array], ...]]:
-        """Return where the arms are led at a tick, and the goals that are still to come."""
+        """Return the commanded state at a tick, and the remaining goals."""
         at_rad, rad_s, goal_rad, aimed, reached = commanded
         while upcoming and upcoming[0][0] < number:
             (begin, goal_rad), *rest = upcoming
             upcoming, aimed = tuple(rest), aimed or begin > 0
         most = self._most_rad_s if reached else np.minimum(self._most_rad_s, self._soft_rad_s)
         gap_rad = goal_rad - at_rad
-        # As fast as it can still be braked, and no faster than one step reaches.
+        # As fast as it can still brake in time, and no further than the goal in one step.
         speed_rad_s = np.minimum(np.sqrt(2.0 * MAX_RAD_S2 * 0.5 * np.abs(gap_rad)), most)
         speed_rad_s = np.sign(gap_rad) * np.minimum(speed_rad_s, np.abs(gap_rad) / self._period_s)
         gain = MAX_RAD_S2 * self._period_s
@@ -220,7 +217,7 @@ class LivePoses(Sequence[StreamPose]):
 def _with_goal(
     upcoming: tuple[tuple[int, Array], ...], begin: int, goal_rad: Array
 ) -> tuple[tuple[int, Array], ...]:
-    """Return the goals to come with one more, which replaces those after it."""
+    """Return the upcoming goals with one more, which replaces later ones."""
     return (*(each for each in upcoming if each[0] < begin), (begin, goal_rad.copy()))
 
 
@@ -260,7 +257,7 @@ class Following(PoseStreaming):
 
     async def _run(self) -> StreamReport:
         report = await super()._run()
-        # Its duration was not known before, so only what was sent tells whether it is complete.
+        # The duration of a live stream is unknown; completion is judged by the poses sent.
         ended = self._live is not None and self._live.finished
         return replace(report, completed=ended, reason="" if ended else self._why_cut())
 
@@ -287,16 +284,16 @@ class Following(PoseStreaming):
         check_positions(np.zeros(1), goal_rad[None, :], taught.joints)
         goal_rad = np.clip(goal_rad, taught.lower_rad, taught.upper_rad)
         if self._contact:
-            with self._aiming:  # no other goal comes between the check and the way
+            with self._aiming:  # no other goal may come between the check and `aim`
                 self._aim_along_checked_path(live, goal_rad)
         else:
             live.aim(goal_rad)
 
     def _aim_along_checked_path(self, live: LivePoses, goal_rad: Array) -> None:
-        """Go to a pose on the way that was checked.
+        """Move to a pose along a checked path.
 
-        Poses are sent while the check runs, so the new way begins after some more of the old one.
-        If the check took longer than those lasted, it was of another way: check again.
+        Poses are sent while the check runs, so the new path begins some poses later on the old one.
+        If the check took longer than that, the checked path no longer applies: check again.
         """
         while self._lead <= self._longest_lead:
             made = live.made
@@ -322,8 +319,8 @@ class Following(PoseStreaming):
 def check_path_contact(poses_rad: Array, build: Build) -> None:
     """Raise `UnsafeMotionError` if the robot would touch itself in one of these poses or between.
 
-    They are (n, joints), of the taught joints. The first call takes a second or so: the body is put
-    together.
+    They are (n, joints), of the taught joints. The first call takes about a second: the body model
+    is built.
     """
     path = Track(
         times_s=np.arange(float(len(poses_rad))),

@@ -30,7 +30,7 @@ def findings(
 ) -> list[Finding]:
     """Return all findings about a robot of that build, the worst first.
 
-    `missing` are the joints whose positions it does not report; `is_slow` tells that it reports its
+    `missing` are the joints whose positions it does not report; `is_slow` means that it reports its
     joints less than `MIN_RATE_HZ` times per second.
     """
     if state is None:

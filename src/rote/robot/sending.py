@@ -1,8 +1,8 @@
-"""Single frames of a person's own making: read, checked, and handed on as what they say.
+"""Single frames written by the user: decoded, checked, and passed on as messages.
 
-Nothing is passed on as bytes. A frame becomes a message first, so that each goes the way its own
-method goes: a play waits for arms at rest, a stop overtakes, a mode that lets a robot sink is asked
-for by its name.
+No bytes are passed through. A frame is decoded to a message first, so that it is handled like the
+corresponding method: a play waits for arms at rest, a stop overtakes, and a mode that lets the
+robot sink must be requested by name.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ _ONCE = np.zeros(1)
 
 
 def read(command: int, payload: bytes, build: Build) -> m.Command:
-    """Return what a command frame says to a robot of that build.
+    """Decode and check a command frame for a robot of that build.
 
-    A payload of less than 44 bytes, which none is, is filled up with zeros.
-    Raises `BadRequestError` where it cannot be read or may not be sent one by one, and
-    `UnsafeMotionError` where it asks for more than a joint can do.
+    A payload of less than 44 bytes, the shortest there is, is padded with zeros. Raises
+    `BadRequestError` if it cannot be decoded or must not be sent alone, and `UnsafeMotionError` if
+    it exceeds a joint's limits.
     """
     if command not in wire.COMMANDS:
         known = ", ".join(f"0x{each:02x}" for each in sorted(wire.COMMANDS))
@@ -46,7 +46,7 @@ def read(command: int, payload: bytes, build: Build) -> m.Command:
 
 
 def _check_alone(message: m.Command) -> None:
-    """Refuse what only makes sense as a part of something that rote itself keeps up."""
+    """Raise `BadRequestError` for messages that rote itself has to manage."""
     if isinstance(message, m.TakeControl | m.ReleaseControl):
         raise BadRequestError(
             "0x09 begins or ends the conversation, which is done by connecting and leaving",
@@ -87,7 +87,7 @@ def _check_speeds(speeds_rad_s: Sequence[float], joints: Sequence[Joint]) -> Non
 
 
 def check_keyframes(keyframes: Sequence[m.Keyframe], build: Build) -> tuple[m.Keyframe, ...]:
-    """Return keyframes that a robot of that build may be sent: known joints within their limits."""
+    """Return the keyframes if all are known, taught joints within their limits."""
     if len(keyframes) > m.MAX_KEYFRAMES:
         raise BadRequestError(
             f"{len(keyframes)} keyframes; at most {m.MAX_KEYFRAMES} fit", "Leave some out."

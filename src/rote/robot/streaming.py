@@ -1,8 +1,8 @@
 """Streaming a track: prepared and checked before anything is sent, then one pose per tick.
 
-Many times per second the robot is told where its arms should be. A prepared motion begins with a
-soft move from where the arms are and ends with a soft move back to rest. Meanwhile its weight rises
-from 0 to 1 and falls again, so that the robot's own pose fades out and in.
+The robot receives arm setpoints many times per second. A prepared motion begins with a soft move
+from the current arm positions and ends with a soft move back to rest. The weight of the stream
+rises from 0 to 1 and falls again, so that the robot's own pose fades out and in.
 """
 
 import asyncio
@@ -47,15 +47,15 @@ SPEEDS = (0.05, 4.0)
 # Pose and weight both follow minimum jerk. Their product moves fastest at this many times the mean
 # speed.
 _SQUARED_PEAK = 2.39
-_SENT_ON_S = 0.2  # how long the last pose is repeated: one lost message must not look like silence
-ASKING_S = 0.4  # before a timed start: the robot is asked, and answers
+_SENT_ON_S = 0.2  # the last pose is repeated this long: one lost message must not look like silence
+ASKING_S = 0.4  # time reserved before a timed start for the request and its reply
 _LATE_START_S = 0.02
 LOOP_STALL_S = 0.7
-"""A stream ends if the event loop, which alone can stop it, hangs for so long."""
+"""A stream ends if the event loop, which alone can stop it, stalls for this many seconds."""
 _PROBE_LOOP_S = 0.1
 _BEHIND_MAX_S = 0.1
 # Poses later than this are skipped, one or two at a time: this computer is too slow for the rate.
-# After a silence of more than this all the rest comes later.
+# After a pause longer than this, the rest of the motion is delayed instead.
 _STALL_ENDS_S = 1.0
 """A robot that returns within this time of an interruption does so because of it."""
 _NOT_ALL_SENT = "its last poses were not sent"
@@ -66,11 +66,12 @@ T = TypeVar("T")
 
 
 class Offload(Protocol):
-    """Has a function of a module run elsewhere, in a child process say: the loop is free for a stop
-    meanwhile."""
+    """Runs a module-level function elsewhere, for example in a child process, so that the event
+    loop stays free for a stop.
+    """
 
     def __call__(self, work: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> Awaitable[T]:
-        """Return what awaits its result."""
+        """Return an awaitable of the result."""
 
 
 # ---- preparing ----------------------------------------------------------------------------------
@@ -87,7 +88,7 @@ class TaughtJoints(NamedTuple):
     lower_rad: Array
     upper_rad: Array
     soft_rad_s: float
-    """The highest speed of any joint on the way to the first pose and back from the last."""
+    """The highest joint speed on the approach to the first pose and on the return."""
     soft_least_s: float
 
 
@@ -110,7 +111,7 @@ def taught_joint_arrays(build: Build) -> TaughtJoints:
 
 
 def check_robot(track: Track, build: Build) -> None:
-    """Raise `BadRequestError` for a motion of another family; no mapping makes it playable."""
+    """Raise `BadRequestError` for a motion of another robot family, which cannot be mapped."""
     own = build_of(track)
     if own is not None and own.family != build.family:
         theirs, ours = (_robot_title(each) for each in (own, build))
@@ -126,8 +127,8 @@ def _robot_title(build: Build) -> str:
 
 
 def check_origin(track: Track, url: str, *, imported: bool) -> None:
-    """Raise `ImportedMotionError` for somebody else's motion on a robot that is not simulated in
-    this process, unless a person agreed: `imported`.
+    """Raise `ImportedMotionError` for an imported motion on a robot that is not simulated in this
+    process, unless a person agreed: `imported`.
     """
     origin = track.origin
     if origin is not None and not imported and not wire_of(url).lives_here:
@@ -225,14 +226,12 @@ class HandMotion(NamedTuple):
         return tuple(hand.side for hand in self.hands)
 
     def columns(self, build: Build) -> list[int]:
-        """Return the columns of their joints in a state of a robot that wears them."""
+        """Return the columns of their joints in a state of a robot with these hands."""
         return [column for hand in self.hands for column in build.columns_of(hand)]
 
 
 def _find_moved_hands(track: Track, build: Build) -> tuple[Hand, ...]:
-    """Return the hands of a robot that a track moves; raise an error if the robot does not wear
-    them.
-    """
+    """Return the attached hands that a track moves; raise if the robot does not have them."""
     fingers = finger_columns(track, build)
     if not fingers:
         raise BadRequestError("this motion has no joints of hands", "Play it without the hands.")
@@ -267,7 +266,7 @@ class StreamedMotion:
     """Whether it is played in spite of warnings."""
     fingers: HandMotion = field(default_factory=HandMotion)
     left_out: tuple[str, ...] = ()
-    """The joints of hands that the track has and that were not asked for."""
+    """The hand joints of the track that are not played."""
 
     @property
     def seconds(self) -> float:
@@ -275,7 +274,7 @@ class StreamedMotion:
         return (len(self.poses_rad) - 1) / self.rate_hz
 
     async def check_contact(self, state: RobotState, offload: Offload | None = None) -> None:
-        """Raise `UnsafeMotionError` where the robot, as it stands now, would touch itself.
+        """Raise `UnsafeMotionError` if the robot, in its current posture, would touch itself.
 
         The first call may take a while, so it runs in another thread.
         """
@@ -286,19 +285,19 @@ class StreamedMotion:
         report.permit(force=self.forced)
 
     def approach_s(self, state: RobotState) -> float:
-        """Return how long the soft way from where the arms are now to the first pose takes."""
+        """Return how long the soft approach from the current arm positions takes, in seconds."""
         return (len(self._ramp_fractions(self._distance_to_first_rad(state))) - 1) / self.rate_hz
 
     def _distance_to_first_rad(self, state: RobotState) -> Array:
-        """Return how far each joint and finger is from the first pose."""
+        """Return the distance of each joint and finger from the first pose, in rad."""
         fingers_now, fingers = self._fingers_from(state)
         now_rad = np.array(state.joints_rad)[taught_joint_arrays(self.build).columns]
         return np.array([*(self.poses_rad[0] - now_rad), *(fingers[0] - fingers_now)])
 
     def poses(self, state: RobotState, approach_s: float = 0.0) -> "PoseRows":
-        """Return all that is to be sent, from where the arms are now to their rest.
+        """Return all poses to send, from the current arm positions to rest.
 
-        The way to the first pose takes at least `approach_s`, and longer if it must.
+        The approach takes at least `approach_s`, and longer if necessary.
         """
         taught = taught_joint_arrays(self.build)
         now_rad, rest = np.array(state.joints_rad)[taught.columns], taught.rest_rad
@@ -311,7 +310,7 @@ class StreamedMotion:
         weights = [_ease(rise), np.ones(len(self.poses_rad)), 1.0 - _ease(fall)]
         approach, away = minimum_jerk(now_rad, first, rise), minimum_jerk(last, rest, fall)
         rows = np.vstack([approach, self.poses_rad, away])
-        # Fingers have no rest to go to: they stay in their last pose while they get soft.
+        # Fingers have no rest pose: they stay in their last pose while they go soft.
         held = np.repeat(fingers[-1:], len(fall), axis=0)
         grips = np.vstack([minimum_jerk(fingers_now, fingers[0], rise), fingers, held])
         return PoseRows(np.concatenate(weights), rows, grips, first=len(rise))
@@ -336,11 +335,11 @@ class StreamedMotion:
 
 
 class PoseRows(Sequence[StreamPose]):
-    """Poses to be sent, each made when it is asked for: to make all takes long, and holds up."""
+    """Poses to send, each built on access: building all at once would block for too long."""
 
     def __init__(self, weights: Array, rows_rad: Array, grips_rad: Array, first: int) -> None:
         self.first = first
-        """The place of the motion's own first pose; before it lies the way there."""
+        """Index of the motion's own first pose; the poses before it are the approach."""
         self._weights = weights
         self._rows_rad = rows_rad
         self._grips_rad = grips_rad
@@ -367,7 +366,7 @@ def _ease(fractions: Array) -> Array:
 def check_at_speed(
     track: Track, speed: float = 1.0, build: Build | None = None, *, hands: bool = False
 ) -> CheckReport:
-    """Return everything a check finds in a track at that speed; its `permit` decides.
+    """Check a track at that speed and return the report; its `permit` decides.
 
     With a `build`, a motion of another family is refused first. Without `hands` their joints are
     not checked, because they are not played.
@@ -382,28 +381,29 @@ def check_at_speed(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrackCheck:
-    """What a check said of one track at one speed, for who plays it next: see `play_track`."""
+    """Cached check result for one track at one speed: see `play_track`."""
 
     track: Track
     speed: float
     report: CheckReport
-    """Of `checked`, or of `check` where the speed is 1."""
+    """From `check_at_speed`, or from `check` if the speed is 1."""
 
     def applies_to(self, track: Track, build: Build, speed: float) -> bool:
-        """Whether it is about just this track, which nobody can have changed, at this speed, on
-        this build; then only contact is left, which wants to know how the robot stands."""
+        """Whether this result is for the same (immutable) track, build and speed. Then only
+        contact, which depends on the robot's posture, remains to be checked.
+        """
         same = self.track is track and self.speed == speed
         return same and find_build(track.variant) == build.bare and not finger_columns(track, build)
 
     @property
     def without_contact_findings(self) -> CheckReport:
-        """What it says of all else."""
+        """The report without its contact findings."""
         kept = [each for each in self.report.findings if each.kind is not FindingKind.COLLISION]
         return CheckReport(tuple(kept))
 
 
 def check_rate(rate_hz: float) -> None:
-    """Refuse a rate at which nothing is sent."""
+    """Raise `BadRequestError` for a rate out of range."""
     if not RATES_HZ[0] <= rate_hz <= RATES_HZ[1]:
         raise BadRequestError(
             f"a rate of {rate_hz} Hz is not possible",
@@ -412,7 +412,7 @@ def check_rate(rate_hz: float) -> None:
 
 
 def check_playing_speed(speed: float) -> None:
-    """Refuse a speed that nothing is played at."""
+    """Raise `BadRequestError` for a speed out of range."""
     if not SPEEDS[0] <= speed <= SPEEDS[1]:
         raise BadRequestError(
             f"a speed of {speed} is not possible", f"Choose {SPEEDS[0]:g} to {SPEEDS[1]:g}."
@@ -445,9 +445,9 @@ def prepare(
 ) -> StreamedMotion:
     """Prepare a track for streaming; raises `UnsafeMotionError` if it must not be played.
 
-    All is checked but contact, which wants the state: see `StreamedMotion.check_contact`. The
-    columns of hands are left out; `with_hands` adds them. What is `known` of this very track is not
-    worked out again.
+    Everything but contact is checked; contact needs the state, see `StreamedMotion.check_contact`.
+    The columns of hands are left out; `with_hands` adds them. A `known` result for this very track
+    is reused.
     """
     check_rate(rate_hz)
     if known is not None and (mapped or not known.applies_to(track, build, speed)):
@@ -500,8 +500,8 @@ def with_hands(motion: StreamedMotion, track: Track, speed: float) -> StreamedMo
 class TimedStart:
     """When a motion itself begins, for several robots that begin together.
 
-    The robot is asked and the arms set off so much earlier that they reach the first pose just
-    then. `lead_s` says how much, once everything is prepared; nothing moves before `at` is called.
+    The request and the approach begin early enough for the arms to reach the first pose in time.
+    `lead_s` is that lead, set once everything is prepared; nothing moves before `at` is called.
     """
 
     def __init__(self, at_s: float | None = None) -> None:
@@ -513,7 +513,7 @@ class TimedStart:
             self.at(at_s)
 
     def at(self, at_s: float) -> None:
-        """Set when, by the clock of the event loop. Raises `BadRequestError` if not finite."""
+        """Set the start, by the event loop's clock. Raises `BadRequestError` if not finite."""
         if not math.isfinite(at_s):
             raise BadRequestError(
                 f"a start at {at_s} is not possible", "Give a time of the event loop's clock."
@@ -522,14 +522,14 @@ class TimedStart:
             self._at_s.set_result(at_s)
 
     def give_up(self) -> None:
-        """Never begin: somebody has stopped the robot."""
+        """Never begin: the robot was stopped."""
         if not self._given_up.done():
             self._given_up.set_result(None)
 
     async def wait(self, lead_s: float) -> float:
-        """Tell the lead, wait until it is time to ask the robot, and return when to begin.
+        """Set `lead_s`, wait until the request is due, and return the start time.
 
-        Raises `BadRequestError` if that time is over, and `RefusedError` after `give_up`.
+        Raises `BadRequestError` if that time has passed, and `RefusedError` after `give_up`.
         """
         if not self.lead_s.done():
             self.lead_s.set_result(lead_s)
@@ -608,7 +608,7 @@ class Ticker:
         self.rate_hz = rate_hz
         self._period_s = 1.0 / rate_hz
         self._tardy_s = _BEHIND_MAX_S - self._period_s
-        """A pose that is less late than this follows the one before in time."""
+        """A pose that is less late than this needs no catching up."""
         self._loop = asyncio.get_running_loop()
         self._clock = clock_of(self._loop)
         self._stall_clock = stall_clock(self._loop)
@@ -625,13 +625,13 @@ class Ticker:
         self._lateness = LatenessStatistics()
         self._missed = 0
         self._loop_alive_s = 0.0
-        """When the event loop was last seen to work."""
+        """When the event loop last ran a callback."""
         self.cut_off = False
         """Whether the stream ended before its last pose was sent."""
         self.cut_reason = ""
         """Why, if the ticker itself ended it."""
         self._stall: tuple[float, str] | None = None
-        """When the stream went on after its last interruption, and how long that was."""
+        """When the stream resumed after its last interruption, and a text about it."""
 
     def start(
         self,
@@ -640,10 +640,10 @@ class Ticker:
         began_s: float | None = None,
         first: int = 0,
     ) -> None:
-        """Begin now, or at `began_s`, and call `tell` with the places 0 to `count - 1`, until it
-        returns False. `first` is the place whose time is noted.
+        """Begin now, or at `began_s`, and call `send` with the indices 0 to `count - 1`, until it
+        returns False. The lateness of the index `first` is recorded.
 
-        If `tell` may be called from any thread, a separate thread calls it: that costs half as
+        If `send` may be called from any thread, a separate thread calls it: that costs half as
         much, and nothing else in this program delays it.
         """
         self._send_pose, self._count, self._stopped = send, count, False
@@ -700,7 +700,7 @@ class Ticker:
         self.cut_reason, self.cut_off = reason, True
 
     def _note_loop_alive(self) -> None:
-        """Called in the event loop: it works."""
+        """Runs in the event loop, which shows that the loop is not stalled."""
         self._loop_alive_s = self._stall_clock()
 
     def _send_and_reschedule(self) -> None:
@@ -708,7 +708,7 @@ class Ticker:
             self._timer = self._loop.call_at(self._due_s, self._send_and_reschedule)
 
     def _send_due_pose(self, now_s: float, running_s: float) -> bool:
-        """Send what is due; return whether more is to come. `running_s` counts suspend, too."""
+        """Send the due pose; return whether more follow. `running_s` includes suspend."""
         index, period_s = self._next, self._period_s
         self._note_stall(now_s, running_s)
         late_s = now_s - self._began_s - index * period_s
@@ -727,7 +727,7 @@ class Ticker:
         return False
 
     def _note_stall(self, now_s: float, running_s: float) -> None:
-        """Note how long no pose was sent before this one."""
+        """Record an interruption before this pose."""
         before_s, self._sent_s = self._sent_s, running_s
         stalled_s = running_s - before_s
         if self._next and stalled_s > _BEHIND_MAX_S:
@@ -751,9 +751,9 @@ class Ticker:
         return reason if abs(ended_s - resumed_s) < _STALL_ENDS_S else ""
 
     def _catch_up(self, index: int, late_s: float, now_s: float) -> int:
-        """Return the place of the pose to send now that `place` is late."""
+        """Return the index of the pose to send, given that `index` is late."""
         if index and now_s - self._newest_s > _BEHIND_MAX_S:
-            # It hung: the robot stood meanwhile, and must not jump to where it would be by now.
+            # The process stalled and the robot stood; resume from here instead of jumping ahead.
             self._began_s += late_s
             return index
         too_late = int((late_s - _BEHIND_MAX_S) / self._period_s)
