@@ -1,7 +1,7 @@
-"""Connecting to an A1 with care: which level is needed, whether it stands, and how to stop it.
+"""Connecting to an A1 safely: which level is needed, whether it stands, and how to stop it.
 
 A client of an A1's motors takes them from the walking controller, and a standing robot sinks. So
-the walking controller is asked first, if it can be reached, and a standing robot is refused.
+the walking controller is queried first, if it can be reached, and a standing robot is refused.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from rote.wire.a1.values import HighState
 
 _READ_STATE_S = 1.0
 _HANDOVER_S = 1.1
-"""How long a robot must hear nothing at one level before it obeys the other; a guess."""
+"""How long a robot must receive nothing at one level before it obeys the other; a guess."""
 _STANDS_S, _STILL_M_S, _STILL_RAD_S, _STILL_STATES = 2.0, 0.03, 0.05, 10
 
 
@@ -51,7 +51,7 @@ def url_for_ability(url: str, ability: str) -> str:
 
 
 async def read_walking_state(url: str) -> HighState | None:
-    """Ask the walking controller for its state; None if it does not answer.
+    """Return the walking controller's state; None if it does not answer.
 
     Like every connection to it, this makes it stand still.
     """
@@ -71,7 +71,7 @@ async def read_walking_state(url: str) -> HighState | None:
 async def check_not_standing(url: str, *, read_only: bool = False) -> None:
     """Raise `BadRequestError` if the robot stands and its motors would be taken over.
 
-    With `only_to_look` it is also refused if that is not known.
+    With `read_only` it is also refused if that is unknown.
     """
     state = await read_walking_state(url)
     if state is not None and stands(state):
@@ -126,7 +126,7 @@ async def _stop_walking(url: str, timeout: float) -> A1StopResult:
         assert isinstance(before, HighState)
         if is_down(before):
             return A1StopResult("down", "the robot was not on its feet, and stays down")
-        # By its speed: from the first command on it was told to stand still, and its mode says so.
+        # Judged by speed: since the first command its mode is already "stand".
         was = "walking" if _is_moving(before) else "standing"
         if not await _wait_until_standing_still(robot):
             raise TimeLimitError(
@@ -144,7 +144,7 @@ def _is_moving(state: HighState) -> bool:
 
 
 async def _wait_until_standing_still(robot: A1) -> bool:
-    """Whether it comes to a stand, and stands for a moment."""
+    """Whether it stops in time, and stays motionless for a moment."""
     still = 0
     with suppress(TimeoutError):
         async with asyncio.timeout(_STANDS_S):

@@ -1,8 +1,8 @@
-"""May this command be sent? What is checked of a `HighCmd` or `LowCmd` that somebody made.
+"""Checks of a user's `HighCmd` or `LowCmd` before it is sent.
 
-Every number is finite and within what the robot can do, what the frame has no place for is refused,
-and so is what the robot's state forbids: walking while it lies, sinking while it stands, motors
-that would jump. What is dangerous on purpose (flips, a battery that is switched off) wants `force`.
+Every number must be finite and within the robot's range. Fields that the frame does not have are
+refused, and so is what the robot's state forbids: walking while it lies, sinking while it stands,
+motors that would jump. Deliberately dangerous commands (flips, battery off) need `force`.
 """
 
 import math
@@ -36,16 +36,16 @@ from rote.wire.a1.values import (
 )
 
 MAX_WALK_TO_M = 50.0
-"""How far away the place may be that a robot is sent to."""
+"""Maximum distance to a position that a robot is sent to, per axis."""
 SHOWS = range(9, 14)
-"""Modes that only show off: a backflip, a jump, a stand on the hind legs, two dances."""
+"""Stunt modes: a backflip, a jump, a stand on the hind legs, two dances."""
 _OBSTACLE_GAIT = 4
 _ON_FEET = (HighMode.STAND, HighMode.WALK, HighMode.WALK_TO)
 _MAX_SPEED_LEVEL = 2
 
 
 class ObservedState(NamedTuple):
-    """How the robot is, by its walking controller."""
+    """The robot's position and posture, as its walking controller reports them."""
 
     place_m: tuple[float, float]
     lies: bool
@@ -56,13 +56,13 @@ class ObservedState(NamedTuple):
 def check_high(
     command: HighCmd | ScaledHighCmd, dialect: Dialect, seen: ObservedState, *, force: bool = False
 ) -> None:
-    """Raise `BadRequestError` where the walking controller must not be asked for this."""
-    wire.encode(command, dialect)  # refuses what is no number, or has no place in the frame
+    """Raise `BadRequestError` if this must not be sent to the walking controller."""
+    wire.encode(command, dialect)  # refuses NaN, and fields that the frame does not have
     _check_header(command, dialect, force=force)
     _check_remote(command.remote)
     _check_mode(command.mode, dialect, seen, force=force)
     if isinstance(command, ScaledHighCmd):
-        # Speeds and height are shares here; the frame has refused what is beyond -1 to 1.
+        # Speeds and height are fractions here; the codec has refused values outside -1 to 1.
         _check_range("foot_raise_height", command.foot_raise_height, -1.0, 1.0)
         a1_commands.check_ranges(
             roll_rad=command.roll_rad, pitch_rad=command.pitch_rad, yaw_rad=command.yaw_rad
@@ -77,9 +77,9 @@ def check_high(
 
 
 def check_low(command: LowCmd, dialect: Dialect, safety: Safety, state: LowState) -> LowCmd:
-    """Return what may be asked of the motors, its positions within the joints' limits.
+    """Return the command with its positions clipped to the joints' limits.
 
-    Raise `BadRequestError` for the rest.
+    Raise `BadRequestError` for anything else that is not allowed.
     """
     wire.encode(command, dialect)
     _check_header(command, dialect, force=False)
@@ -98,7 +98,7 @@ def check_low(command: LowCmd, dialect: Dialect, safety: Safety, state: LowState
 
 
 def check_no_jump(motors: MotorCmds, safety: Safety, now: MotorStates) -> None:
-    """Refuse a command by which a motor would at once give more torque than it may: a jump."""
+    """Raise `BadRequestError` if a motor would at once exceed its torque limit, and so jump."""
     most = safety.limits.torque_nm
     if most is None:
         return

@@ -1,7 +1,7 @@
 """Commands to the walking controller of an A1 or Go1, in SI units, for every dialect.
 
-Dialect 3.2 takes shares of a maximum instead of speeds. The maxima are from a public report; that
-of the body's height is a guess. The ranges are the same for all dialects: what the oldest can do.
+Dialect 3.2 takes fractions of a maximum instead of speeds. The maxima are from a public report;
+that of the body height is a guess. All dialects have the ranges of the oldest.
 """
 
 import math

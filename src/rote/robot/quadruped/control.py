@@ -1,7 +1,7 @@
 """Runs a control function for an A1's motors: called by deadline, supervised, and never trusted.
 
 It runs in its own thread. Its commands go to a sender that makes the robot safe if the next one
-does not come within `HOLD_S`, so that a function that hangs cannot leave the legs driven.
+does not come within `HOLD_S`, so that a function that stalls cannot leave the legs driven.
 """
 
 import asyncio
@@ -30,8 +30,7 @@ from rote.wire.a1.values import Command, Dialect, HighState, LowCmd, LowState
 
 State: TypeAlias = HighState | LowState
 Step: TypeAlias = Callable[[LowState, float], "MotorCmds | LowCmd | None"]
-"""From the newest state and the seconds since the beginning to the command for the motors; None
-ends it.
+"""Maps the newest state and the seconds since the start to a motor command; None ends the run.
 """
 
 HOLD_S = 0.016
@@ -42,7 +41,7 @@ _LAST_COMMAND_S = 0.5
 
 
 class A1RobotClient(Protocol):
-    """What a robot needs from the wire; see `rote.transport.a1.client.A1Client`."""
+    """The client interface that an `A1` uses; see `rote.transport.a1.client.A1Client`."""
 
     url: str
     level: Level
@@ -90,7 +89,7 @@ class Control:
         period_s: float,
         commanded: MotorCmds | None = None,
     ) -> None:
-        """`asked` is the command that drives the motors until the first one of `step`."""
+        """`commanded` is the command that drives the motors until the first one of `step`."""
         if not PERIODS_S[0] <= period_s <= PERIODS_S[1]:
             raise BadRequestError(
                 f"a control period of {period_s} s is not possible",
@@ -105,17 +104,17 @@ class Control:
         self._checked: State | None = None
         self._last_command = None if commanded is None else LowCmd(motors=commanded)
         self._lock = threading.Lock()
-        """Held while a command is sent, so that none follows the one of a stop."""
+        """Held while a command is sent, so that no command follows that of a stop."""
         self._is_stopped = self._over = False
         self._began_s = 0.0
 
     @property
     def last_motors(self) -> MotorCmds | None:
-        """What the motors were asked for last."""
+        """The last motor command."""
         return None if self._last_command is None else self._last_command.motors
 
     def stop(self) -> None:
-        """End the run where the legs are: they hold the measured position, or brake."""
+        """End the run: the legs hold the measured position, or brake."""
         with self._lock:
             if self._is_stopped:
                 return
@@ -124,7 +123,7 @@ class Control:
             if self._last_command is not None and isinstance(state, LowState):
                 held = hold_position(self._last_command.motors, state.motors)
                 self._last_command = self._last_command._replace(motors=held)
-                with suppress(RoteError):  # a robot that is lost was braked when it fell silent
+                with suppress(RoteError):  # a lost robot was braked when it went silent
                     self._client.command(self._last_command, _LAST_COMMAND_S)
         self._set_result(None, completed=False)
 
@@ -221,10 +220,10 @@ BRAKED = MotorCmds.servo(mode=0)
 
 
 def hold_position(commanded: MotorCmds, now: MotorStates) -> MotorCmds:
-    """Return the command that stops legs that were driven by `asked`.
+    """Return the command that stops legs driven by `commanded`.
 
-    A motor with a position to hold keeps its stiffness and holds the measured one; a motor without,
-    which was given a velocity or a torque, is braked.
+    A motor with a target position keeps its stiffness and holds the measured position; a motor
+    driven by velocity or torque only is braked.
     """
     legs = slice(0, LEG_MOTORS)
     holds = (commanded.mode[legs] == SERVO) & (commanded.kp_nm_rad[legs] > 0.0)
@@ -252,7 +251,7 @@ def _as_protection_error(error: Exception) -> Exception:
 
 
 class _LoopTicker:
-    """The same as a `LoopFunc`, in the event loop: for a sender that is no separate process."""
+    """Like `LoopFunc`, but in the event loop: for a sender that is not a separate process."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, period_s: float, function: Callable[[], object]

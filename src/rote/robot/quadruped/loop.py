@@ -5,8 +5,8 @@
         time.sleep(10)
     print(loop.stats())
 
-The deadlines are absolute, so that the rate does not drift. A call that is late by a period or more
-counts as late, and the calls it has delayed are skipped: they are never made up for in a burst.
+The deadlines are absolute, so the rate does not drift. A call that is late by a period or more
+counts as late, and the calls it delayed are skipped rather than made up for in a burst.
 """
 
 import threading
@@ -25,7 +25,7 @@ from rote.platform.clock import continuous_s
 
 PERIODS_S = (0.0005, 60.0)
 _MAX_DEVIATIONS = 1 << 16
-"""For how many ticks the deviation is remembered: two minutes at 500 Hz."""
+"""Maximum number of deviations kept: two minutes at 500 Hz."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +107,12 @@ class Deadlines:
 class LoopFunc:
     """Calls `function` every `period_s` seconds in a thread of its own, from `start` to `stop`.
 
-    `cpu` keeps the thread on one CPU; `realtime` asks for a priority before all ordinary work, and
-    `has_priority` says whether that was permitted. An error in the function ends the loop; `stop`,
+    `cpu` pins the thread to one CPU; `realtime` requests a real-time priority, and `has_priority`
+    is whether that was granted. An error in the function ends the loop; `stop`,
     `join` or the end of the `with` block raises it.
 
-    `LoopFunc(name, period_s, cpu, function)`, as Unitree's library has it, is understood too: there
-    a CPU of 0 or less means any. `shutdown` is that library's name for `stop`.
+    `LoopFunc(name, period_s, cpu, function)`, the form of Unitree's library, works too: there a CPU
+    of 0 or less means any. `shutdown` is that library's name for `stop`.
     """
 
     @overload

@@ -1,4 +1,4 @@
-"""Motions of an A1's legs: a take recorded from its states, and a track made ready to be played."""
+"""Motions of an A1's legs: soft legs for teaching, and tracks prepared for playing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from rote.wire.a1.motors import LEG_MOTORS, POSITION_OFF_RAD, MotorCmds
 
 RATE_HZ = 500.0
 STALL_S = 0.016
-"""After a silence of more than this all the rest of a motion comes later."""
+"""After a pause longer than this, the rest of a motion is delayed instead of skipped."""
 TEACH_KD_NM_S_RAD = 1.0
 """The damping of legs that a hand moves; this project's choice."""
 
@@ -28,11 +28,11 @@ SOFT = MotorCmds.servo(dq_rad_s=0.0, kd_nm_s_rad=TEACH_KD_NM_S_RAD)
 SPRING_FROM_RAD = 0.08
 """How far inside the protected range a spring begins to keep soft legs from their stops."""
 _SPRING_MAX_NM = 2.0
-"""A hand overcomes it, the weight of a leg does not."""
+"""Torque limit of that spring: a hand overcomes it, the weight of a leg does not."""
 
 
 class SoftLegs:
-    """What soft legs are asked for while they are taught, so that the take can be played.
+    """Motor commands for soft legs during teaching, so that the take can be played.
 
     Soft legs sink to their stops by their own weight, and what leaves the range of the position
     protection must not be played. So a weak spring keeps each joint inside, once it has been
@@ -48,7 +48,7 @@ class SoftLegs:
         self._was_soft = True
 
     def motors(self, q_rad: Array) -> MotorCmds | None:
-        """Return what to ask for with the joints there; None where that has not changed."""
+        """Return the command for these joint positions; None if it has not changed."""
         self._been_inside |= (q_rad >= self._lower) & (q_rad <= self._upper)
         inner = np.clip(q_rad, self._lower + SPRING_FROM_RAD, self._upper - SPRING_FROM_RAD)
         pushed = self._been_inside & (inner != q_rad)
@@ -130,9 +130,9 @@ class LegMotion:
         return (len(self.poses_rad) - 1) / RATE_HZ
 
     def restarted_from(self, now_rad: Sequence[float], seconds: float) -> "LegMotion":
-        """Return the same motion with a soft way of `seconds` from where the legs are now.
+        """Return the same motion with a soft approach of `seconds` from the current leg positions.
 
-        Raises `BadRequestError` if that is too short for a soft one.
+        Raises `BadRequestError` if that is too short to be soft.
         """
         poses = self.poses_rad[self.approach :]
         softest_s = len(plan_soft_move(np.asarray(now_rad, dtype=float), poses[0])) / RATE_HZ
@@ -161,10 +161,10 @@ class LegMotion:
 
 
 class MotionClock:
-    """The time within a motion: that of its driver, without the jumps.
+    """The time within a motion: the driver's time without jumps.
 
-    After a delay a motion catches up at twice its pace at most. After a hang it goes on where it
-    was: the legs stood meanwhile, and must not jump to where they would be by now.
+    After a delay a motion catches up at no more than twice its pace. After a stall it resumes where
+    it was: the legs stood meanwhile and must not jump ahead.
     """
 
     def __init__(self) -> None:
@@ -177,7 +177,7 @@ class MotionClock:
             self._later_s = time_s - self._at_s - tick_s
         self._newest_s = time_s
         target_s = time_s - self._later_s
-        # Several commands may come at once after a delay: one alone is sent.
+        # Several commands may come at once after a delay; only one of them is sent.
         most_s = self._at_s + 2.0 * min(passed_s, tick_s)
         self._at_s = max(self._at_s, min(target_s, most_s))
         # A computer that is too slow for the pace plays it slower.
@@ -188,12 +188,12 @@ class MotionClock:
 def prepare(
     track: Track, safety: Safety, now_rad: Sequence[float], speed: float = 1.0
 ) -> LegMotion:
-    """Make a track ready to be played from where the legs are."""
+    """Check a track and prepare it for playing from the current leg positions."""
     return with_approach(track, check_and_sample(track, safety, speed), now_rad)
 
 
 def check_and_sample(track: Track, safety: Safety, speed: float = 1.0) -> Array:
-    """Return a track's poses tick by tick, (n, 12), or raise what forbids to play it."""
+    """Return a track's poses tick by tick, (n, 12); raise if it must not be played."""
     check_track(track, safety, speed)
     times_s = (track.times_s - track.times_s[0]) / speed
     ticks = max(1, int(np.ceil(times_s[-1] * RATE_HZ - 1e-6)))
@@ -201,7 +201,7 @@ def check_and_sample(track: Track, safety: Safety, speed: float = 1.0) -> Array:
 
 
 def with_approach(track: Track, poses_rad: Array, now_rad: Sequence[float]) -> LegMotion:
-    """Return a motion that begins softly where the legs are, with poses that were checked."""
+    """Return a motion of checked poses with a soft approach from the current positions."""
     approach = plan_soft_move(np.asarray(now_rad, dtype=float), poses_rad[0])
     poses = np.vstack([approach, poses_rad])
     return LegMotion(track.source or "a track", poses, len(approach))
@@ -218,7 +218,7 @@ def check_move(from_rad: Array, to_rad: Array, seconds: float | None) -> None:
 
 
 def plan_soft_move(from_rad: Array, to_rad: Array, seconds: float | None = None) -> Array:
-    """Return a soft move tick by tick, (n, 12); without `seconds`, as long as is soft."""
+    """Return a soft move tick by tick, (n, 12); without `seconds`, the shortest soft one."""
     far_rad = float(np.abs(to_rad - from_rad).max())
     softest_s = max(A1.soft_least_s, MINIMUM_JERK_PEAK * far_rad / A1.soft_rad_s)
     lasting_s = softest_s if seconds is None else seconds

@@ -16,8 +16,8 @@ from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
 
 _PROGRESS_S = 0.1
 _MARGIN_S = 0.3
-"""Before a timed start: legs may have sunk a little, so that the way has become longer."""
-_CAUGHT_UP_MAX_S = 0.1  # of a way that begins slowly: more would be a jump into it
+"""Margin before a timed start: legs may have sunk, so that the approach takes longer."""
+_CAUGHT_UP_MAX_S = 0.1  # the approach begins slowly; catching up more would be a jump
 
 
 class LegPlaying(Streaming):
@@ -102,13 +102,13 @@ class LegPlaying(Streaming):
             self._start.give_up()
 
     async def _wait_for_start(self, start: TimedStart) -> None:
-        """Wait until it is time to set off, and take the way from where the legs are by then."""
+        """Wait until the approach is due, and plan it from the leg positions at that time."""
         self._at_s = await start.wait(self._motion.approach / RATE_HZ + _MARGIN_S)
         left_s = self._at_s - clock_of(self._loop)()
         self._motion = self._motion.restarted_from(self._legs_rad(), left_s)
 
     def _motors_at(self, time_s: float) -> MotorCmds | None:
-        """Return the command of a tick; of a timed start, by the clock of the loop's owner."""
+        """Return the command of a tick; for a timed start, by the event loop's clock."""
         time_s = self._motion_clock.at(time_s)
         if self._at_s is None:
             return self._motion.motors(time_s)

@@ -8,8 +8,8 @@
     async with rote.connect("a1://192.168.123.10?level=low") as robot:      # the motors
         await robot.control(step)
 
-Every command goes past a `Safety`. Where a protection trips, the robot is damped at once and for a
-second at least, what was going on raises `ProtectionError`, and nothing more is done until `arm`.
+Every command passes a `Safety`. If a protection trips, the robot is damped at once, for at least a
+second; the running operation raises `ProtectionError`, and no command is accepted until `arm`.
 """
 
 import asyncio
@@ -63,14 +63,14 @@ if TYPE_CHECKING:
     from rote.motion.files.library import Library
 
 MOTORS = {"teach": "be taught by hand", "stream": "play a motion", "control": "drive motors"}
-"""What only the motors can do, with a text for each."""
+"""Abilities that need the motors (the low level), with a text for each."""
 _GET_UP_S = 5.0
 _STATE_TIMEOUT_S = 0.5
-"""How long a state is waited for before something begins."""
+"""Timeout for a state before an operation begins, in seconds."""
 HOLDS_S = (0.01, 0.5)
-"""How long a command may be asked for that is to run out."""
+"""Range of `hold_s`, after which a command expires, in seconds."""
 UP_M = 0.2
-"""A body this high stands."""
+"""A robot whose body is higher than this stands, in metres."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class A1Status:
 
 
 class _SentCommand:
-    """The result of a command that is sent already; awaiting it waits for `until`, if given."""
+    """The result of a command that was already sent; awaiting it waits for `until`, if given."""
 
     def __init__(
         self, report: ModeReport, until: Callable[[], Awaitable[object]] | None = None
@@ -127,23 +127,23 @@ class A1(CannotRobot):
         safety: Safety | None = None,
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`close` closes the connection, and all that was opened for it; by default the port."""
+        """`close` closes the connection and everything opened for it; default: `client.close`."""
         self._client = client
         self._close = client.close if close is None else close
         self._unfinished = Unfinished()
         self.safety: Safety = safety or Safety("go1" if client.dialect is Dialect.GO1 else "a1")
-        """What guards the robot: every command passes it."""
+        """The safety checks; every command passes them."""
         self.trouble: RoteError | None = None
-        """What tripped or was lost; nothing can be commanded until `arm`."""
+        """The tripped protection or the lost connection; no commands are accepted until `arm`."""
         self._control: Control | None = None
         self._playing: LegPlaying | None = None
         self._is_driven = self._is_soft = False
         self._commanded: MotorCmds | None = None
-        """What the motors are asked for, where no control function drives them."""
+        """The current motor command while no control function runs."""
         self._is_held = False
-        """Whether that is what a stop has left them with."""
+        """Whether that command is the hold of a stop."""
         self._stops = 0
-        """How many stops there were: what was requested before one must not begin after it."""
+        """Number of stops: a request made before a stop must not begin after it."""
         self._stop_listeners: list[Callable[[], None]] = []
         client.on_state(self._on_state)
         client.on_trouble(self._set_trouble)
@@ -210,7 +210,7 @@ class A1(CannotRobot):
             velocities_rad_s=() if motors is None else tuple(motors.dq_rad_s[legs].tolist()),
             accelerometer_m_s2=native.imu.accelerometer_m_s2,
             gyroscope_rad_s=native.imu.gyroscope_rad_s,
-            foot_force_n=(),  # in units that nobody has published
+            foot_force_n=(),  # its units are not published
             time_us=native.tick or round(self._client.now() * 1e6),
             temperatures_c=()
             if motors is None
@@ -269,23 +269,23 @@ class A1(CannotRobot):
         return self._client.on_trouble(listener)
 
     def on_stop(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` when somebody stops the robot. Return a function that removes it."""
-        return add_listener(self._stop_listeners, listener)
+        """Call `listener` when the robot is stopped. Return a function that removes it."""
+        return listen(self._stop_listeners, listener)
 
     # ---- any command ----------------------------------------------------------------------------
 
     def send_command(
         self, command: Command, *, hold_s: float | None = None, force: bool = False
     ) -> None:
-        """Ask for exactly this `HighCmd` or `LowCmd`, until told otherwise.
+        """Send exactly this `HighCmd` or `LowCmd` repeatedly, until another command.
 
-        It is for what has no method of its own: lights, a foot's height, a place to walk to, the
-        fields of the remote. Every number is checked, and so is whether the robot's state permits
-        it; `BadRequestError` says what does not, and then nothing was sent. `force` permits what is
-        dangerous on purpose: flips and dances, letting a robot sink that stands.
+        For everything without a method of its own: lights, foot height, a position to walk to, the
+        fields of the remote. Every number is checked against its range and the robot's state; if
+        one is not allowed, `BadRequestError` is raised and nothing is sent. `force` permits what is
+        deliberately dangerous: flips and dances, letting a standing robot sink.
 
-        With `hold_s` it may be called from any thread, and is asked for no longer than that: where
-        no other command has come by then, a walking robot stands and driven motors brake.
+        With `hold_s` it may be called from any thread, and the command expires after that time: if
+        no other command has arrived by then, a walking robot stands and driven motors brake.
         """
         is_low = isinstance(command, LowCmd)
         self._require_level(
@@ -313,10 +313,10 @@ class A1(CannotRobot):
     # ---- always ---------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """End whatever goes on. Always allowed, and safe to repeat.
+        """Stop whatever is running. Always allowed, and safe to repeat.
 
-        A walking robot stands. Legs that were driven hold the position that was measured last, and
-        brake if they were driven by velocity or torque alone; legs that are being taught are
+        A walking robot stands. Driven legs hold the last measured position, and brake if they were
+        driven by velocity or torque alone; legs that are being taught are
         braked. Nothing that was requested before a stop begins after it.
         """
         self._stops += 1
@@ -333,7 +333,7 @@ class A1(CannotRobot):
             self._hold_legs()
 
     def _hold_legs(self) -> None:
-        """Hold the legs where they are, or brake them if that is not known."""
+        """Hold the legs at their measured position, or brake them if it is unknown."""
         state, motors = self._client.poll(), BRAKED
         is_fresh = self._client.now() - self._client.state_received_s <= STALE_S[self.level]
         if is_fresh and self._commanded is not None and isinstance(state, LowState):
@@ -342,12 +342,12 @@ class A1(CannotRobot):
         self._commanded, self._is_held = motors, True
 
     def damp(self, *, yes: bool = False) -> Awaitable[ModeReport]:
-        """Let the legs give way softly, at once: all motors damp themselves. The robot sinks.
+        """Make the legs go limp softly, at once: all motors damp themselves. The robot sinks.
 
-        It is this robot's stop in an emergency, so it never asks back: `yes` changes nothing.
+        This is the robot's emergency stop, so it never asks for confirmation: `yes` has no effect.
 
-        It is done when this returns; there is no need to await it. Dialect 3.2 knows no word for it
-        on its high level; there the robot stands.
+        The command is sent when this returns; there is no need to await it. The high level of
+        dialect 3.2 has no such command; there the robot stands.
         """
         if self._playing is not None:
             self._playing.give_up()
@@ -380,10 +380,10 @@ class A1(CannotRobot):
         body_height_m: float = 0.0,
         foot_raise_m: float = 0.0,
     ) -> None:
-        """Go at this speed until told otherwise: forward, left, and turning left.
+        """Walk at this speed until another command: forward, left, and turning left.
 
-        `body_height_m`, and `foot_raise_m` for the feet that step, are more or less than usual. For
-        a distance or an angle use `Bot`.
+        `body_height_m` and `foot_raise_m` are relative to the usual heights. For a distance or an
+        angle use `Bot`.
         """
         velocity = (forward_m_s, left_m_s, turn_rad_s)
         self._ask_high(
@@ -494,8 +494,8 @@ class A1(CannotRobot):
         """Let `step` drive the motors until it returns None: `step(state, seconds) -> MotorCmds`.
 
         It is called every `period_s` seconds in its own thread, on `cpu` and with real-time
-        priority if asked. If it has not given a new command within 20 ms, raises, or asks for
-        something impossible, the robot is damped and this raises `ProtectionError` or the
+        priority if requested. If it does not return a new command within 20 ms, raises, or returns
+        an impossible command, the robot is damped and this raises `ProtectionError` or the
         function's own error. Return the statistics.
         """
         stats, _ = await self._run_control(step, period_s, cpu=cpu, realtime=realtime)
@@ -510,7 +510,7 @@ class A1(CannotRobot):
         realtime: bool = False,
         stops: int | None = None,
     ) -> tuple[LoopStats, bool]:
-        """Run a control function, unless the robot was stopped since it counted `stops`."""
+        """Run a control function, unless the robot was stopped since `stops` was read."""
         stops = self._stops if stops is None else stops
         self._require_level(Level.LOW, "drive motors")
         self._check_not_busy()
@@ -627,9 +627,9 @@ class A1(CannotRobot):
     ) -> LegPlaying:
         """Play a track of the twelve joints, and hold its last pose; `stop` ends it earlier.
 
-        It is checked first, whatever was `checked` before, and begins with a soft move from where
-        the legs are. Legs are always driven 500 times a second, and what only warns does not keep
-        an A1 from playing. `at` is when the motion itself begins, by the event loop's clock. A
+        It is always checked, whatever `checked` says, and begins with a soft move from the current
+        leg positions. Legs are always driven 500 times a second, and warnings do not prevent an A1
+        from playing. `at` is when the motion itself begins, by the event loop's clock. A
         motion that others made needs `imported` on a real robot.
         """
         check_origin(track, self.url, imported=imported)
@@ -684,7 +684,7 @@ class A1(CannotRobot):
         return sorted(found, key=lambda finding: order.index(finding.severity))
 
     def check_streamable(self) -> None:
-        """Raise `UnsupportedError` where the walking controller has the motors."""
+        """Raise `UnsupportedError` if the walking controller drives the motors."""
         self._require_level(
             Level.LOW,
             "play a motion",
@@ -729,7 +729,7 @@ class A1(CannotRobot):
         self._commanded = command.motors if isinstance(command, LowCmd) else None
 
     def _make_legs_soft(self, command: LowCmd) -> None:
-        """Send a command that drives nothing, so that nothing has to be watched."""
+        """Make the legs compliant. The command drives nothing, so no supervision is needed."""
         self._ask(command, teaches=True)
         self._is_driven, self._is_soft = False, True
 
@@ -751,14 +751,14 @@ class A1(CannotRobot):
             raise RefusedError(Code.SUPERSEDED, *explain(Code.SUPERSEDED))
 
     def _check_not_stale(self) -> None:
-        """Refuse to begin anything while the robot is silent."""
+        """Raise `ProtectionError` if the newest state is stale."""
         self._client.poll()
         silence_s = self._client.now() - self._client.state_received_s
         if silence_s > STALE_S[self.level]:
             raise _stale_error(silence_s)
 
     async def _wait_for_state(self) -> None:
-        """Wait for a new state before something begins that will be driven for a while."""
+        """Wait for a new state; raise `ProtectionError` if none arrives in time."""
         try:
             async with asyncio.timeout(_STATE_TIMEOUT_S):
                 async for _ in self.native_states():
@@ -767,7 +767,7 @@ class A1(CannotRobot):
             raise _stale_error(self._client.now() - self._client.state_received_s) from None
 
     def _on_state(self, state: State) -> None:
-        # What a control function drives is checked in its own loop. Soft legs may be anywhere.
+        # A control function is checked in its own loop. Soft legs may be anywhere.
         if self._control is not None:
             return
         try:
@@ -787,11 +787,11 @@ class A1(CannotRobot):
                 listener()
 
     def _on_teaching_end(self, listener: Callable[[RoteError], None]) -> Callable[[], None]:
-        """Call `listener` with what went wrong, or with the stop of the robot."""
+        """Call `listener` with the error that ends a teaching: trouble, or a stop."""
         return self.on_stop(lambda: listener(self.trouble or _stopped_error()))
 
     def _on_loss(self, listener: Callable[[RoteError], None]) -> Callable[[], None]:
-        """Call `listener` when the robot is lost; after a protection it may be heard again."""
+        """Call `listener` when the robot is lost; a tripped protection is no loss."""
 
         def on_trouble(error: RoteError) -> None:
             if not isinstance(error, ProtectionError):
@@ -862,7 +862,7 @@ _LOW_PERCENT = 20
 
 
 def findings(robot: A1) -> list[Finding]:
-    """Return what speaks against moving an A1 or Go1."""
+    """Return the reasons not to move an A1 or Go1."""
     status, native, found = robot.status(), robot.native, []
     if isinstance(native, HighState) and is_down(native):
         message = "the robot lies or hangs: it walks once it has got up"

@@ -1,4 +1,4 @@
-"""Safety: what a robot's motors may be asked for, and which reports must stop everything.
+"""Safety: which motor commands are allowed, and which reports must stop everything.
 
 Position limit, power protection and position protection have the numbers that were measured on
 Unitree's library. rote adds what that lacks: the value that switches a position off is not limited,
@@ -85,8 +85,8 @@ class Safety:
     """The safety checks of one robot: `limit` for commands, `check` for states.
 
     `robot` is "a1" or "go1", which have different joint limits. With `from_folded` a joint that
-    begins outside, as those of a robot folded on the ground do, is watched only after it has come
-    inside; without it, it trips at once, like Unitree's library.
+    begins outside its range, as on a robot folded on the ground, is watched only after it has come
+    inside; without it, it trips at once, as in Unitree's library.
     """
 
     def __init__(
@@ -108,14 +108,14 @@ class Safety:
         self._over_power = 0
         self._been_inside = np.full(LEG_MOTORS, not self._from_folded)
 
-    # ---- what is asked for ----------------------------------------------------------------------
+    # ---- commands ----------------------------------------------------------------------
 
     def limit(self, motors: MotorCmds) -> MotorCmds:
         """Return the command with positions within the joints' limits.
 
-        A position that is switched off stays so. What is not a number, a velocity or torque beyond
-        what the motors can do, and a negative gain, which drives a joint away from where it is to
-        be, raise `BadRequestError`.
+        A position that is switched off stays off. NaN, a velocity or torque beyond the motors'
+        limits, and a negative gain, which drives a joint away from its target, raise
+        `BadRequestError`.
         """
         q, dq = motors.q_rad[:LEG_MOTORS], motors.dq_rad_s[:LEG_MOTORS]
         self._check_values(q, "position", math.inf, 0.0)
@@ -163,17 +163,17 @@ class Safety:
 
     @staticmethod
     def joint_name(motor: int) -> str:
-        """Return what a motor's joint is called, by its place in the frame."""
+        """Return the name of a motor's joint, by its index in the frame."""
         return _NAMES[motor]
 
-    # ---- what is reported -----------------------------------------------------------------------
+    # ---- states -----------------------------------------------------------------------
 
     def check(self, state: State, age_s: float = 0.0, commanded: MotorCmds | None = None) -> None:
         """Raise `ProtectionError` for the first protection that a state trips.
 
-        `age_s` is how long ago it came. Call it once for each state: power is counted. `asked` is
-        what the motors are asked for: a joint that nothing drives may hang at its stop, and is
-        watched again from when it has come inside.
+        `age_s` is the age of the state. Call it once for each state: power violations are counted.
+        `commanded` is the current motor command: a joint that is not driven may rest at its stop,
+        and is watched again once it has come inside its range.
         """
         self.check_remote(state)
         for error in self._find_violations(state, age_s, commanded):
@@ -208,7 +208,7 @@ class Safety:
             yield from self._position_errors(state.motors.q_rad[:LEG_MOTORS], commanded)
             yield from self._motor_errors(state.motors)
         if state.motors is not None:
-            # The walking controller looks after its joints itself, and folds them to lie down.
+            # The walking controller limits its joints itself, and folds them to lie down.
             yield from self._temperature_errors(state.motors)
 
     def _tilt_errors(self, state: State) -> Iterator[ProtectionError]:
@@ -284,7 +284,7 @@ class Safety:
 
 
 def is_driven(motors: MotorCmds) -> "np.ndarray[Any, np.dtype[np.bool_]]":
-    """Return which of the legs' motors can push: the others are off, or merely braked."""
+    """Return which leg motors are driven; the others are off, or only braked."""
     legs = slice(0, LEG_MOTORS)
     dq = motors.dq_rad_s[legs]
     turns = (dq != 0.0) & (dq != np.float32(VELOCITY_OFF_RAD_S)) & (motors.kd_nm_s_rad[legs] != 0.0)

@@ -1,4 +1,4 @@
-"""How the legs of an A1 are taught: soft motors while a hand moves them, braked ones after it."""
+"""Teaching backend for the legs of an A1: soft while a hand moves them, braked afterwards."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -17,7 +17,7 @@ _TICKS = 2**32
 
 
 class LegTeachingBackend:
-    """One teaching of an A1. It keeps nothing itself: the take is on our side alone.
+    """One teaching of an A1. The robot stores nothing: the take is on this computer only.
 
     Braked legs stay where they are, which means: the robot stays lying or hanging. Soft ones are
     kept from their stops by a weak spring; see `SoftLegs`.
@@ -32,9 +32,9 @@ class LegTeachingBackend:
         end: Callable[[], None],
         on_end: Callable[[Callable[[RoteError], None]], Callable[[], None]],
     ) -> None:
-        """Teach by `begin`, and call `end` after it; `on_end` calls back with why it must end.
+        """`begin` starts teaching and `end` ends it; `on_end` adds a listener for an early end.
 
-        `heard` waits for a new state of the robot.
+        `wait_for_state` waits for a new state of the robot.
         """
         self._wait_for_state = wait_for_state
         self._client = client
@@ -51,9 +51,9 @@ class LegTeachingBackend:
         self._time_us = 0
 
     async def check(self) -> None:
-        """See that the robot is heard; what else forbids it was said when the teaching was made.
+        """Wait for a state; everything else was checked when the teaching was created.
 
-        A stop meanwhile is raised: legs must not get soft after it.
+        Raises if the robot is stopped meanwhile: legs must not go soft after a stop.
         """
         stops: list[RoteError] = []
         undo = self._on_end(stops.append)
@@ -72,7 +72,7 @@ class LegTeachingBackend:
         self._undo = [self._client.on_state(self._on_state), self._on_end(self._on_early_end)]
 
     async def hold(self, *, keep: bool) -> None:
-        """Brake the legs; a robot in trouble was braked when that began."""
+        """Brake the legs; a robot in trouble was already braked when the trouble began."""
         self._end_teaching()
         if self._begun and self._trouble is None:
             self._client.command(LowCmd(motors=BRAKED))
@@ -101,7 +101,7 @@ class LegTeachingBackend:
         self._take.add(self._time_us, joints.tolist(), self._client.now())
         motors = self._legs.motors(np.asarray(joints, dtype=float))
         if motors is not None and self._trouble is None:
-            with suppress(RoteError):  # a robot that is lost is told by `on_end`
+            with suppress(RoteError):  # a lost robot is reported by `on_end`
                 self._client.command(LowCmd(motors=motors))
 
     def _on_early_end(self, error: RoteError) -> None:
