@@ -1,19 +1,19 @@
-"""One end of a conversation with an A1 or a Go1: who may say what when, without I/O or clock.
+"""One end of a session with an A1 or a Go1: the protocol state machine, without I/O or clock.
 
 Feed it what happens (`open`, `command`, `report`, `receive`, `tick`, `close`) with the time it
 happened; then send what `outgoing` returns, act on what `events` returns, and call `tick` again no
 later than `due`. The same class plays both roles:
 
-- CLIENT says its command again and again, learns the dialect from the first state, notices when
-  states stop, jump in time or are no numbers.
-- ROBOT hands out commands, answers each with a state, and notices when commands stop.
+- CLIENT repeats its command, learns the dialect from the first state, and detects states that stop,
+  jump in time or contain NaN.
+- ROBOT emits commands as events, answers each with a state, and detects when commands stop.
 
     NEW ── open ──▶ SEEKING ── state ──▶ LIVE ◀──▶ STALE ──▶ LOST, CLOSED          the client
     NEW ── command ────────────────────▶ LIVE ◀──▶ STALE ──▶ NEW                   the robot
 
-There is no greeting and no goodbye, and nothing is numbered: the robot sends states to whoever
-sends it commands. That there is one for each command is a guess; of a Go1 it is reported that the
-high level sends 50 states a second, and `paced` lets a robot do that.
+There is no handshake, no goodbye and no sequence number: the robot sends states to the client that
+sends it commands. One state per command is a guess; the high level of a Go1 reportedly sends 50
+states a second, and `paced` makes a robot do that.
 """
 
 from collections import Counter
@@ -45,8 +45,7 @@ from rote.wire.a1.values import State as RobotState
 
 _NEVER = float("inf")
 _BEHIND_IN_A_ROW = 3
-"""This many states in a row that are older than the one before them are no accident of the
-network.
+"""This many states in a row that are older than the one before them are not caused by the network.
 """
 
 
@@ -78,8 +77,8 @@ class A1Timing:
     stale_s: float = 0.05
     lost_s: float = 1.0
     watchdog_s: float = 0.03
-    """A robot that hears no command for this long makes itself safe; by reports, an A1 does so
-    then.
+    """A robot that receives no command for this long makes itself safe; an A1 reportedly does so
+    after this time.
     """
     forget_s: float = 1.0
     """...and after this long it sends no more states to that client."""
@@ -111,13 +110,13 @@ class Commanded(NamedTuple):
 
 
 class WentStale(NamedTuple):
-    """Nothing was heard for a while. A client should make the robot safe; a robot, itself."""
+    """Nothing was received for a while. A client should make the robot safe; a robot, itself."""
 
     silence_s: float
 
 
 class Recovered(NamedTuple):
-    """The peer is heard again after such a silence."""
+    """The peer sends again after this silence."""
 
     silence_s: float
 
@@ -130,7 +129,7 @@ class Jumped(NamedTuple):
 
 
 class Mismatched(NamedTuple):
-    """Frames of another dialect arrive than the one that was asked for; reported once for each."""
+    """Frames of another than the requested dialect arrive; reported once per dialect."""
 
     dialects: tuple[Dialect, ...]
 
@@ -145,11 +144,11 @@ _PROBED_DIALECTS = {
     Level.HIGH: (Dialect.A1_3_3_4, Dialect.A1_3_2, Dialect.GO1),
     Level.LOW: (Dialect.A1_3_3_4, Dialect.GO1),
 }
-"""One dialect for each form a command has."""
+"""One dialect for each encoding of a command."""
 
 
 def neutral(level: Level, dialect: Dialect) -> Command:
-    """Return the command that asks for nothing: stand idle, or brake all motors."""
+    """Return the neutral command: stand idle, or brake all motors."""
     if level is Level.LOW:
         return LowCmd(motors=MotorCmds.servo(mode=BRAKE))
     return ScaledHighCmd() if dialect is Dialect.A1_3_2 else HighCmd()
@@ -169,7 +168,7 @@ class A1Session:
         paced: bool = False,
     ) -> None:
         if role is Role.ROBOT and dialect is None:
-            raise BadRequestError("a robot knows its dialect")
+            raise BadRequestError("role ROBOT requires a dialect")
         self.role = role
         self.level = level
         self.dialect = dialect
@@ -177,7 +176,7 @@ class A1Session:
         self.state = A1SessionState.NEW
         self.timing = timing or A1Timing()
         self.seal = seal
-        """The form of the checksum that is sent to a Go1, or as one; None is the usual one."""
+        """The checksum variant for a Go1; None is the usual one."""
         self.paced = paced
         """ROBOT: send states when they are reported, not once for each command."""
         self.sent = 0
@@ -325,8 +324,8 @@ class A1Session:
     # ---- CLIENT ---------------------------------------------------------------------------------
 
     def open(self, now: float) -> None:
-        """Begin to ask for nothing, in every form where the dialect is unknown; `Learned` or
-        `PeerLost` follows."""
+        """Start sending the neutral command, in every encoding if the dialect is unknown; `Learned`
+        or `PeerLost` follows."""
         if self.role is Role.ROBOT or self.state is not A1SessionState.NEW:
             raise LocalProtocolError("only a new client session can be opened")
         self.state = A1SessionState.SEEKING
@@ -343,7 +342,7 @@ class A1Session:
         if self.role is Role.ROBOT or self.state not in (A1SessionState.LIVE, A1SessionState.STALE):
             raise LocalProtocolError(
                 f"nothing can be commanded by a {self.role.name} that is {self.state.name}",
-                "Wait until the robot was heard.",
+                "Wait for the robot's first state.",
             )
         if isinstance(command, LowCmd) is not (self.level is Level.LOW):
             raise BadRequestError(

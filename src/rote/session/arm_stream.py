@@ -1,8 +1,8 @@
 """A client's stream of poses to a robot's motors, and a soft end from any pose.
 
-The robot follows the stream as far as its weight says; the weight rises and falls with the poses. A
-stream must not end in silence: the arms would stay as stiff as last commanded, or drop. So the arms
-are brought to a stand, and then the weight goes softly to 0.
+The robot follows the stream in proportion to its weight, which rises and falls with the poses. A
+stream must not simply end: the arms would stay as stiff as last commanded, or drop. So the arms are
+braked to a stand, and then the weight goes softly to 0.
 
 Hands may follow in the same stream. They have no weight; instead the stiffness of their motors
 rises and falls with it.
@@ -22,12 +22,12 @@ from rote.model.registry import family_of
 FADE_HZ = 250.0
 FADE_MAX_S = 5.0
 NOT_TRACKING_RAD, NOT_TRACKING_S = 0.5, 0.5
-"""Arms that are this far from the commanded position, for this long, do not follow."""
+"""Arms this far from the commanded position, for this long, are not tracking."""
 _BRAKE_S = 0.3
 _SPEED_OVER_S = 0.02
 """The time over which the speed of poses is measured: two of them may have arrived at once."""
 _MAX_RECENT = 64
-"""How many setpoints are remembered for that: more than that time has at any rate."""
+"""Maximum number of setpoints kept for that: more than fit into that time at any rate."""
 _MAX_RAD_S = 4.0
 _PEAK = 1.875
 """The peak speed of a minimum-jerk move, as a multiple of its mean speed."""
@@ -51,7 +51,7 @@ class ArmStream:
     ) -> None:
         """Begin at the current joint positions of a build; joints that no pose moves stay there.
 
-        Of the hands that the build wears, `hands` follow too.
+        `hands` are the attached hands to stream to.
         """
         streamed, family = build.streamed_columns, family_of(build)
         if family is None or not set(build.taught_columns) <= set(streamed):
@@ -61,14 +61,14 @@ class ArmStream:
         self._streamed, self._fingers = streamed, fingers
         self._columns = build.taught_columns
         self._indices = tuple(map(streamed.index, build.taught_columns))
-        """The places of a pose's joints among the streamed ones."""
+        """The indices of a pose's joints among the streamed ones."""
         self._lower = np.array([joint.lower_rad for joint in joints])
         self._upper = np.array([joint.upper_rad for joint in joints])
         self._rest = np.array([build.rest_rad[column] for column in streamed])
         self._soft_rad_s, self._fade_least_s = family.soft_rad_s, family.soft_least_s
         self.last = self._hold_setpoint(joints_rad, 0.0)
         self.following = True
-        """Whether poses are taken; no longer after `fade`."""
+        """Whether poses are accepted; False after `fade`."""
         self._recent: deque[tuple[float, ArmSetpoint]] = deque(maxlen=_MAX_RECENT)
         self._reached_full_weight = False
         self._not_tracking_since: float | None = None
@@ -91,7 +91,7 @@ class ArmStream:
         )
 
     def setpoint(self, pose: StreamPose) -> ArmSetpoint:
-        """Return what a pose tells, and tell nothing yet."""
+        """Return the setpoint of a pose, without recording it."""
         positions = list(self.last.joints_rad)
         for index, position in zip(self._indices, pose.joints_rad, strict=True):
             positions[index] = position
@@ -103,13 +103,13 @@ class ArmStream:
         return ArmSetpoint(tuple(positions), pose.weight, pose.hands_rad)
 
     def follow(self, pose: StreamPose, now: float) -> ArmSetpoint:
-        """Return what to tell for the next pose."""
+        """Return the setpoint of the next pose, and record it."""
         setpoint = self.setpoint(pose)
         self.record(setpoint, now)
         return setpoint
 
     def record(self, setpoint: ArmSetpoint, now: float) -> None:
-        """Take note of what the robot is told now."""
+        """Record the setpoint that is sent now."""
         self.last = setpoint
         self._recent.append((now, setpoint))
         if setpoint.weight == 1.0:

@@ -1,7 +1,7 @@
 """A client's session over DDS: the requests and answers of a data channel, without the channel.
 
-DDS has no challenge and no heartbeat. A robot is there once it is heard, and lost when it falls
-silent: it publishes its joints hundreds of times per second, or answers when it is asked. Values
+DDS has no challenge and no heartbeat. A robot is present once a message arrives, and lost when it
+goes silent: it publishes its joints hundreds of times per second, or answers requests. Values
 are not encoded here, because DDS encodes them itself.
 """
 
@@ -27,17 +27,17 @@ class DdsSession(RpcSession):
         return values
 
     def begin(self, now: float) -> None:
-        """Note that the robot is there and its services can be asked; `Opened` follows."""
+        """Note that the robot is present and its services are available; `Opened` follows."""
         self._received_at = now
         # DDS has no challenge, so the session goes straight to READY.
         self._transition(ChannelInput.RIGHT_ANSWER)
 
     def note_received(self, now: float) -> None:
-        """Note that the robot was heard, whatever it sent."""
+        """Note that any message of the robot arrived."""
         self._received_at = now
 
     def silent_s(self, now: float) -> float:
-        """Return for how many seconds a robot that is there was not heard; otherwise 0."""
+        """Return for how many seconds a ready robot has been silent; otherwise 0."""
         return now - self._received_at if self.state is ChannelState.READY else 0.0
 
     def answer(self, response: rpc.RpcResponse, now: float) -> None:

@@ -1,6 +1,6 @@
-"""The events of a session: what happened, for the code around it.
+"""The events of a session, for the code that drives it.
 
-They are named tuples, because two are made for every request and they are quick to make.
+They are named tuples, because two are created for every request and creation is cheap.
 """
 
 from typing import NamedTuple
@@ -39,7 +39,7 @@ class Reported(NamedTuple):
 
 
 class PeerLost(NamedTuple):
-    """Nothing was heard for too long. The session is over."""
+    """Nothing was received for too long. The session is over."""
 
     silence_s: float
 
@@ -49,7 +49,7 @@ class PeerLeft(NamedTuple):
 
 
 class Requested(NamedTuple):
-    """The client asks for `command`; answer with `reply(token, ...)`."""
+    """The client requests `command`; answer with `reply(token, ...)`."""
 
     token: int
     command: m.Command

@@ -1,8 +1,8 @@
-"""What a robot's hands report: which hands it wears, their positions now, and which fell silent.
+"""Reports of a robot's hands: which are attached, their positions, and which went silent.
 
 Hands report at their own rate and without a clock. Between two reports their joints are
 interpolated by the clock of the robot's body. So a recording at the body's rate has no steps, even
-if reports arrive in bursts; the cost is a delay of one report. A hand that falls silent keeps its
+if reports arrive in bursts; the cost is a delay of one report. A hand that goes silent keeps its
 last position.
 """
 
@@ -12,11 +12,11 @@ from rote.model.family import Hand
 from rote.wire.dds.hands import HandReading
 
 SILENT_S = 0.5
-"""A hand that has not reported for this long has stopped."""
+"""A hand that has not reported for this long is silent."""
 _MAX_INTERPOLATED_S = 0.1
 """The longest time over which joints are interpolated from one report to the next."""
 _PAUSE_DECAY = 0.9
-"""How much of the longest pause between two reports is remembered at the next report."""
+"""Factor by which the longest pause between two reports decays at each report."""
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class HandReadings:
         return False
 
     def forget(self) -> None:
-        """Forget all hands: it is another robot, or none."""
+        """Forget all hands: the robot has changed or is gone."""
         self._reports.clear()
         self.attached, self._in_order = (), ()
 
@@ -80,7 +80,7 @@ class HandReadings:
         )
 
     def read(self, now: float, clock_s: float) -> HandReading:
-        """Return the joints of all worn hands, one hand after the other."""
+        """Return the joints of all attached hands, one hand after the other."""
         positions: tuple[float, ...] = ()
         velocities: tuple[float, ...] = ()
         celsius: tuple[float, ...] = ()

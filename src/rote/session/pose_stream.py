@@ -1,4 +1,4 @@
-"""Streamed poses: which of them belong to the current stream, and are newer than the last."""
+"""Streamed poses: accepts those of the current stream that are newer than the last."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from rote import messages as m
 
 
 class PoseReceived(NamedTuple):
-    """The client sends `command` and expects no answer."""
+    """The client sent a streamed pose; no answer is expected."""
 
     command: m.Command
 
@@ -23,8 +23,8 @@ class PoseStream:
         self._newest = -1
 
     def on_request(self, token: int, message: m.Command) -> None:
-        """Note a request. It may ask for a stream: an older one goes on until the answer. It may be
-        a stop: then no more poses are accepted.
+        """Process a request. It may request a stream: an older one continues until the reply. It
+        may be a stop: then no more poses are accepted.
         """
         if isinstance(message, m.BeginStream):
             self._requested = token
@@ -32,14 +32,14 @@ class PoseStream:
             self.begun = self._requested = None
 
     def on_reply(self, token: int, reply: m.Reply) -> None:
-        """Note an answer, which may accept a stream."""
+        """Process a reply, which may accept a stream."""
         if token == self._requested:
             self._requested = None
             if isinstance(reply, m.Status) and reply.code == m.Code.OK:
                 self.begun, self._newest = token, -1
 
     def reject_reason(self, token: int, number: int) -> str:
-        """Return why a pose is not followed; "" if it is, and then older ones are stale."""
+        """Return why a pose is rejected; "" if it is accepted, and older ones become stale."""
         if token != self.begun:
             return "pose of no stream"
         if number <= self._newest:

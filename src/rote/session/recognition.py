@@ -1,4 +1,4 @@
-"""Which machine is at the other end: derived from what it reports, never guessed.
+"""Recognition of the machine from what it reports; never guessed.
 
 A robot reports its `mode_machine` with its joints, and the id of its controller's mode. An id that
 only one family has decides first, because other families send the same messages as a G1 and some of
@@ -40,7 +40,7 @@ class Recognised(NamedTuple):
 def recognise(
     machine: int, mode: int, slots: int, table: Collection[Family] | None = None
 ) -> Recognised:
-    """Return what a machine is, by its `mode_machine`, its mode and the number of its motor slots.
+    """Recognise a machine by its `mode_machine`, its mode and the number of its motor slots.
 
     `machine` is 0 and `mode` -1 if they are not reported. `table` defaults to the registry's.
     """
@@ -76,7 +76,7 @@ def is_distinctive(mode: int) -> bool:
 
 
 def _is_usual(mode: int) -> bool:
-    """Whether a G1 reports this mode too: then families of other packages need not be loaded."""
+    """Whether a G1 uses this mode too; then families of other packages need not be loaded."""
     return mode == -1 or G1.modes.find(mode) is not None
 
 
@@ -108,7 +108,7 @@ class Identity:
         self.recognised = False
         """Whether the robot has reported which machine it is, and rote knows it."""
         self.note = ""
-        """What is odd about it, as text; empty if nothing is."""
+        """A contradiction or a doubt, as text; empty if there is none."""
         self.missing: tuple[str, ...] = ()
         """The joints of the build whose positions the robot does not report."""
         self.machine = 0
@@ -152,11 +152,11 @@ class Identity:
             self._agreed = not self.note
             self.recognised = True
         if _is_same_build(before, self.build):
-            self.build = before  # keep the object: things were prepared for it
+            self.build = before  # keep the object: callers have prepared data for it
         return self.build is not before
 
     def _doubt_by_serial(self, found: Recognised) -> Recognised:
-        """Return what was found, marked uncertain if the serial belongs to other robots."""
+        """Return the result, marked uncertain if the serial belongs to another family."""
         family = family_of(found.build)
         own = () if family is None else family.serials
         others = dict(UNKNOWN_SERIALS)

@@ -1,4 +1,4 @@
-"""The requests a robot remembers, so that a repeated one is answered again but done only once."""
+"""Cache of recent requests: a repeated one is answered again but carried out only once."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ from rote.wire.teaching import codec as wire
 from rote.wire.teaching.codec import Frame
 
 REMEMBERED = 128
-"""How many requests a robot remembers; an older one was delayed by the network."""
+"""Maximum number of requests remembered; an older one was delayed by the network."""
 
 _BEGINNING = wire.encode_command(m.TakeControl())
-# What a delayed request may still do: start over, and end what moves. Ending twice harms nobody.
+# A delayed request may still start over or stop the robot. Stopping twice is harmless.
 _NEVER_STRAY = {
     _BEGINNING,
     (_BEGINNING[0], bytes(len(_BEGINNING[1]))),  # zeros take control too

@@ -1,11 +1,11 @@
-"""One end of a WebRTC data channel: who may say what when, without I/O or clock.
+"""One end of a WebRTC data channel: the protocol state machine, without I/O or clock.
 
 Feed it what happens (`open`, `request`, `reply`, `publish`, `receive`, `tick`, `lose`, `close`)
 with the time it happened; then send what `outgoing` returns, act on what `events` returns, and call
 `tick` again no later than `due`. The same class plays both roles:
 
-- CLIENT answers the challenge, asks, gives up what stays unanswered, notices a silent robot.
-- ROBOT challenges, hands out each request once, answers a repeated one again, echoes heartbeats.
+- CLIENT answers the challenge, sends requests, times them out, detects a silent robot.
+- ROBOT challenges, emits each request once, answers a repeated one again, echoes heartbeats.
 
     NEW ── open ──▶ OPEN ── challenge ──▶ ANSWERED ── ok ──▶ READY ──▶ LOST, CLOSED      the client
                     OPEN ── right answer ───────────────────▶ READY                      the robot
@@ -89,7 +89,7 @@ TRANSITIONS: dict[tuple[ChannelState, ChannelInput], ChannelState] = {
 
 
 PATIENT_S = 6.0
-"""How long to wait for an answer while the robot is otherwise heard: a busy robot was seen to take
+"""Timeout for an answer while other messages arrive: a busy robot was seen to take
 4 s, and a stop that was carried out must not look like a failed one.
 """
 
@@ -102,12 +102,12 @@ class ChannelTiming:
     answer_s: float = 3.0
     limits_s: Mapping[tuple[str, int], float] = field(default_factory=lambda: dict(LIMITS_S))
     retry_s: float = 1.0
-    """The time before an unanswered read is asked again."""
+    """The time before an unanswered read is repeated."""
     stop_retry_s: float = 0.5
     """The same for a stop."""
     heartbeat_s: float = 2.0
     silence_s: float = 2.5
-    """A robot not heard for this long, heartbeats included, is lost."""
+    """A robot that sends nothing for this long, not even heartbeats, is lost."""
     client_silence_s: float = 10.0
     """How long a robot waits for its client. The real value is not known; this is five
     heartbeats.
@@ -125,8 +125,8 @@ class RequestAnswered(NamedTuple):
 
 
 class RequestReceived(NamedTuple):
-    """The client asks; answer with `reply(token, ...)`, which sends nothing if no answer is
-    wanted.
+    """A request arrived; answer with `reply(token, ...)`, which sends nothing if no answer is
+    requested.
     """
 
     token: int
@@ -145,14 +145,14 @@ Event = Opened | RequestAnswered | Unanswered | RequestReceived | MessageReceive
 
 
 MAX_PENDING = 1024
-"""How many requests may wait for an answer at once, on either end."""
+"""Maximum number of requests awaiting an answer, on either end."""
 MAX_IN_ONE = 48 * 1024
 """The longest text of an answer in one message, in characters; a longer one is split."""
 REMEMBERED = 2 * MAX_PENDING
-"""How many requests a robot remembers, to answer a repeated one again."""
+"""Maximum number of requests a robot remembers, to answer a repeated one again."""
 MAX_TOPICS = 256
 MAX_ANSWERS = 8
-"""How often a client answers challenges and complaints of one robot before it waits."""
+"""Maximum number of challenges and complaints of one robot that a client answers in a row."""
 _INTERNAL = 3202
 _QUICK = (rpc.KEEP_TEACHING, rpc.STOP_TEACHING)
 _STOPS = (rpc.STOP_TAUGHT, rpc.STOP_TEACHING)
@@ -288,7 +288,7 @@ class RpcSession:
     ) -> None:
         """Begin when the channel is established; `Opened` or `PeerLost` follows.
 
-        A robot needs a challenge that nobody can guess. A client needs the time for its heartbeats.
+        A robot needs an unguessable challenge. A client needs the time for its heartbeats.
         """
         if self.role is Role.ROBOT and not challenge:
             raise BadRequestError("a robot opens with a challenge")
@@ -384,7 +384,7 @@ class RpcSession:
 
     def _check_ready(self) -> None:
         if self.state is not ChannelState.READY:
-            raise LocalProtocolError(f"nothing can be said in a session that is {self.state.name}")
+            raise LocalProtocolError(f"nothing can be sent in a session that is {self.state.name}")
 
     def _lost_at(self) -> float:
         timing = self.timing
@@ -396,7 +396,7 @@ class RpcSession:
             )
         if self.state is not ChannelState.READY:
             return self._opened_at + timing.connect_s
-        # Silence proves something only after a heartbeat: if this computer was asleep, ask first.
+        # Silence counts only after a heartbeat: if this computer was asleep, send one first.
         patience_s = timing.silence_s - timing.heartbeat_s
         return max(self._received_at + timing.silence_s, self._unechoed_at + patience_s)
 

@@ -1,7 +1,7 @@
-"""An agent of a stage: what it does on the conductor's word, and what it does without one.
+"""The state machine of a stage agent: it follows the conductor, and stops without one.
 
-No I/O and no clock: messages and the time go in, effects come out. Whoever runs it carries out the
-effects and tells how they ended.
+No I/O and no clock: messages and the time go in, effects come out. The caller carries out the
+effects and reports how they ended.
 """
 
 from dataclasses import dataclass, replace
@@ -11,9 +11,9 @@ from rote.session.stage_clock import StageClock
 from rote.wire.stage import AgentState, ConductorState, Run, StartReport, Stop
 
 CONDUCTOR_LOST_S = 1.0
-"""After so long without a word of the conductor the robot is stopped softly."""
+"""Without a message of the conductor for this many seconds the robot is stopped softly."""
 MAX_BOUND_S = 0.010
-"""With a clock less certain than this nothing is armed."""
+"""Nothing is armed while the clock's error bound is larger than this."""
 LATE_S = 0.02
 """A robot that would begin later than this does not begin."""
 _REMEMBERED = 256
@@ -29,7 +29,7 @@ class AgentPhase(StrEnum):
     ARMING = "arming"
     ARMED = "armed"
     COMMITTED = "committed"
-    """It will begin at its time, unless something speaks against it until then."""
+    """It will begin at its time, unless it is cancelled or stopped before."""
     RUNNING = "running"
     STOPPED = "stopped"
     """Until a person resets it."""
@@ -40,21 +40,21 @@ class AgentPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoadScore:
-    """Fetch a score by its hash, and check it on this robot; then call `loaded`."""
+    """Fetch a score by its hash, and check it on this robot; then call `on_loaded`."""
 
     score: str
 
 
 @dataclass(frozen=True, slots=True)
 class PrepareRun:
-    """Make everything ready for a run; then call `prepared` with the robot's lead."""
+    """Prepare a run; then call `on_prepared` with the robot's lead."""
 
     run: Run
 
 
 @dataclass(frozen=True, slots=True)
 class BeginRun:
-    """Begin so that the section starts at `start_s` of our own clock; call `ended` at its end."""
+    """Begin so that the section starts at `start_s` of our own clock; call `on_ended` after it."""
 
     run: Run
     start_s: float
@@ -70,7 +70,7 @@ class DropRun:
 
 @dataclass(frozen=True, slots=True)
 class StopRobot:
-    """Stop the robot now, whatever it does; then call `stopped`."""
+    """Stop the robot now, whatever it does; then call `on_stopped`."""
 
     stop: str
 
@@ -94,10 +94,10 @@ class AgentSession:
         """Runs that never begin here any more: over, cancelled, or refused."""
         self._stop: Stop | None = None
 
-    # ---- what is heard --------------------------------------------------------------------------
+    # ---- input --------------------------------------------------------------------------
 
     def on_conductor_state(self, state: ConductorState, now_s: float) -> list[AgentEffect]:
-        """Take what the conductor published; an older or doubled message is ignored."""
+        """Process a state of the conductor; an older or duplicate message is ignored."""
         if state.epoch != self._conductor:
             if state.epoch in self._old_conductors:
                 return []
@@ -119,7 +119,7 @@ class AgentSession:
         return effects + self._follow_run(state.run, now_s)
 
     def on_stop(self, stop: Stop) -> list[AgentEffect]:
-        """Take a stop, whoever asked for it. Each new one is carried out, even after another."""
+        """Process a stop from any source. Each new one is carried out, even after another."""
         if self._stop is not None and self._stop.id == stop.id:
             return []
         effects = self._end_run(f"stopped by {stop.by}" if stop.by else "stopped")
@@ -127,7 +127,7 @@ class AgentSession:
         return [*effects, StopRobot(stop.id)]
 
     def tick(self, now_s: float) -> list[AgentEffect]:
-        """Look at the time: without a conductor nothing goes on."""
+        """End the run if the conductor is lost."""
         if self._received_s is None or now_s - self._received_s <= CONDUCTOR_LOST_S:
             return []
         if self.phase in (AgentPhase.IDLE, AgentPhase.STOPPED):
@@ -135,7 +135,7 @@ class AgentSession:
         return self._end_run("the conductor is lost")
 
     def resume(self, suspended_s: float) -> list[AgentEffect]:
-        """Take the news that this computer was suspended: its clock stood still meanwhile.
+        """Process a suspend of this computer: its clock stood still meanwhile.
 
         A run that was under way does not go on: all that remains of it would come too late.
         """
@@ -169,7 +169,7 @@ class AgentSession:
         self._state = replace(self._state, armed=run, lead_s=lead_s)
 
     def on_began(self, run: str) -> None:
-        """Note that the robot has been told to begin."""
+        """Note that the robot was commanded to begin."""
         if self._run is not None and self._run.id == run and self.phase is AgentPhase.COMMITTED:
             self.phase = AgentPhase.RUNNING
 
@@ -190,7 +190,7 @@ class AgentSession:
         """Note that the robot was seen to stop."""
         self._state = replace(self._state, stopped=stop)
 
-    # ---- what is told ---------------------------------------------------------------------------
+    # ---- output ---------------------------------------------------------------------------
 
     def state(self, now_s: float, **facts: object) -> AgentState:
         """Return what to publish now; the beat counts these calls. `facts` are other fields."""
@@ -259,7 +259,7 @@ class AgentSession:
         return [DropRun(run, reason)]
 
     def _fail_run(self, of: str, fault: str) -> None:
-        """Refuse a run: say why, and never begin it."""
+        """Refuse a run: report the fault, and never begin it."""
         assert self._run is not None
         _append_bounded(self._dead_runs, self._run.id)
         self._run, self.phase = None, AgentPhase.IDLE

@@ -1,8 +1,8 @@
-"""Another computer's clock, estimated by questions and answers, with a bound on the error.
+"""Estimates another computer's clock from requests and answers, with an error bound.
 
-Every answer proves an interval that holds the offset: it was made after our question was sent and
-before it arrived. So the offset lies in all of them at once. What is common to the last ones is
-much narrower than the best of them: one was quick on its way there, another on its way back.
+Every answer bounds the offset: it was made after our request was sent and before the answer
+arrived. The offset lies in the intersection of all these intervals, which is much narrower than the
+best of them: one request was fast on its way there, another on its way back.
 """
 
 from collections import deque
@@ -11,7 +11,7 @@ from typing import NamedTuple
 DRIFT = 100e-6
 """How much two computers' clocks may drift apart, as a share of the time: 100 ppm is a bad one."""
 MAX_ANSWERS = 64
-"""So many answers are kept."""
+"""Maximum number of answers kept."""
 
 
 class ClockSample(NamedTuple):
@@ -63,12 +63,12 @@ class StageClock:
 
     @property
     def round_trip_s(self) -> float:
-        """The shortest round trip of late; infinite without any answer."""
+        """The shortest recent round trip; infinite without any answer."""
         return min(self._round_trips_s, default=float("inf"))
 
     def _offset_interval(self, now_s: float) -> tuple[float, float] | None:
-        """Return between which two the offset is: what is common to the answers, from the newest
-        back to one that contradicts.
+        """Return the bounds of the offset: the intersection of the answers, from the newest back to
+        the first that contradicts.
 
         An answer that contradicts newer ones is from before a clock was set, or stood still.
         """

@@ -1,7 +1,7 @@
-"""The conductor of a stage: when all are ready a section begins together, or not at all.
+"""The state machine of a stage conductor: a section begins on all agents together, or not at all.
 
-No I/O and no clock: messages and the time go in, events come out. What it wants of the agents is
-its state, which is published again and again.
+No I/O and no clock: messages and the time go in, events come out. Its state, which is published
+repeatedly, tells the agents what to do.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,19 +12,19 @@ from rote.session.stage_agent import MAX_BOUND_S, AgentPhase
 from rote.wire.stage import AgentState, ConductorState, Run, StartReport, Stop
 
 AGENT_LOST_S = 1.0
-"""An agent whose beat stands still for so long is lost."""
+"""An agent whose beat does not change for this many seconds is lost."""
 LOAD_S = 20.0
-"""So long everybody may take to load and check a section."""
+"""Time limit for all agents to load and check a section."""
 LEAD_S = 3.0
-"""So long before its start a section is armed at least."""
+"""Minimum time between arming a section and its start."""
 ARMING_S = 2.0
-"""So long everybody has for that, before the first robot moves."""
+"""Time that all agents have for arming, before the first robot moves."""
 BARRIER_S = 1.0
-"""So long before the start, or before the first robot moves, everybody has to be ready."""
+"""How long before the start, or before the first robot moves, all agents must be ready."""
 MARGIN_S = 0.3
-"""Between the barrier and the first robot's move: the word to begin has to arrive."""
+"""Time between the barrier and the first robot's move, for the commit to arrive."""
 CONFIRM_S = 1.0
-"""Whoever has not confirmed a stop after this time is named."""
+"""Agents that have not confirmed a stop after this time are reported."""
 
 
 class ConductorPhase(StrEnum):
@@ -50,14 +50,14 @@ class SectionRefused:
     section: str
     reason: str
     agents: tuple[str, ...] = ()
-    """Whom it is about."""
+    """The agents concerned."""
     lost: tuple[str, ...] = ()
-    """Who took part and was lost after it had begun."""
+    """The agents that were lost after it had begun."""
 
 
 @dataclass(frozen=True, slots=True)
 class SectionCommitted:
-    """Everybody is ready: the section begins at `start_s`."""
+    """All agents are ready: the section begins at `start_s`."""
 
     run: str
     section: str
@@ -72,14 +72,14 @@ class SectionEnded:
     section: str
     reports: Mapping[str, StartReport | None]
     lost: tuple[str, ...] = ()
-    """Who took part and was lost in it."""
+    """The agents that were lost in it."""
     faults: Mapping[str, str] = field(default_factory=dict)
     """Why agents that took part failed in it, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentLost:
-    """Nothing is heard of an agent any more."""
+    """An agent is silent or has disconnected."""
 
     name: str
 
@@ -93,14 +93,14 @@ class AgentFound:
 
 @dataclass(frozen=True, slots=True)
 class StopBegan:
-    """Somebody stops everybody."""
+    """A stop of all agents began."""
 
     stop: Stop
 
 
 @dataclass(frozen=True, slots=True)
 class StopConfirmed:
-    """Everybody has stopped."""
+    """All agents have stopped."""
 
     stop: str
     after_s: float
@@ -108,7 +108,7 @@ class StopConfirmed:
 
 @dataclass(frozen=True, slots=True)
 class StopUnconfirmed:
-    """These have not confirmed a stop: somebody must use their remotes."""
+    """These agents have not confirmed a stop: a person must use their remotes."""
 
     stop: str
     agents: tuple[str, ...]
@@ -140,7 +140,7 @@ class _SeenAgent:
 
     state: AgentState
     beat_s: float
-    """When its beat was last seen to go on."""
+    """When its beat last changed."""
     gone: bool = False
     """Whether its session with the network has ended."""
     old_epochs: list[str] = field(default_factory=list)
@@ -158,14 +158,14 @@ class ConductorSession:
         self._deadline_s = 0.0
         self._stop_on_loss = True
         self._lost_in_run: set[str] = set()
-        """Who takes part in the run and was lost in it."""
+        """The agents of the run that were lost in it."""
         self._stopped_at_s: float | None = None
-        """When a stop was asked for that is not yet confirmed."""
+        """When the unconfirmed stop was requested."""
         self._unconfirmed_reported = False
         self.confirmed_s: float | None = None
         """After how long all agents had confirmed the stop that holds; None if not all have."""
 
-    # ---- what people want -----------------------------------------------------------------------
+    # ---- commands -----------------------------------------------------------------------
 
     def play(
         self, section: str, scores: Mapping[str, str], now_s: float, *, stop_on_loss: bool = True
@@ -185,7 +185,7 @@ class ConductorSession:
         return []
 
     def cancel(self, reason: str) -> list[ConductorEvent]:
-        """End the section: who has not begun does not begin, and who moves stops softly."""
+        """End the section: agents that have not begun do not begin; moving robots stop softly."""
         run = self._state.run
         if run is None:
             return []
@@ -195,12 +195,12 @@ class ConductorSession:
         return [replace(_section_refused(run, reason), lost=tuple(sorted(self._lost_in_run)))]
 
     def stop(self, by: str, now_s: float) -> tuple[Stop, list[ConductorEvent]]:
-        """Stop everybody. Always possible; each is a new one, also while another holds."""
+        """Stop all agents. Always possible; each call is a new stop, even while another holds."""
         stop = Stop(self._new_id(), by)
         return stop, self.adopt(stop, now_s)
 
     def adopt(self, stop: Stop, now_s: float) -> list[ConductorEvent]:
-        """Take over a stop that somebody has asked for."""
+        """Adopt a stop that was requested elsewhere."""
         if self._state.stop is not None and self._state.stop.id == stop.id:
             return []
         events = self.cancel(f"stopped by {stop.by}" if stop.by else "stopped")
@@ -214,7 +214,7 @@ class ConductorSession:
         return [StopBegan(stop), *events]
 
     def reset(self) -> bool:
-        """Let everybody go on after a stop; False if none holds."""
+        """Clear the stop for all agents; False if none holds."""
         if self._state.stop is None:
             return False
         self._update_state(reset=self._state.stop.id, stop=None)
@@ -222,7 +222,7 @@ class ConductorSession:
         return True
 
     def resume(self, suspended_s: float) -> list[ConductorEvent]:
-        """Take the news that this computer was suspended: its clock stood still meanwhile.
+        """Process a suspend of this computer: its clock stood still meanwhile.
 
         A section that was under way is cancelled. A new epoch makes the agents forget what they
         know of this clock.
@@ -232,7 +232,7 @@ class ConductorSession:
         return [ComputerSuspended(suspended_s), *self.cancel(reason)]
 
     def stall(self, stalled_s: float, now_s: float) -> list[ConductorEvent]:
-        """Take the news that this process was held up: it neither sent nor received meanwhile.
+        """Process a stall of this process: it neither sent nor received meanwhile.
 
         The agents have stopped, so a section that was under way is cancelled. Their silence is
         judged from now on.
@@ -243,10 +243,10 @@ class ConductorSession:
             f"the conductor was held up for {stalled_s:.1f} s, so its agents have stopped"
         )
 
-    # ---- what is heard --------------------------------------------------------------------------
+    # ---- input --------------------------------------------------------------------------
 
     def on_agent_states(self, *state: AgentState, now_s: float) -> list[ConductorEvent]:
-        """Take what agents published; an older or doubled message is ignored."""
+        """Process states of agents; an older or duplicate message is ignored."""
         events = [event for each in state for event in self._on_agent_state(each, now_s)]
         return events + self._advance(now_s)
 
@@ -269,23 +269,23 @@ class ConductorSession:
         return events + self._adopt_latched(state, now_s)
 
     def on_agent_gone(self, name: str, now_s: float) -> list[ConductorEvent]:
-        """Take the news that an agent's session with the network has ended."""
+        """Process the end of an agent's network session."""
         if name in self._agents:
             self._agents[name].gone = True
         return self._advance(now_s)
 
     def tick(self, now_s: float) -> list[ConductorEvent]:
-        """Look at the time."""
+        """Process the passing of time."""
         return self._advance(now_s)
 
     def _adopt_latched(self, state: AgentState, now_s: float) -> list[ConductorEvent]:
-        """Take over a stop that holds at an agent since before this conductor."""
+        """Adopt a stop that an agent has held since before this conductor started."""
         holds = state.phase == AgentPhase.STOPPED and state.stopped
         if holds and self._state.stop is None and state.stopped != self._state.reset:
             return self.adopt(Stop(state.stopped, "an earlier stop"), now_s)
         return []
 
-    # ---- what is told ---------------------------------------------------------------------------
+    # ---- output ---------------------------------------------------------------------------
 
     def state(self) -> ConductorState:
         """Return what to publish now, under a new number."""
@@ -298,7 +298,7 @@ class ConductorSession:
         return self._state
 
     def alive(self, name: str, now_s: float) -> bool:
-        """Whether an agent is there and its loop works."""
+        """Whether an agent is connected and its loop works."""
         seen = self._agents.get(name)
         return seen is not None and not seen.gone and now_s - seen.beat_s <= AGENT_LOST_S
 
@@ -314,7 +314,7 @@ class ConductorSession:
 
     @property
     def agents(self) -> Mapping[str, AgentState]:
-        """The newest state of every agent that was ever heard."""
+        """The newest state of every agent ever seen."""
         return {name: seen.state for name, seen in self._agents.items()}
 
     # ---- inside ---------------------------------------------------------------------------------
@@ -354,7 +354,7 @@ class ConductorSession:
         return []
 
     def _refuse_if_failed(self, run: Run, now_s: float) -> list[ConductorEvent]:
-        """Cancel a run that somebody cannot play, or is not here any more to play."""
+        """Cancel a run if one of its agents cannot play it, or was lost."""
         for name, score in run.scores.items():
             state = self._agents[name].state
             if state.fault and state.fault_of in (run.id, score):

@@ -1,12 +1,12 @@
-"""One end of a conversation in teaching frames: who may say what when, without I/O or clock.
+"""One end of a session in teaching frames: the protocol state machine, without I/O or clock.
 
 Feed it what happens (`open`, `request`, `reply`, `report`, `receive`, `tick`, `close`) with the
 time it happened; then send what `outgoing` returns, act on what `events` returns, and call `tick`
 again no later than `due`. The same class plays both roles:
 
-- CLIENT opens, asks, repeats what stays unanswered, keeps teaching alive, notices a silent robot.
-- ROBOT answers; a repeated request is answered again but handed out only once, and a start that
-  arrives after a newer stop is refused. Streamed poses are handed out and not answered.
+- CLIENT opens, sends requests, repeats unanswered ones, keeps teaching alive, detects a silent
+robot. - ROBOT answers; a repeated request is answered again but emitted only once, and a start that
+  arrives after a newer stop is refused. Streamed poses are emitted and not answered.
 
     NEW ── 09 ──▶ CONTROLLED ── 0A ──▶ SYNCED ── 0B ──▶ SUBSCRIBED ── 0C ──▶ READY ──▶ LOST, CLOSED
 """
@@ -77,9 +77,9 @@ class TeachingTiming:
     """...growing to this."""
     connect_s: float = 5.0
     answer_s: float = 8.0
-    """How long a request may stay unanswered while the robot is otherwise heard."""
+    """Timeout for an answer while other messages of the robot arrive."""
     robot_silence_s: float = 2.5
-    """A robot reports its state 50 times per second; not heard for this long, it is lost."""
+    """A robot reports its state 50 times per second; silent for this long, it is lost."""
     client_silence_s: float = 13.5
     """Three heartbeats."""
     memory_s: float = 10.0
@@ -102,7 +102,7 @@ class _Pending:
 
 
 class ClockWatch:
-    """Whether a robot's clock advances. One that does not is as good as none."""
+    """Detects a robot clock that does not advance; it is treated as if there were none."""
 
     def __init__(self) -> None:
         self.stuck = False
@@ -114,14 +114,14 @@ class ClockWatch:
         """Process the time of one state, in any unit; return whether the clock is stuck."""
         if time != self._time:
             self._time, self._since, self._repeats = time, now, 0
-        else:  # a network may deliver one state twice, but not again and again
+        else:  # a network may deliver one state twice, but not many times
             self._repeats += 1
             self.stuck |= self._repeats >= _STUCK_STATES and now - self._since >= _STUCK_S
         return self.stuck
 
 
 _STUCK_STATES, _STUCK_S = 3, 0.2
-"""A clock is stuck if so many states in a row repeat its time, over so many seconds."""
+"""A clock is stuck if this many states in a row repeat its time, over this many seconds."""
 _ENDS = (m.ExitTeaching, m.StopMotion)
 # Compared by exact type for every request, which is quicker than isinstance.
 _HANDSHAKE = frozenset(
@@ -139,7 +139,7 @@ def _is_start(message: m.Command) -> bool:
 
 
 def _ends_teaching(message: m.Command, reply: m.Reply) -> bool:
-    """Whether nobody teaches after this answer: entering was refused, or a play was accepted."""
+    """Whether teaching is over after this reply: entering was refused, or a play was accepted."""
     done = isinstance(reply, m.Status) and reply.code == m.Code.OK
     return isinstance(message, m.PlayAction if done else m.EnterTeaching)
 
@@ -260,7 +260,7 @@ class TeachingSession:
                 self._retry_request(token, pending, now)
 
     def close(self, now: float) -> None:
-        """End the session; a client says goodbye and does not wait for an answer."""
+        """End the session; a client releases control and does not wait for an answer."""
         if (
             self.role is Role.CLIENT
             and TeachingSessionState.NEW < self.state <= TeachingSessionState.READY
@@ -302,7 +302,7 @@ class TeachingSession:
             self._drop_superseded()
         token = self._send_request(message, now)
         if isinstance(message, m.EnterTeaching):
-            # From the request on: if only the answer is lost, the arms are soft nevertheless.
+            # From the request on: if only the answer is lost, the arms are soft anyway.
             self._keep_teaching_at = now + self.timing.keep_teaching_s
             self._compensation = message.compensation
         elif isinstance(message, _ENDS):
@@ -315,7 +315,7 @@ class TeachingSession:
         """The number of the current stream; None if there is none, or after a stop was requested.
 
         Its poses are `wire.encode_pose`d with this number, and sent when they are due. They have no
-        sequence numbers: so many would push all requests out of the robot's memory.
+        sequence numbers, which would push all requests out of the robot's cache.
         """
         return self._stream.begun
 
