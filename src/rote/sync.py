@@ -82,14 +82,14 @@ _DOCS = {
     "A1.play_track": """Play a track of the twelve joints, hold its last pose, and return the
         report.
 
-        It is checked first, whatever was `checked` before, and begins with a soft move from where
-        the legs are. Legs are always driven 500 times a second, and what only warns does not keep
-        an A1 from playing. Ctrl-C stops the robot.""",
-    "A1.damp": """Let the legs give way softly, at once: all motors damp themselves. The robot
+        It is always checked, whatever `checked` says, and begins with a soft move from the current
+        leg positions. Legs are always driven 500 times a second, and warnings do not prevent an A1
+        from playing. Ctrl-C stops the robot.""",
+    "A1.damp": """Make the legs go limp softly, at once: all motors damp themselves. The robot
         sinks.
 
-        It is this robot's stop in an emergency, so it never asks back: `yes` changes nothing.
-        Dialect 3.2 knows no word for it on its high level; there the robot stands.""",
+        This is the robot's emergency stop, so it never asks for confirmation: `yes` has no effect.
+        The high level of dialect 3.2 has no such command; there the robot stands.""",
     "A1.stand": "Stand upright on the spot, and return when it stands; a lying robot gets up.",
     "A1.lie_down": "Lie down; dialect 3.2 cannot. It returns when the command is sent.",
     "A1.states": """Iterate over the states as they arrive; a slow reader misses some.

@@ -165,7 +165,7 @@ def test_an_empty_domain_is_told() -> None:
 
     async def look() -> None:
         seen = await doctor.check_dds(f"dds://lo?domain={free_domain()}")
-        assert "nobody speaks DDS" in words(seen, Severity.NOTE)
+        assert "no DDS participant" in words(seen, Severity.NOTE)
 
     virtual.run(look())
 

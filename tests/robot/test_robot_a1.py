@@ -128,7 +128,7 @@ def test_it_walks_stands_lies_and_gets_up() -> None:
             robot.damp()
             await asyncio.sleep(0.1)
             assert is_damping(world.newest)
-            with pytest.raises(ProtectionError, match="somebody asked for damping"):
+            with pytest.raises(ProtectionError, match="damping was requested"):
                 robot.stand()
             await robot.stop()
             await asyncio.sleep(0.1)
@@ -1041,7 +1041,7 @@ def test_a_stop_before_the_first_report_keeps_the_legs_from_getting_soft() -> No
 def test_damping_ends_a_teaching_with_what_it_is() -> None:
     async def main() -> None:
         async with pair(Level.LOW, start="hung") as (world, _, robot):
-            with pytest.raises(ProtectionError, match="somebody asked for damping"):
+            with pytest.raises(ProtectionError, match="damping was requested"):
                 async with robot.teach("sit"):
                     await asyncio.sleep(0.1)
                     robot.damp()

@@ -29,7 +29,7 @@ def test_a_healthy_robot_has_no_findings() -> None:
     [
         ({"mode": Mode.DAMP}, Severity.ERROR, "not in a balanced standing (mode 1, damp)"),
         ({"mode": 706}, Severity.ERROR, "mode 706, unknown"),
-        ({"arms_soft": True}, Severity.WARNING, "somebody is teaching"),
+        ({"arms_soft": True}, Severity.WARNING, "a teaching is running"),
         ({"phase": Phase.PLAYING}, Severity.WARNING, "the arms are moving"),
         ({"accelerometer_m_s2": (5.0, 0.0, 8.4)}, Severity.ERROR, "leans by 31 degrees"),
         ({"foot_force_n": (0.0,) * 4}, Severity.WARNING, "carry no weight"),

@@ -394,7 +394,7 @@ def test_a_robot_does_not_follow_a_nan() -> None:
 
 
 def test_each_role_has_its_own_words() -> None:
-    with pytest.raises(BadRequestError, match="knows its dialect"):
+    with pytest.raises(BadRequestError, match="requires a dialect"):
         A1Session(Role.ROBOT, Level.LOW)
     with pytest.raises(LocalProtocolError, match="client reports nothing"):
         client().report(LowState())

@@ -280,7 +280,7 @@ def check_speech(text: str, language: str) -> m.Say:
     """Return the speech command, or raise `BadRequestError`."""
     if not text.strip() or len(text) > MAX_SPEECH_CHARS or not text.isprintable():
         raise BadRequestError(
-            f"a robot says 1 to {MAX_SPEECH_CHARS} printable characters, not {text!r:.60}"
+            f"speech needs 1 to {MAX_SPEECH_CHARS} printable characters, not {text!r:.60}"
         )
     if language not in m.LANGUAGES:
         raise BadRequestError(

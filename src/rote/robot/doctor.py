@@ -231,7 +231,9 @@ async def check_dds(url: str, timeout_s: float = _SEARCH_S) -> Examination:
     seen = Examination({"dds": {"url": url, **facts}})
     if not written | read:
         seen.findings.append(
-            Finding(Severity.NOTE, f"nobody speaks DDS at {url}", kind=FindingKind.CONNECTION)
+            Finding(
+                Severity.NOTE, f"there is no DDS participant at {url}", kind=FindingKind.CONNECTION
+            )
         )
     elif "rt/lowstate" in written:
         seen.findings += _service_findings(services)

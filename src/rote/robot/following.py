@@ -306,8 +306,8 @@ class Following(PoseStreaming):
             self._lead = 2 * max(self._lead, took)
         self._lead = _LEAD_TICKS
         raise BadRequestError(
-            f"this computer takes longer than {_LEAD_MAX_S:g} s to look for contact on the way",
-            "Aim at nearer poses, or follow without looking for contact.",
+            f"this computer takes longer than {_LEAD_MAX_S:g} s to check the path for contact",
+            "Aim at nearer poses, or follow without the contact check.",
         )
 
     def end(self) -> None:

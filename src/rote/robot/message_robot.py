@@ -106,10 +106,10 @@ _CONTROLLER_S = 3.0
 _MAX_F32 = 3.4028234e38
 _HEALTH_S = 1.5
 _log = logging.getLogger("rote")
-_BY_FORCE = Text("The robot was not asked; to ask it all the same: {force}.", force=Act.FORCE)
+_BY_FORCE = Text("The robot was not asked. To leave it to the robot: {force}.", force=Act.FORCE)
 _REPORT_MACHINE = Text(
-    "Name the build if you know it: {name_build}. Else please send us what the doctor says of this "
-    "robot: {doctor}.",
+    "Name the build if you know it: {name_build}. Otherwise please send us the doctor's "
+    "report on this robot: {doctor}.",
     name_build=Act.NAME_BUILD,
     doctor=Act.DOCTOR,
 )
@@ -989,9 +989,9 @@ class MessageRobot:
         facts = self._modes.find(mode.id)
         if facts is None or facts.stiff:
             raise CautionError(
-                f"damping lets all joints give way, and a robot that stands sinks to the floor: "
+                f"damping makes all joints go limp, and a standing robot sinks to the floor: "
                 f"it is in mode {mode.id}, {mode.name}",
-                Text("Hold it or hang it up first; then say so: {sure}.", sure=Act.SINK),
+                Text("Hold it or hang it up first, then confirm: {sure}.", sure=Act.SINK),
             )
 
     def check_wanted(self, ability: str) -> None:
@@ -1240,7 +1240,7 @@ class MessageRobot:
                     if state.joints_told and state.joints_rad:
                         return state
         raise NoAnswerError(
-            "the robot does not tell where its joints are, so nothing is streamed to it",
+            "the robot does not report its joints, so nothing is streamed to it",
             Text(
                 "Teach it and play what it was taught; or see why it is silent: {doctor}.",
                 doctor=Act.DOCTOR,

@@ -217,7 +217,7 @@ class MessageTeachingBackend:
         elif self._is_never_soft(state):
             self._end_early(
                 f"the robot accepted the teaching and reports for {_NEVER_SOFT_S:.0f} s that its "
-                "arms hold: somebody has stopped it, or it never began"
+                "arms hold: it was stopped, or it never began"
             )
         self._seen_soft |= state.arms_soft
         self._was_soft = state.arms_soft

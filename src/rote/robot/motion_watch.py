@@ -190,7 +190,7 @@ class MotionWatch:
         if now - self._seen_at >= SILENT_S:
             return NoAnswerError(
                 f"the robot has reported no state for {SILENT_S:.0f} s while it plays "
-                f"{self.name!r}; it was told to stop",
+                f"{self.name!r}; a stop was sent",
                 Text(
                     "Look at the robot before you touch it. Then ask it: {status}.",
                     status=Act.STATUS,
@@ -199,7 +199,7 @@ class MotionWatch:
         if self._stopped_at is not None and now - self._stopped_at >= ENDS_S:
             return TimeLimitError(
                 f"the robot confirmed the stop of {self.name!r} and was not seen to rest within "
-                f"{ENDS_S:.0f} s; it was told to stop again",
+                f"{ENDS_S:.0f} s; another stop was sent",
                 Text(
                     "Look at the robot before you touch it; if it moves, use its remote (L2+B). "
                     "Then ask it: {status}.",
@@ -210,7 +210,7 @@ class MotionWatch:
         if not self._loops and now - self._counted_from >= most_s:
             return TimeLimitError(
                 f"{self.name!r} should be over and the robot still plays after {most_s:.0f} s; "
-                "it was told to stop",
+                "a stop was sent",
                 Text(
                     "Look at the robot. If it rests, its reports are wrong: {doctor}.",
                     doctor=Act.DOCTOR,
@@ -225,8 +225,8 @@ class MotionWatch:
         if not silent:
             seen = "it reports no playback and its joints have not moved"
         return NotBegunError(
-            f"the robot said yes to {self.name!r} and was not seen to begin within {BEGIN_S:.0f} s:"
-            f" {seen}. It was told to stop",
+            f"the robot accepted {self.name!r} and was not seen to begin within {BEGIN_S:.0f} s:"
+            f" {seen}. A stop was sent",
             Text(
                 "Look at the robot. See what it reports ({status}) and that it stands balanced; "
                 "then play it again.",

@@ -73,7 +73,7 @@ def _unreported_findings(state: RobotState) -> list[Finding]:
         found.append(
             Finding(
                 Severity.NOTE,
-                "the robot tells no joint positions",
+                "the robot reports no joint positions",
                 "It can be taught and played; there will be no take on this computer.",
                 kind=FindingKind.STATE,
             )
@@ -82,7 +82,7 @@ def _unreported_findings(state: RobotState) -> list[Finding]:
         found.append(
             Finding(
                 Severity.NOTE,
-                "the robot does not tell what its arms do",
+                "the robot does not report what its arms do",
                 "Whether a motion has begun and ended is seen from its joints alone.",
                 kind=FindingKind.STATE,
             )
@@ -129,7 +129,7 @@ def _machine_findings(build: Build) -> list[Finding]:
             Text(
                 "It can be watched and taught by its own services. Nothing is streamed to it, and "
                 "its mode is not changed. If you know its build, name it: {name_build}. Please "
-                "send us what the doctor says of it: {doctor}.",
+                "send us the doctor's report on it: {doctor}.",
                 name_build=Act.NAME_BUILD,
                 doctor=Act.DOCTOR,
             ),
@@ -157,8 +157,8 @@ def _mode_findings(state: RobotState, build: Build) -> list[Finding]:
         return [
             Finding(
                 Severity.WARNING,
-                f"nobody knows whether the robot stands balanced: {mode.label}",
-                "Look at it. Whether it can be taught and played, the robot itself will say.",
+                f"it is unknown whether the robot stands balanced: {mode.label}",
+                "Look at it. The robot itself decides whether it can be taught and played.",
                 kind=FindingKind.MODE,
             )
         ]
@@ -181,7 +181,7 @@ def _arm_findings(state: RobotState, build: Build) -> list[Finding]:
         return [
             Finding(
                 Severity.WARNING,
-                "the arms are soft: somebody is teaching",
+                "the arms are soft: a teaching is running",
                 _END_IT,
                 kind=FindingKind.ARMS,
             )

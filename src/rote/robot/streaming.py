@@ -160,7 +160,7 @@ def taught_poses(track: Track, build: Build, *, mapped: bool = False) -> Array:
         what = ", ".join(unknown) or "a joint that the track has twice"
         raise BadRequestError(
             f"{_robot_title(build)} has no {what}",
-            f"Bring the track to the variant {build.name} first.",
+            f"Convert the track to the build {build.name} first.",
         )
     shared = [name for name in track.names if name in taught.names]
     if len(track) < 2 or not shared:

@@ -152,7 +152,7 @@ class CannotRobot:
 
     async def mode(self) -> ModeReport:
         """Raise `UnsupportedError`: this robot reports no mode."""
-        self._raise_unsupported("tell its mode", "mode")
+        self._raise_unsupported("report its mode", "mode")
 
     def stand(self) -> Awaitable[ModeReport]:
         """Raise `UnsupportedError`: this robot has no command to stand."""

@@ -21,7 +21,7 @@ UNKNOWN_FAMILIES = {601: "H2"}
 UNKNOWN_SERIALS = {"B": "Go2"}
 """Serial prefixes of families which rote has no data about."""
 _SEND_US = Text(
-    "Send us what it says of itself ({status}), the name on its plate and its software's version, "
+    "Send us what it reports ({status}), the name on its plate and its software's version, "
     "so that rote learns this machine.",
     status=Act.STATUS,
 )
@@ -52,7 +52,7 @@ def recognise(
             note = f"mode {mode} is one of an {UNKNOWN_FAMILIES[mode]}, which rote does not know"
             return Recognised(numbered(slots, machine), note, certain=False)
     if not machine:
-        note = "it does not tell its mode_machine"
+        note = "it does not report its mode_machine"
         return Recognised(numbered(slots, machine), note, certain=False)
     build = G1.of_machine(machine) or next(
         (
@@ -199,14 +199,14 @@ class Identity:
     def _why_no_stream(self) -> str:
         build, stream = self.build, self.build.stream
         if stream is None:
-            return build.no_stream or f"nobody knows how to stream to {build.name}"
+            return build.no_stream or f"rote does not know how to stream to {build.name}"
         if build.machines and self.machine not in build.machines:
             known = ", ".join(map(str, build.machines))
             return f"its mode_machine is {self.machine}, and {build.name} has {known}"
         if stream.weight_slot in build.slots:
             return f"{build.name} has a joint where its stream's weight belongs"
         lacking = [name for name in build.streamed if name in self.missing]
-        return f"it does not tell where {lacking[0]} is" if lacking else ""
+        return f"it does not report {lacking[0]}" if lacking else ""
 
     def mode_problem(self) -> tuple[str, str] | None:
         """Return why rote does not change its mode, and what to do; None if it may."""
@@ -217,7 +217,7 @@ class Identity:
         )
 
     def _unknown_machine_problem(self, message: str) -> tuple[str, str]:
-        why = self.note if self._has_reported else "it has not told its joints"
+        why = self.note if self._has_reported else "it has not reported its joints"
         return (
             f"{message}: {why}",
             Text(

@@ -412,7 +412,7 @@ class RpcSession:
         """
         self._check_ready()
         if self.role is Role.ROBOT:
-            raise LocalProtocolError("a robot asks nothing")
+            raise LocalProtocolError("a robot sends no requests")
         if len(self._pending) >= MAX_PENDING and call != rpc.STOP_TAUGHT:
             raise LocalProtocolError(f"{MAX_PENDING} requests are already waiting for an answer")
         if limit_s is None:
@@ -435,7 +435,7 @@ class RpcSession:
             raise LocalProtocolError(f"a {self.role.name} that is {self.state.name} gets no topics")
         message = channel.encode(Subscription(topic, wanted))
         if not self._set_subscription(topic, wanted=wanted):
-            raise LocalProtocolError(f"{MAX_TOPICS} topics are wanted already")
+            raise LocalProtocolError(f"{MAX_TOPICS} topics are subscribed already")
         if self.state is ChannelState.READY:
             self._outgoing.append(message)
 

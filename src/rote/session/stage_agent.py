@@ -244,7 +244,7 @@ class AgentSession:
 
     def _commit_run(self, run: Run, start_s: float, now_s: float) -> list[AgentEffect]:
         if now_s > start_s - self._state.lead_s + LATE_S:
-            self._fail_run(run.id, "the word to begin came too late")
+            self._fail_run(run.id, "the commit came too late")
             return [DropRun(run.id, "too late")]
         self.phase = AgentPhase.COMMITTED
         return [BeginRun(run, start_s)]

@@ -84,8 +84,8 @@ async def check_not_standing(url: str, *, read_only: bool = False) -> None:
         await asyncio.sleep(_HANDOVER_S)
     elif read_only:
         raise BadRequestError(
-            "whether the robot stands is not known, and if it does, it would sink where its "
-            f"motors are talked to: no walking controller answers at {walking_url(url)}",
+            "it is unknown whether the robot stands; if it does, it would sink if its motors were "
+            f"taken over: no walking controller answers at {walking_url(url)}",
             "Ask the walking controller at its own port: a1://HOST:PORT",
         )
 
@@ -130,7 +130,7 @@ async def _stop_walking(url: str, timeout: float) -> A1StopResult:
         was = "walking" if _is_moving(before) else "standing"
         if not await _wait_until_standing_still(robot):
             raise TimeLimitError(
-                "the robot was told to stop, and still moves: another program drives it",
+                "the robot still moves after a stop: another program drives it",
                 "End that program with Ctrl-C, or stop the robot with its remote.",
             )
     finally:

@@ -123,6 +123,6 @@ def mode_command(dialect: Dialect, requested: HighMode) -> Command:
     if dialect is Dialect.A1_3_2:
         if requested > HighMode.WALK:
             message = requested.name.lower().replace("_", " ")
-            raise UnsupportedError(f"be told to {message}", "dialect 3.2")
+            raise UnsupportedError(f"be commanded to {message}", "dialect 3.2")
         return ScaledHighCmd(mode=requested)
     return HighCmd(mode=requested)

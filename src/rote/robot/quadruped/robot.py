@@ -355,7 +355,7 @@ class A1(CannotRobot):
             self._control.stop()
         self._client.trip()
         self._set_trouble(
-            ProtectionError("stop", "somebody asked for damping", "Call robot.arm() to go on.")
+            ProtectionError("stop", "damping was requested", "Call robot.arm() to go on.")
         )
         return _SentCommand(self._mode_report(HighMode.DAMP))
 
@@ -419,7 +419,7 @@ class A1(CannotRobot):
 
     async def mode(self) -> ModeReport:
         """Return the mode of the walking controller."""
-        self._require_level(Level.HIGH, "tell its mode")
+        self._require_level(Level.HIGH, "report its mode")
         state = self._latest_state()
         assert isinstance(state, HighState)
         return self._mode_report(state.mode)
@@ -841,7 +841,7 @@ def stands(state: HighState) -> bool:
 def standing_robot_error(remedy: str = "") -> BadRequestError:
     """Return the error for taking over the motors of a standing robot."""
     return BadRequestError(
-        "the robot stands, and would sink where its motors are talked to",
+        "the robot stands, and would sink if its motors were taken over",
         remedy
         or Text(
             "Lay it down first: {lie}. A hanging one too: its legs must be soft.",

@@ -189,7 +189,7 @@ class Safety:
         if Remote.unpack(state.remote).buttons & SOFT_STOP == SOFT_STOP:
             raise ProtectionError(
                 "remote",
-                "L2+B is pressed on the remote, so the legs give way",
+                "L2+B is pressed on the remote, so the legs go limp",
                 "Look at the robot, release the buttons, then arm it to go on.",
             )
 
@@ -244,7 +244,7 @@ class Safety:
         for index in np.flatnonzero((celsius > most) | (motors.mode[:LEG_MOTORS] == OVERHEATED)):
             yield ProtectionError(
                 "temperature",
-                f"{_NAMES[index]} has {celsius[index]} °C or says that it is overheated, "
+                f"{_NAMES[index]} has {celsius[index]} °C or reports that it is overheated, "
                 f"allowed {most:g} °C",
                 "Let the robot lie and cool down.",
             )
