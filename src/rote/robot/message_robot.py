@@ -348,8 +348,8 @@ class MessageRobot:
         """Save the recording the robot still holds, after a save at the end of `teach` failed.
 
         It is stored whole and at its own length: `duration_s` and `frames` only describe it. With
-        `overwrite` it replaces an action of that name; with `loop` it will be played again and
-        again. Returns the robot's note, usually "".
+        `overwrite` it replaces an action of that name; with `loop` it will be repeated. Returns the
+        robot's note, usually "".
         """
         self._require_ability("save", "save a recording afterwards")
         check_name(name)
@@ -435,7 +435,7 @@ class MessageRobot:
     ) -> Playing:
         """Like `play`, but return only when the robot has accepted; raise if it refuses.
 
-        A name that is too long for a new action may be one of the robot's own: the list is asked.
+        A name that is too long for a new action may be one of the robot's own: the list is read.
         """
         if isinstance(name, str) and m.name_problem(name) and not m.name_problem(name, None):
             await self.actions()
@@ -539,8 +539,8 @@ class MessageRobot:
         enough for the arms to reach the first pose at that time. The time of a `TimedStart` can be
         set later.
 
-        A motion that others made (`track.origin`) raises `ImportedMotionError` on a real robot
-        unless `imported` is true: a person has looked at it. Play it with `speed=0.5` first.
+        An imported motion (`track.origin`) raises `ImportedMotionError` on a real robot unless
+        `imported` is true: a person has inspected it. Play it with `speed=0.5` first.
         """
         self.check_streamable()
         streaming.check_origin(track, self.url, imported=imported)
@@ -627,10 +627,10 @@ class MessageRobot:
         ticker.start(self._client.ready(poses), len(poses), began_s, poses.first)
 
     async def follow(self, *, rate_hz: float = 250.0, contact: bool = True) -> Following:
-        """Let the arms follow poses that come one by one; return once the robot has accepted.
+        """Let the arms follow live poses; return once the robot has accepted.
 
-        Give them to the result by `aim`, and `end` it. Each pose is checked when it comes; the arms
-        go there within limits of speed and acceleration, softly to the first. Raises what
+        Pass poses to `aim` of the result, and `end` it. Each pose is checked when it arrives; the
+        arms move there within limits of speed and acceleration, softly to the first. Raises what
         `play_track` raises for a robot or a wire that cannot. With `contact=False` poses are not
         checked for contact, which takes some milliseconds each.
         """
@@ -642,7 +642,7 @@ class MessageRobot:
             state = await self._next_joint_state()
             live = LivePoses(self.build, state.joints_rad, rate_hz)
             live.on_last = ticker.stop
-            if contact:  # now, so that no pose has to wait until the body is put together
+            if contact:  # now, so that no pose has to wait until the body model is built
                 here = np.array([live.pose_rad, live.pose_rad])
                 await asyncio.to_thread(check_path_contact, here, self.build)
             await self._request_motion(m.BeginStream(), "following", stops, on_request_sent)
@@ -732,7 +732,7 @@ class MessageRobot:
         await self._ask(check_speech(text, language))
 
     async def light(self, red: int, green: int, blue: int) -> None:
-        """Give the light on the robot's head a colour, 0 to 255 each, on wires that can.
+        """Set the colour of the light on the robot's head, 0 to 255 each, on wires that support it.
 
         A robot takes a new colour 5 times a second at most.
         """
@@ -740,7 +740,7 @@ class MessageRobot:
         await self._ask(check_colour(red, green, blue))
 
     async def sound(self, sound: Sound | str | Path) -> SoundReport:
-        """Play a sound by the robot's loudspeaker, on wires that can, and return when it is over.
+        """Play a sound on the robot's loudspeaker, on wires that can, and return when it is over.
 
         A path is read as a sound file: WAV of 16 kHz, one channel and 16 bits always, others with
         the extra `sound`. Another sound ends this one. Cancelling it ends the sound too.
@@ -805,7 +805,7 @@ class MessageRobot:
             raise
         try:
             watch.on_accepted(0.0, loop.time())
-            # A release of nothing moves nothing, and after a stop there is nothing to wait for.
+            # A release may move nothing, and after a stop there is nothing to wait for.
             while preset.id != m.RELEASE_PRESET and self._stops == stops:
                 state = self._client.latest
                 if watch.begun and (state is None or state.phase is Phase.NONE):
@@ -929,8 +929,8 @@ class MessageRobot:
         )
 
     async def take_findings(self) -> list[Finding]:
-        """Return what makes a take on this computer poorer than the robot's own recording; nothing
-        is sent to the robot. Preflight has it, too.
+        """Return what makes a take on this computer poorer than the robot's own recording. Nothing
+        is sent to the robot. `preflight` includes these findings.
         """
         return preflight.take_findings(self._client.missing, is_slow=await self._reports_slowly())
 
@@ -1042,7 +1042,7 @@ class MessageRobot:
         try:
             await self._unfinished.end()
             if self.stop_pending:
-                with suppress(RoteError):  # that it failed was reported before
+                with suppress(RoteError):  # its failure was reported before
                     await self.stop()
         finally:
             await self._close()

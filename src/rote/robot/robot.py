@@ -57,7 +57,8 @@ class Robot(Protocol):
     def family(self) -> Family | None:
         """The kind of robot; None if rote does not know the machine."""
 
-    # ---- what it does ---------------------------------------------------------------------------
+    # ---- connection and state
+    # ---------------------------------------------------------------------------
 
     @property
     def state(self) -> RobotState | None:
@@ -82,17 +83,15 @@ class Robot(Protocol):
         """Return what a person should know before the robot moves, the worst first."""
 
     async def take_findings(self) -> list[Finding]:
-        """Return what makes a take on this computer poorer than the robot's own recording; nothing
-        is sent to the robot. Preflight has it, too.
+        """Return what makes a take on this computer poorer than the robot's own recording. Nothing
+        is sent to the robot. `preflight` includes these findings.
         """
 
     async def describe(self) -> dict[str, Any]:
-        """Return what the robot reports beside its state: modes, versions, and the like."""
+        """Return what the robot reports besides its state: modes, versions, and the like."""
 
     async def controller(self) -> str | None:
-        """Return which controller drives the robot: "" in debug mode, None if the robot does not
-        say.
-        """
+        """Return which controller drives the robot: "" in debug mode, None if not reported."""
 
     async def stop(self) -> None:
         """Stop whatever plays or is being taught. Always allowed, and safe to repeat."""
@@ -104,14 +103,12 @@ class Robot(Protocol):
         """
 
     def check_streamable(self) -> None:
-        """Raise `UnsupportedError`, with what to do, if no track can be streamed to the robot as it
-        is connected.
+        """Raise `UnsupportedError`, with a remedy, if no track can be streamed over this
+        connection.
         """
 
     def check_wanted(self, ability: str) -> None:
-        """Raise what speaks against connecting for an ability while the robot is in its current
-        state.
-        """
+        """Raise if connecting for an ability is not safe in the robot's current state."""
 
     async def close(self) -> None:
         """End what was begun over this connection, then close it. Safe to repeat.
@@ -135,7 +132,7 @@ class Robot(Protocol):
         """Teach a motion: joints are soft inside the `async with` block and hold again after it.
 
         The block's value is a `Take`. `overwrite` replaces an action of the same name, `force`
-        skips rote's own doubts, a `library` keeps the take on this computer's disk. Raises
+        skips rote's own checks, a `library` keeps the take on this computer's disk. Raises
         `BadRequestError` for an impossible name, and on entering `CautionError` or `RefusedError`
         if teaching is not possible now.
         """
@@ -154,7 +151,7 @@ class Robot(Protocol):
         loop: bool = False,
         frames: int = 0,
     ) -> str:
-        """Save the recording the robot still holds; returns what the robot adds, mostly nothing."""
+        """Save the recording the robot still holds; return the robot's note, usually ""."""
 
     async def actions(self) -> Actions:
         """Return the presets and the taught actions."""
@@ -205,9 +202,9 @@ class Robot(Protocol):
         `rate_hz` poses per second are sent; `speed` is a factor. The track is checked first: errors
         raise `UnsafeMotionError`, warnings `WarnedMotionError` unless `force` is true. A track of
         another build raises `OtherBuildError`; with `mapped` it is played by joint names. Joints of
-        hands are played only with `hands`. What was `checked` of this very track is not checked
-        again. `offload` runs what takes long elsewhere. `at` is when the motion itself begins, by
-        the event loop's clock. A motion that others made raises `ImportedMotionError` on a real
+        hands are played only with `hands`. A `checked` result for this very track is
+        reused. `offload` runs the slow work elsewhere. `at` is when the motion itself begins, by
+        the event loop's clock. An imported motion raises `ImportedMotionError` on a real
         robot unless `imported` is true; play it at half speed first.
         """
 
@@ -227,18 +224,17 @@ class Robot(Protocol):
         `overwrite` replaces an action of the same name.
 
         Return the keyframes with their error. Raises `UnsafeMotionError` if they differ too much
-        from the track. `offload` runs what takes long elsewhere. `imported` is that of
-        `play_track`.
+        from the track. `offload` runs the slow work elsewhere. `imported` is as for `play_track`.
         """
 
     async def say(self, text: str, language: str = "en") -> None:
-        """Let the robot say something; returns when the robot has accepted."""
+        """Make the robot speak; return when the robot has accepted."""
 
     async def light(self, red: int, green: int, blue: int) -> None:
-        """Give the light on the robot's head a colour, 0 to 255 each."""
+        """Set the colour of the light on the robot's head, 0 to 255 each."""
 
     async def sound(self, sound: Sound | str | Path) -> SoundReport:
-        """Play a sound by the robot's loudspeaker, and return when it is over.
+        """Play a sound on the robot's loudspeaker, and return when it is over.
 
         A path is read as a sound file. Cancelling it ends the sound.
         """
@@ -246,7 +242,7 @@ class Robot(Protocol):
     def on_audio(
         self, listener: Callable[[m.HeardSpeech | m.SoundState], object]
     ) -> Callable[[], None]:
-        """Call `listener` with what the robot hears, and when its loudspeaker begins and ends.
+        """Call `listener` with recognised speech and with loudspeaker start and end events.
 
         Return a function that removes it.
         """
@@ -261,13 +257,13 @@ class Robot(Protocol):
         """Delete a taught action for good. Raises `RefusedError` if there is none of that name."""
 
     def check_can_delete(self) -> None:
-        """Raise `UnsupportedError` if this robot cannot delete; nothing is asked of it."""
+        """Raise `UnsupportedError` if this robot cannot delete; nothing is sent to it."""
 
     async def move_by_hand(self, script: str, seconds: float) -> None:
         """Let the scripted hand of a simulated robot move its soft joints for `seconds`."""
 
     async def send(self, command: int, payload: bytes = b"") -> m.Reply:
-        """Send one documented frame, checked like everything else; returns the robot's answer."""
+        """Check and send one documented frame; return the robot's answer."""
 
     async def sync_parameters(self, parameters: bytes) -> None:
         """Send the robot parameters that only it understands."""
@@ -281,7 +277,7 @@ class Robot(Protocol):
         """Bring the robot into a balanced stand; awaiting it waits until the robot stands."""
 
     def damp(self, *, yes: bool = False) -> Awaitable[ModeReport]:
-        """Damp all joints: a standing robot sinks down. A G1 that stands wants `yes` for it."""
+        """Damp all joints: a standing robot sinks to the floor. A standing G1 needs `yes=True`."""
 
     def lie_down(self) -> Awaitable[ModeReport]:
         """Make the robot lie down. The command is sent when this returns; it does not wait."""

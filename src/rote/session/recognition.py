@@ -177,7 +177,7 @@ class Identity:
         ):
             return ""
         return (
-            f"the robot says it is {theirs.name} with {len(theirs.names)} joints "
+            f"the robot reports that it is {theirs.name} with {len(theirs.names)} joints "
             f"(mode_machine {self.machine}), and was named {self.named_build.name} with "
             f"{len(self.named_build.names)}"
         )

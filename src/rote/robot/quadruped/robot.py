@@ -800,7 +800,7 @@ class A1(CannotRobot):
         return self._client.on_trouble(on_trouble)
 
     def _latest_state(self) -> State:
-        assert self._client.latest is not None, "a robot is heard before it is connected"
+        assert self._client.latest is not None, "a connected robot has sent a state"
         return self._client.latest
 
     def _require_level(self, level: Level, what: str, remedy: str = "") -> None:
