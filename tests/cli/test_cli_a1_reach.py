@@ -44,7 +44,7 @@ def was_low(world: LoggedWorld) -> bool:
 
 
 @pytest.mark.parametrize("dialect", list(Dialect))
-@pytest.mark.parametrize("only_to_look", [True, False])
+@pytest.mark.parametrize("read_only", [True, False])
 def test_the_motors_of_a_robot_that_stands_are_left_alone(
     monkeypatch: pytest.MonkeyPatch, dialect: Dialect, read_only: bool
 ) -> None:

@@ -49,7 +49,7 @@ def make_storable(track: Track, build: Build) -> Track:
 
 
 def compress(track: Track, build: Build, budget: int) -> Compressed:
-    """Return the keyframes of a `storable` track; raise `UnsafeMotionError` if they differ too
+    """Return the keyframes of a `make_storable` track; raise `UnsafeMotionError` if they differ too
     much.
 
     The track is checked for everything that forbids playing it. Warnings are reported when it is
