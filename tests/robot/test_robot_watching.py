@@ -7,7 +7,7 @@ import pytest
 from rote.errors import NoAnswerError, NotBegunError, TimeLimitError
 from rote.messages import Phase, RobotState
 from rote.model.g1 import G1_29
-from rote.robot.motion_watch import BEGIN_S, ENDS_S, RESTS_S, SILENT_S, STILL_S, MotionWatch
+from rote.robot.motion_watch import BEGIN_S, ENDS_S, MOTIONLESS_S, RESTS_S, SILENT_S, MotionWatch
 
 REST = RobotState(joints_rad=G1_29.rest_rad, velocities_rad_s=(0.0,) * 29, mode=500)
 ARM = G1_29.taught_columns[0]
@@ -104,7 +104,7 @@ def test_joints_show_what_a_robot_does_not_say() -> None:
     film = Film()
     film.shake(2.5, phase_told=False)
     assert film.watch.begun
-    film.show(replace(REST, phase_told=False), STILL_S)
+    film.show(replace(REST, phase_told=False), MOTIONLESS_S)
     assert film.watch.completed is None
     film.show(replace(REST, phase_told=False), 0.3)
     assert film.watch.completed is True
@@ -160,7 +160,7 @@ def test_a_confirmed_stop_ends_a_motion_as_soon_as_the_joints_rest() -> None:
     film.shake(1.0, phase_told=False)
     film.watch.on_stop_confirmed(film.now)
     film.shake(1.0, phase_told=False)  # the arms return softly
-    film.show(replace(REST, phase_told=False), STILL_S - 0.3)
+    film.show(replace(REST, phase_told=False), MOTIONLESS_S - 0.3)
     early = film.watch.completed
     film.show(replace(REST, phase_told=False), 0.6)
     assert (early, film.watch.completed) == (None, False)
@@ -172,7 +172,7 @@ def test_joints_that_rested_before_a_stop_are_watched_after_it() -> None:
     film.shake(1.0, phase_told=False)
     film.show(replace(REST, phase_told=False), 4.0)
     film.watch.on_stop_confirmed(film.now)
-    film.show(replace(REST, phase_told=False), STILL_S - 0.3)
+    film.show(replace(REST, phase_told=False), MOTIONLESS_S - 0.3)
     assert film.watch.completed is None
     film.show(replace(REST, phase_told=False), 0.6)
     assert film.watch.completed is False
