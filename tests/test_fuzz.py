@@ -308,7 +308,7 @@ class Campaign:
 
     def check_bounds(self, session: TeachingSession) -> None:
         assert len(session._pending) <= MAX_PENDING + 4
-        assert len(session._own) <= 4
+        assert len(session._own_tokens) <= 4
         assert len(session._replay_cache) <= REMEMBERED
         assert len(session.dropped) <= 16
 

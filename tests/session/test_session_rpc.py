@@ -331,7 +331,7 @@ def test_a_move_outside_the_table_is_refused_and_changes_nothing(
 ) -> None:
     session = RpcSession(Role.CLIENT)
     session.state = state
-    assert session._move(event) == ((state, event) in TRANSITIONS)
+    assert session._transition(event) == ((state, event) in TRANSITIONS)
     assert session.state is TRANSITIONS.get((state, event), state)
     opens = session.state is ChannelState.READY and state is not ChannelState.READY
     assert session.events() == [Opened()] * opens

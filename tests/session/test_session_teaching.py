@@ -766,7 +766,7 @@ def test_an_unanswered_keep_alive_is_given_up_without_a_word() -> None:
     assert ends.client.events() == []
     assert ends.client.live
     assert len(ends.client._pending) <= 2
-    assert len(ends.client._own) <= 2
+    assert len(ends.client._own_tokens) <= 2
 
 
 def test_a_keep_alive_is_not_repeated_behind_the_end_of_teaching() -> None:

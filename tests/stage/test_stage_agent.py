@@ -456,7 +456,7 @@ def test_an_action_is_not_begun_by_an_agent_that_was_suspended_before_it() -> No
             await one.until(lambda: one.agent.session.phase is AgentPhase.RUNNING)
             part = one.agent._part
             assert part is not None
-            due_s = one.conductor.session.wanted.run.start_s + 0.5  # type: ignore[union-attr, operator]
+            due_s = one.conductor.session.current.run.start_s + 0.5  # type: ignore[union-attr, operator]
             loop = asyncio.get_running_loop()
             # The resumed program runs its timers in order of their time: this one before the look.
             loop.call_at(due_s - 1e-6, suspend, one, 0.4)
@@ -491,13 +491,13 @@ def test_a_conductor_that_was_suspended_cancels_the_section_and_says_why() -> No
                 one.conductor.play(Section("one"), {"ann": score(LEFT, "one")})
             )
             await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
-            epoch = one.conductor.session.wanted.epoch
+            epoch = one.conductor.session.current.epoch
             suspend(one, 30.0, conductor=True)
             with pytest.raises(
                 SectionError, match=r"conductor's computer was suspended for 30.0 s"
             ):
                 await asyncio.wait_for(playing, 1.0)
-            assert one.conductor.session.wanted.epoch != epoch
+            assert one.conductor.session.current.epoch != epoch
             await one.until(lambda: one.rig.world.state().phase is Phase.RETURN, 1.0)
 
     virtual.run(story())
@@ -740,7 +740,7 @@ def test_an_action_is_reported_and_learned_by_when_the_body_began_to_move() -> N
             for late_s in (-0.1, 0.0):  # the first time the lead is a guess, then it is known
                 playing = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": acting}))
                 await one.until(lambda: one.agent.session.phase is AgentPhase.RUNNING)
-                run = one.conductor.session.wanted.run
+                run = one.conductor.session.current.run
                 assert run is not None
                 assert run.start_s is not None
                 await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)

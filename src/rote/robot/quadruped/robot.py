@@ -54,7 +54,6 @@ from rote.robot.unsupported import CannotRobot
 from rote.session.a1 import Level, neutral
 from rote.text import Act, Text
 from rote.transport.a1.client import STALE_S
-from rote.transport.base_client import add_listener
 from rote.transport.wires import unsupported
 from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
 from rote.wire.a1.values import Command, Dialect, HighState, LowCmd, LowState
@@ -270,7 +269,7 @@ class A1(CannotRobot):
 
     def on_stop(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` when the robot is stopped. Return a function that removes it."""
-        return listen(self._stop_listeners, listener)
+        return add_listener(self._stop_listeners, listener)
 
     # ---- any command ----------------------------------------------------------------------------
 
