@@ -86,7 +86,7 @@ class Meshes:
             turn, place_m = np.eye(3), np.zeros(3)
             if link in _BODY.links:
                 index = _BODY.links.index(link)
-                turn, place_m = frames.turns[index, :, :, row], frames.places_m[index, :, row]
+                turn, place_m = frames.turns[index, :, :, row], frames.positions_m[index, :, row]
             self._places[link] = (turn, place_m)
             self._objects[link].setTransform(self._fcl.Transform(turn, place_m))
 
@@ -137,8 +137,8 @@ class Meshes:
 
 def asked_pairs(meshes: Meshes) -> list[Pair]:
     """Return all pairs but neighbours and those whose meshes touch at rest, or with all at 0."""
-    neighbours = {tuple(sorted((joint.parent, joint.link))) for joint in G1_JOINTS} | {_WAIST}
-    pairs = [(a, b) for a, b in combinations(sorted(_LINKS), 2) if (a, b) not in neighbours]
+    neighbour_pairs = {tuple(sorted((joint.parent, joint.link))) for joint in G1_JOINTS} | {_WAIST}
+    pairs = [(a, b) for a, b in combinations(sorted(_LINKS), 2) if (a, b) not in neighbour_pairs]
     frames = _BODY.forward(np.array([G1_REST_RAD, np.zeros(len(G1_JOINTS))]))
     for row in range(2):
         meshes.put(frames, row)

@@ -27,7 +27,7 @@ from benchmarks.g1_meshes import require_meshes, triangles
 from scipy.spatial import ConvexHull, HalfspaceIntersection
 
 from rote.model.g1 import G1, G1_REST_RAD, Corners, hulls_of
-from rote.motion.body.contact import body_xml, neighbours
+from rote.motion.body.contact import body_xml, neighbour_pairs
 from rote.motion.body.kinematics import kinematics_of
 from rote.motion.track import Array
 
@@ -208,7 +208,7 @@ def touching(
     """Yield of all shapes that touch the pose, both links and the numbers of the pieces."""
     shapes = hulls_of(as_numbers(pieces))
     family = replace(G1, body=replace(G1.body, shapes=shapes))
-    xml = body_xml(family, 0.0, sorted(neighbours(kinematics_of(family))))
+    xml = body_xml(family, 0.0, sorted(neighbour_pairs(kinematics_of(family))))
     model = mujoco.MjModel.from_xml_string(xml)
     data = mujoco.MjData(model)
     order = [model.joint(joint.name).qposadr[0] for joint in G1.joints]

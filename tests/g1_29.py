@@ -15,5 +15,5 @@ EFFORT_NM = _COLUMNS.effort_nm
 MAX_RAD_S = np.minimum(_COLUMNS.velocity_rad_s, body.MAX_RAD_S)
 """How fast a setpoint may move."""
 SOFT_RAD_S = _COLUMNS.family.soft_rad_s
-arm_weight_nm = Arms(G1_29).weight_nm
+arm_weight_nm = Arms(G1_29).gravity_torque_nm
 """What gravity does to 14 joints: the left arm's, then the right arm's."""

@@ -171,7 +171,7 @@ def test_what_a_check_says_is_not_broken_in_a_pipe(
     save(Track(times_s=np.arange(50) / 50, joints_rad=joints_rad, names=A1.names), sit)
     code, shown, _ = ask(capsys, "motion", "check", sit)
     assert code == 0
-    assert "contact: of an A1 they are not known here\n" in shown
+    assert "contact were not checked: not known for an A1\n" in shown
     joints_rad[:, 0] = 0.81  # a little beyond its end
     save(Track(times_s=np.arange(50) / 50, joints_rad=joints_rad, names=A1.names), sit)
     assert "Fit, with warnings: look at them first." in ask(capsys, "motion", "check", sit)[1]

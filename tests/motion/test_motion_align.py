@@ -23,7 +23,7 @@ def motion(seconds: float = 6.0, rate_hz: float = 100.0, begin_s: float = 0.0) -
     return Track(times_s=begin_s + times_s, joints_rad=joints_rad, names=NAMES)
 
 
-def warped(track: Track, strength: float, turns: float = 1.0) -> tuple[Track, Array]:
+def sample_aligned(track: Track, strength: float, turns: float = 1.0) -> tuple[Track, Array]:
     """Return the same motion with other timing, and where each of its samples comes from."""
     length_s = track.duration_s
     since_s = track.times_s - track.times_s[0]
@@ -61,7 +61,7 @@ def test_the_path_is_the_cheapest_there_is(rows: int, columns: int, seed: int) -
 @given(st.floats(-0.6, 0.6), st.integers(1, 3))
 def test_a_warped_copy_of_a_track_is_the_track(strength: float, turns: int) -> None:
     track = motion(seconds=3.0)
-    other, origin_s = warped(track, strength, turns)
+    other, origin_s = sample_aligned(track, strength, turns)
     found = align(other, track)
     assert found.other_s == pytest.approx(origin_s, abs=0.012)
     assert np.abs(found.other_s - origin_s).mean() < 0.002
@@ -71,7 +71,7 @@ def test_a_warped_copy_of_a_track_is_the_track(strength: float, turns: int) -> N
 
 def test_long_tracks_are_aligned_within_a_band_as_well_as_short_ones() -> None:
     track = motion(seconds=30.0)
-    other, origin_s = warped(track, 0.5, 4.0)
+    other, origin_s = sample_aligned(track, 0.5, 4.0)
     found = align(other, track)
     assert found.other_s == pytest.approx(origin_s, abs=0.012)
 

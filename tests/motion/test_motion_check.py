@@ -303,7 +303,7 @@ def test_two_arms_without_a_body_have_no_balance_and_no_legs_to_touch() -> None:
         bowed, joints_rad=bowed.joints_rad[:, 15:], names=G1_ARMS.names, variant=G1_ARMS.name
     )
     report = check(arms, payload_kg=6.0)
-    assert "nobody looked at balance: of a G1 it is not known here" in {
+    assert "balance was not checked: not known for a G1" in {
         finding.message for finding in report.findings
     }
     assert not [f for f in report.findings if "hip" in f.message or "knee" in f.message]

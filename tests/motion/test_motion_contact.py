@@ -9,7 +9,7 @@ import pytest
 from g1_29 import REST_RAD
 from rote.errors import MissingExtraError
 from rote.model.g1 import G1, G1_29, G1_JOINTS, G1_SHAPES
-from rote.motion.body.contact import Contact, ContactModel, body_xml, contacts, neighbours
+from rote.motion.body.contact import Contact, ContactModel, body_xml, contacts, neighbour_pairs
 from rote.motion.body.kinematics import kinematics_of
 from rote.motion.track import Array, Track
 from rote.sim.hands import SCRIPTS, ScriptedHand
@@ -142,7 +142,9 @@ def test_mujoco_has_every_link_where_we_have_it() -> None:
             data.joint(joint.name).qpos[0] = pose[joint.index]
         mujoco.mj_kinematics(model, data)
         for index, link in enumerate(LINKS):
-            assert data.body(link).xpos == pytest.approx(frames.places_m[index, :, row], abs=1e-9)
+            assert data.body(link).xpos == pytest.approx(
+                frames.positions_m[index, :, row], abs=1e-9
+            )
 
 
 def test_left_and_right_have_the_same_shapes() -> None:
@@ -175,7 +177,7 @@ def test_all_links_have_shapes_and_none_is_left_out_for_touching_at_rest(
     body: ContactModel,
 ) -> None:
     assert {hull.link for hull in G1_SHAPES} == {"pelvis", *LINKS}
-    assert {tuple(sorted(pair)) for pair in body.apart} == neighbours(BODY)
+    assert {tuple(sorted(pair)) for pair in body.apart} == neighbour_pairs(BODY)
 
 
 def test_an_upper_arm_led_into_the_chest_is_found(body: ContactModel) -> None:

@@ -131,7 +131,7 @@ def test_names_and_aliases_are_all_different() -> None:
 
 def test_an_unknown_edit_or_parameter_is_refused_with_those_there_are() -> None:
     with pytest.raises(BadRequestError, match="no edit 'polish'") as raised:
-        edits.edit_named("polish")
+        edits.find_edit("polish")
     assert "smooth" in raised.value.remedy
     with pytest.raises(BadRequestError, match="no parameter 'cutoff'") as raised:
         EDITS["smooth"].apply([ramp()], {"cutoff": 3.0})

@@ -21,7 +21,7 @@ from motion.exchange_files import (
 )
 from rote.errors import BadRequestError, DecodeError
 from rote.model.g1 import G1, G1_23, G1_29
-from rote.motion.body.preview_body import compiled
+from rote.motion.body.preview_body import compile_body
 from rote.motion.files import load, save
 from rote.motion.files.exchange import EXCHANGE, export_motion, import_motion, recognised
 from rote.motion.files.exchange.bodies import bodies, speeds, turning
@@ -119,7 +119,7 @@ def test_mjlabs_own_loader_reads_what_goes_out(tmp_path: Path) -> None:
 
 def test_where_the_links_are_is_what_mujoco_says() -> None:
     mujoco = pytest.importorskip("mujoco", reason="mujoco is not installed: extra physics")
-    body = compiled(G1_29, G1, np.zeros(len(G1.joints)), free=True, payload_kg=0.0)
+    body = compile_body(G1_29, G1, np.zeros(len(G1.joints)), free=True, payload_kg=0.0)
     model, data = body.model, body.data
     track = whole_body(400, fps=200.0)
     assert track.root is not None

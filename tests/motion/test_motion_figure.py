@@ -14,7 +14,7 @@ from rote.model.a1 import A1, A1_STAND_RAD
 from rote.model.g1 import G1, G1_29, G1_FIGURE, G1_REST_RAD
 from rote.motion.body.kinematics import kinematics_of
 from rote.motion.draw import figure
-from rote.motion.draw.figure import LEFT, RIGHT, draw_frames, draw_gif, drawn_frames
+from rote.motion.draw.figure import LEFT, RIGHT, draw_frames, draw_gif, frames_figure
 from rote.motion.draw.figure_body import body_of, sticks
 from rote.motion.track import Array, Track
 
@@ -119,16 +119,16 @@ def test_the_robot_drawn_is_the_one_that_was_taught(tmp_path: Path) -> None:
 
 
 def test_a_strip_has_a_moment_over_each_pose_and_both_views() -> None:
-    figure = drawn_frames(raising(2.0, begins_s=10.0), count=3)
+    figure = frames_figure(raising(2.0, begins_s=10.0), count=3)
     assert words(figure) == ["10.00 s", "11.00 s", "12.00 s", "front", "right side"]
     width, height = figure.get_size_inches()
-    assert drawn_frames(raising(), count=6).get_size_inches()[0] > 1.8 * width
+    assert frames_figure(raising(), count=6).get_size_inches()[0] > 1.8 * width
     assert 4.0 < height < 6.0
 
 
 def test_what_is_nearer_is_thicker_and_over_the_rest() -> None:
     """In the last front view the right arm reaches forward, the left hangs."""
-    axis = drawn_frames(raising(), count=2).axes[0]
+    axis = frames_figure(raising(), count=2).axes[0]
     last_front = axis.get_lines()[2 * (2 + 2 * len(STICKS)) :][: 2 + 2 * len(STICKS)]
     drawn = last_front[2 + len(STICKS) :]
     hand, hanging = (
@@ -160,13 +160,13 @@ def test_an_svg_strip_is_sound_and_always_the_same(tmp_path: Path) -> None:
 
 def test_one_sample_makes_one_pose() -> None:
     one = Track(times_s=np.ones(1), joints_rad=REST, names=G1_29.names)
-    assert words(drawn_frames(one)) == ["1.00 s", "front", "right side"]
+    assert words(frames_figure(one)) == ["1.00 s", "front", "right side"]
 
 
 @pytest.mark.parametrize("count", [0, 25])
 def test_a_strip_of_no_or_too_many_poses_is_refused(count: int) -> None:
     with pytest.raises(BadRequestError, match="1 to 24"):
-        drawn_frames(raising(), count=count)
+        frames_figure(raising(), count=count)
 
 
 def test_a_track_without_samples_and_a_wrong_ending_are_refused(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_track_without_samples_and_a_wrong_ending_are_refused(tmp_path: Path) 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match="drawing the robot") as caught:
-        drawn_frames(raising())
+        frames_figure(raising())
     assert "rote-robot[plot]" in caught.value.remedy
 
 

@@ -62,7 +62,7 @@ def test_all_links_are_where_a_walk_along_the_chain_finds_them(poses: Array) -> 
     frames = BODY.forward(poses)
     for index, link in enumerate(LINKS):
         place, turn = walked(poses[1], link)
-        assert frames.places_m[index, :, 1] == pytest.approx(place, abs=1e-12)
+        assert frames.positions_m[index, :, 1] == pytest.approx(place, abs=1e-12)
         assert frames.turns[index, :, :, 1] == pytest.approx(turn, abs=1e-12)
 
 
@@ -111,7 +111,7 @@ def test_what_hands_carry_is_weighed_where_they_are() -> None:
 @given(POSES)
 def test_the_arms_weigh_on_their_joints_as_the_simulated_body_has_it(poses: Array) -> None:
     poses[:, :15] = 0.0
-    torques = BODY.weight_nm(BODY.forward(poses), BODY.weights())
+    torques = BODY.gravity_torque_nm(BODY.forward(poses), BODY.weights())
     arms = np.array([*LEFT_ARM, *RIGHT_ARM])
     for pose, torque in zip(poses, torques, strict=True):
         assert torque[arms] == pytest.approx(arm_weight_nm(pose[arms]), abs=1e-9)
@@ -127,7 +127,7 @@ def test_torque_is_how_much_height_a_joint_costs(poses: Array) -> None:
         return float(centre[0, 2] * total * kinematics.GRAVITY_M_S2)
 
     pose = poses[0]
-    torques = BODY.weight_nm(BODY.forward(pose[None, :]), load)[0]
+    torques = BODY.gravity_torque_nm(BODY.forward(pose[None, :]), load)[0]
     for joint in (12, 13, 14, 15, 18, 23):
         ahead, behind = pose.copy(), pose.copy()
         ahead[joint] += step
@@ -206,15 +206,15 @@ def test_a_body_may_have_any_axes(seed: int, aligned: bool) -> None:
     frames = body.forward(poses)
     for index, link in enumerate(body.links):
         place, turn = walked(poses[1], link, body.joints, "rock")
-        assert frames.places_m[index, :, 1] == pytest.approx(place, abs=1e-12)
+        assert frames.positions_m[index, :, 1] == pytest.approx(place, abs=1e-12)
         assert frames.turns[index, :, :, 1] == pytest.approx(turn, abs=1e-12)
     assert body.chains == (frozenset({"tip_joint", "root_joint", "middle_joint"}),)
     assert body.tips_m(frames).shape == (2, 1, 3)
     # Torque is how much height a joint costs.
     load, step = body.weights(0.7), 1e-5
-    assert load.masses_kg.sum() + body.base_weight()[0] == pytest.approx(1 + 2 + 3 + 0.5 + 0.7 + 3)
-    total = load.masses_kg.sum() + body.base_weight()[0]
-    torques = body.weight_nm(frames, load)[0]
+    assert load.masses_kg.sum() + body.base_mass()[0] == pytest.approx(1 + 2 + 3 + 0.5 + 0.7 + 3)
+    total = load.masses_kg.sum() + body.base_mass()[0]
+    torques = body.gravity_torque_nm(frames, load)[0]
     for joint in range(3):
         moved = poses[[0, 0]] + step * np.outer([1.0, -1.0], np.eye(3)[joint])
         heights = body.centre_of_mass_m(body.forward(moved), load)[:, 2]

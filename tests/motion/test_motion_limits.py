@@ -14,7 +14,7 @@ from rote.motion.check.limits import (
     TOLERANCE_RAD,
     check_joint_speeds,
     check_positions,
-    most_played_rad_s,
+    playback_limits_rad_s,
 )
 
 ELBOWS = (G1_JOINTS[18], G1_JOINTS[25])
@@ -128,5 +128,5 @@ def test_a_motion_is_refused_exactly_when_some_joint_leaves_its_range(
 
 def test_nothing_is_played_faster_than_its_motor_or_than_is_wise() -> None:
     slow = replace(G1_JOINTS[18], velocity_rad_s=3.0)
-    assert most_played_rad_s([slow, G1_JOINTS[25]]).tolist() == [3.0, MAX_PLAYED_RAD_S]
-    assert most_played_rad_s(G1_JOINTS).max() == MAX_PLAYED_RAD_S
+    assert playback_limits_rad_s([slow, G1_JOINTS[25]]).tolist() == [3.0, MAX_PLAYED_RAD_S]
+    assert playback_limits_rad_s(G1_JOINTS).max() == MAX_PLAYED_RAD_S

@@ -21,9 +21,9 @@ from rote.motion.body.kinematics import kinematics_of
 from rote.motion.body.preview import preview
 from rote.motion.check.rules import check, check_contact, check_joints
 from rote.motion.compare import compare
-from rote.motion.draw.figure import drawn_frames
+from rote.motion.draw.figure import frames_figure
 from rote.motion.draw.figure_body import body_of, figure_of, sticks
-from rote.motion.draw.plot import drawn_track
+from rote.motion.draw.plot import track_figure
 from rote.motion.edit import operations as edit
 from rote.motion.edit.mirror import mirror
 from rote.motion.edit.retime import retime
@@ -162,14 +162,12 @@ def test_it_comes_to_another_build_of_its_own_and_to_no_other_robot(family: Fami
 def test_a_calm_motion_is_fit_and_what_was_not_looked_at_is_one_note(family: Family) -> None:
     (note,) = check(waving(family)).findings
     assert (note.severity, note.kind) == (Severity.NOTE, FindingKind.COLLISION)
-    assert (
-        note.message == "nobody looked at balance and contact: of a Tripod they are not known here"
-    )
+    assert note.message == "balance and contact were not checked: not known for a Tripod"
     (less,) = check(waving(family), contact=False).findings
-    assert less.message == "nobody looked at balance: of a Tripod it is not known here"
+    assert less.message == "balance was not checked: not known for a Tripod"
     assert less.kind is FindingKind.BALANCE
     (alone,) = check_contact(waving(family)).findings
-    assert alone.message.endswith("touches itself: its shapes are not known")
+    assert alone.message.startswith("self-contact was not checked")
 
 
 def test_it_is_judged_by_its_own_limits(family: Family) -> None:
@@ -240,8 +238,8 @@ def test_a_robot_that_nobody_drew_is_drawn_by_its_tree_of_joints(family: Family)
 
 def test_it_is_drawn_and_plotted_with_its_limits(family: Family) -> None:
     pytest.importorskip("matplotlib")
-    assert drawn_frames(waving(family), count=3).axes
-    figure = drawn_track(waving(family), joints=["left_paw_joint"])
+    assert frames_figure(waving(family), count=3).axes
+    figure = track_figure(waving(family), joints=["left_paw_joint"])
     spans = [patch.get_extents() for patch in figure.axes[0].patches]
     assert len(spans) == 2
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["range used"]
@@ -250,7 +248,7 @@ def test_it_is_drawn_and_plotted_with_its_limits(family: Family) -> None:
 
 
 def test_a_preview_and_a_contact_model_are_refused_with_what_is_missing(family: Family) -> None:
-    with pytest.raises(BadRequestError, match="a Tripod cannot be previewed so: its shapes"):
+    with pytest.raises(BadRequestError, match="a Tripod cannot be previewed: its shapes"):
         preview(waving(family))
     with pytest.raises(BadRequestError, match="its shapes are not known"):
         ContactModel(family)
@@ -316,7 +314,7 @@ def test_numbered_joints_are_edited_and_plotted() -> None:
     assert track.names == SLOTS
     assert len(compare(track, numbers()).joints) == len(SLOTS)
     pytest.importorskip("matplotlib")
-    assert drawn_track(track).legends == []
+    assert track_figure(track).legends == []
     assert compress_to_bound(track, 0.02, Interpolation.LINEAR).hand is None
 
 
@@ -338,9 +336,9 @@ def test_what_needs_a_body_is_refused_where_there_is_none() -> None:
         mirror(numbers())
     with pytest.raises(BadRequestError, match="no other robot is drawn"):
         body_of(numbers(), np.zeros(1))
-    with pytest.raises(BadRequestError, match="none of the track's joints"):
+    with pytest.raises(BadRequestError, match="any of the track's joints"):
         preview(numbers())
-    with pytest.raises(BadRequestError, match="nobody knows its shapes"):
+    with pytest.raises(BadRequestError, match="its shapes are not known"):
         contacts(numbers())
     assert [finding.kind for finding in check_contact(numbers()).findings] == [
         FindingKind.COLLISION

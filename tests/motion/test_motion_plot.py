@@ -15,7 +15,7 @@ from rote.errors import BadRequestError, MissingExtraError
 from rote.findings import Finding, FindingKind, Severity
 from rote.model.a1 import A1, A1_STAND_RAD
 from rote.model.g1 import G1_29, G1_JOINTS
-from rote.motion.draw.plot import drawn_track, plain, plot_pair, plot_track
+from rote.motion.draw.plot import plot_pair, plot_track, printable_label, track_figure
 from rote.motion.track import Mark, Track
 
 pytest.importorskip("matplotlib")
@@ -103,7 +103,7 @@ def test_without_matplotlib_the_error_names_the_extra(
 
 def test_the_joints_that_move_are_drawn_as_they_moved() -> None:
     track = moving(0.1)
-    shown = panels(drawn_track(track))
+    shown = panels(track_figure(track))
     assert list(shown) == [name[:-6].replace("_", " ") for name in G1_29.names[22:28]]
     (line,) = lines(shown["right elbow"], "take")
     assert line.get_xdata().tolist() == track.times_s.tolist()
@@ -114,22 +114,22 @@ def test_joints_at_rest_are_left_out_unless_all_are() -> None:
     joints = np.zeros((5, 29))
     joints[:, 3] = np.arange(5) / 10
     track = Track(times_s=np.arange(5.0), joints_rad=joints, names=G1_29.names)
-    assert list(panels(drawn_track(track))) == ["left knee"]
+    assert list(panels(track_figure(track))) == ["left knee"]
     still = replace(track, joints_rad=np.zeros((5, 29)))
-    assert len(panels(drawn_track(still))) == 6
+    assert len(panels(track_figure(still))) == 6
 
 
 def test_named_joints_are_drawn_in_the_tracks_order_and_others_refused() -> None:
-    shown = panels(drawn_track(moving(0.1), joints=[ELBOW, "left_knee_joint"]))
+    shown = panels(track_figure(moving(0.1), joints=[ELBOW, "left_knee_joint"]))
     assert list(shown) == ["left knee", "right elbow"]
-    four = drawn_track(moving(0.1), joints=G1_29.names[22:26])
+    four = track_figure(moving(0.1), joints=G1_29.names[22:26])
     assert (len(panels(four)), len(four.axes)) == (4, 6), "the rest of the grid stays empty"
     with pytest.raises(BadRequestError, match="no tail"):
-        drawn_track(moving(0.1), joints=["tail"])
+        track_figure(moving(0.1), joints=["tail"])
 
 
 def test_what_is_out_of_reach_is_shaded_from_the_limit_on() -> None:
-    axis = panels(drawn_track(moving(0.7), joints=[ELBOW]))["right elbow"]
+    axis = panels(track_figure(moving(0.7), joints=[ELBOW]))["right elbow"]
     (_, below), (above, top) = out_of_reach(axis)
     assert (below, above) == pytest.approx(LIMITS[ELBOW])
     bottom, upmost = axis.get_ylim()
@@ -138,7 +138,7 @@ def test_what_is_out_of_reach_is_shaded_from_the_limit_on() -> None:
 
 
 def test_limits_far_away_do_not_flatten_the_motion() -> None:
-    axis = panels(drawn_track(moving(0.05), joints=[ELBOW]))["right elbow"]
+    axis = panels(track_figure(moving(0.05), joints=[ELBOW]))["right elbow"]
     bottom, top = axis.get_ylim()
     assert bottom > LIMITS[ELBOW][0]
     assert top - bottom < 0.6
@@ -146,7 +146,7 @@ def test_limits_far_away_do_not_flatten_the_motion() -> None:
 
 def test_the_bar_beside_a_panel_shows_the_part_of_the_range_that_is_used() -> None:
     calm, wild = (
-        panels(drawn_track(moving(size), joints=[ELBOW]))["right elbow"] for size in (0.1, 0.7)
+        panels(track_figure(moving(size), joints=[ELBOW]))["right elbow"] for size in (0.1, 0.7)
     )
     (bar,) = calm.child_axes
     assert bar.get_ylim() == pytest.approx(LIMITS[ELBOW])
@@ -157,7 +157,7 @@ def test_the_bar_beside_a_panel_shows_the_part_of_the_range_that_is_used() -> No
 
 def test_a_joint_nobody_knows_is_drawn_without_limits() -> None:
     track = Track(times_s=np.arange(3.0), joints_rad=np.zeros((3, 1)), names=("tail",))
-    (axis,) = panels(drawn_track(track)).values()
+    (axis,) = panels(track_figure(track)).values()
     assert out_of_reach(axis) == []
     assert axis.child_axes == []
 
@@ -165,12 +165,12 @@ def test_a_joint_nobody_knows_is_drawn_without_limits() -> None:
 def test_a_second_take_begins_where_the_first_does() -> None:
     track = moving(0.1)
     other = replace(moving(0.2), times_s=track.times_s + 100.0, source="again")
-    figure = drawn_track(track, other=other, joints=[ELBOW])
+    figure = track_figure(track, other=other, joints=[ELBOW])
     (line,) = lines(panels(figure)["right elbow"], "other take")
     assert line.get_xdata() == pytest.approx(track.times_s)
     assert line.get_ydata().tolist() == other.joints_rad[:, 25].tolist()
     assert legend(figure)[:2] == ["first take", "again"]
-    assert legend(drawn_track(other, other=other))[:2] == ["first take", "second take"]
+    assert legend(track_figure(other, other=other))[:2] == ["first take", "second take"]
 
 
 def test_two_takes_are_called_as_they_are_titled() -> None:
@@ -181,7 +181,7 @@ def test_two_takes_are_called_as_they_are_titled() -> None:
         (("a", "a"), ["first take", "second take"]),
     ]
     for title, names in titles:
-        figure = drawn_track(track, other=track, joints=[ELBOW], title=title)
+        figure = track_figure(track, other=track, joints=[ELBOW], title=title)
         assert legend(figure)[:2] == names
 
 
@@ -189,17 +189,17 @@ def test_joints_that_only_the_second_take_moves_are_drawn() -> None:
     track = moving(0.01)
     joints = track.joints_rad.copy()
     joints[:, 3] = np.linspace(0.0, 1.0, len(track))
-    shown = panels(drawn_track(track, other=replace(track, joints_rad=joints)))
+    shown = panels(track_figure(track, other=replace(track, joints_rad=joints)))
     assert next(iter(shown)) == "left knee"
     knee = replace(track, joints_rad=joints[:, [3]], names=G1_29.names[3:4])
-    assert next(iter(panels(drawn_track(track, other=knee)))) == "left knee"
+    assert next(iter(panels(track_figure(track, other=knee)))) == "left knee"
 
 
 def test_an_a1s_limits_are_drawn_too() -> None:
     times_s = np.arange(10) / 10
     joints = np.array(A1_STAND_RAD) + 0.1 * times_s[:, None]
     track = Track(times_s=times_s, joints_rad=joints, names=A1.names, variant=A1.name)
-    figure = drawn_track(track, joints=["FR_thigh_joint"])
+    figure = track_figure(track, joints=["FR_thigh_joint"])
     axis = panels(figure)["FR thigh"]
     (_, below), (above, _) = out_of_reach(axis)
     assert (below, above) == pytest.approx((-1.047198, 4.188790))
@@ -208,13 +208,13 @@ def test_an_a1s_limits_are_drawn_too() -> None:
 
 def test_the_legend_names_only_what_is_drawn() -> None:
     track = Track(times_s=np.arange(3.0), joints_rad=np.zeros((3, 1)), names=("tail",))
-    assert drawn_track(track).legends == []
-    assert legend(drawn_track(track, other=track)) == ["first take", "second take"]
+    assert track_figure(track).legends == []
+    assert legend(track_figure(track, other=track)) == ["first take", "second take"]
 
 
 def test_names_too_long_for_the_legend_are_cut_to_two_columns() -> None:
     track = moving(0.1)
-    figure = drawn_track(track, other=track, joints=[ELBOW], title=("a" * 59, "b" * 59))
+    figure = track_figure(track, other=track, joints=[ELBOW], title=("a" * 59, "b" * 59))
     figure.canvas.draw()
     assert all(text.endswith("…") for text in legend(figure)[:2])
     box = figure.legends[0].get_window_extent()
@@ -226,7 +226,7 @@ def test_a_hole_in_the_recording_is_dotted_and_no_line() -> None:
     track = moving(0.1)
     kept = (track.times_s < 0.5) | (track.times_s > 0.9)
     holed = replace(track, times_s=track.times_s[kept], joints_rad=track.joints_rad[kept])
-    axis = panels(drawn_track(holed, joints=[ELBOW]))["right elbow"]
+    axis = panels(track_figure(holed, joints=[ELBOW]))["right elbow"]
     (line,), (dots,) = lines(axis, "take"), lines(axis, "hole")
     assert np.isnan(line.get_ydata()).sum() == 1
     assert dots.get_linestyle() == ":"
@@ -236,13 +236,13 @@ def test_a_hole_in_the_recording_is_dotted_and_no_line() -> None:
 def test_a_second_take_without_the_joint_or_without_samples_adds_no_line() -> None:
     empty = Track(times_s=np.zeros(0), joints_rad=np.zeros((0, 29)), names=G1_29.names)
     for other in (waving(), empty):
-        figure = drawn_track(moving(0.1), other=other, joints=[ELBOW])
+        figure = track_figure(moving(0.1), other=other, joints=[ELBOW])
         assert lines(panels(figure)["right elbow"], "other take") == []
 
 
 def test_marks_are_lines_with_words_and_those_outside_do_not_stretch_the_picture() -> None:
     marks = (Mark(0.5, "up\n\x00 $x_$"), Mark(1e6, "long after"))
-    axis = panels(drawn_track(replace(moving(0.1), marks=marks), joints=[ELBOW]))["right elbow"]
+    axis = panels(track_figure(replace(moving(0.1), marks=marks), joints=[ELBOW]))["right elbow"]
     assert [line.get_xdata()[0] for line in lines(axis, "mark")] == [0.5]
     assert [text.get_text() for text in axis.texts] == ["up $x_$"]
     assert axis.get_xlim()[1] < 2.1
@@ -251,7 +251,7 @@ def test_marks_are_lines_with_words_and_those_outside_do_not_stretch_the_picture
 def test_marks_too_near_share_a_label_and_long_words_keep_their_beginning() -> None:
     words = "a long mark that nobody reads to its end"
     marks = (Mark(0.5, words), Mark(0.51, "b"), Mark(0.52, "c"), Mark(1.0, words), Mark(1.98, "d"))
-    figure = drawn_track(replace(moving(0.1), marks=marks), joints=[ELBOW])
+    figure = track_figure(replace(moving(0.1), marks=marks), joints=[ELBOW])
     axis = panels(figure)["right elbow"]
     shared, alone, last = axis.texts
     assert shared.get_text().endswith("… +2")
@@ -273,7 +273,7 @@ def test_findings_are_marked_on_their_joint_at_their_moment() -> None:
         finding(None, 1.0, Severity.NOTE),
         finding(None, None, Severity.NOTE),
     ]
-    figure = drawn_track(track, findings=found)
+    figure = track_figure(track, findings=found)
     shown = panels(figure)
     assert next(iter(shown)) == "left knee", "a joint with a finding is drawn though it rests"
     sign, everywhere = lines(shown["right elbow"], "torque")
@@ -287,11 +287,11 @@ def test_findings_are_marked_on_their_joint_at_their_moment() -> None:
 
 def test_a_single_sample_is_a_dot_and_none_is_refused() -> None:
     one = Track(times_s=np.zeros(1), joints_rad=np.ones((1, 1)), names=(ELBOW,))
-    (line,) = lines(panels(drawn_track(one))["right elbow"], "take")
+    (line,) = lines(panels(track_figure(one))["right elbow"], "take")
     assert line.get_marker() == "o"
     none = Track(times_s=np.zeros(0), joints_rad=np.zeros((0, 1)), names=(ELBOW,))
     with pytest.raises(BadRequestError, match="1 samples"):
-        drawn_track(none)
+        track_figure(none)
 
 
 def test_a_track_is_saved_as_the_file_is_called_and_always_the_same(tmp_path: Path) -> None:
@@ -316,6 +316,6 @@ def test_another_ending_is_refused_before_anything_is_drawn(tmp_path: Path) -> N
 
 
 def test_words_are_cut_to_what_can_be_drawn() -> None:
-    assert plain("up\x1b[1m") == "up[1m"
-    assert plain("a" * 60) == "a" * 60
-    assert plain("a" * 61) == "a" * 59 + "…"
+    assert printable_label("up\x1b[1m") == "up[1m"
+    assert printable_label("a" * 60) == "a" * 60
+    assert printable_label("a" * 61) == "a" * 59 + "…"

@@ -12,7 +12,13 @@ from rote.findings import FindingKind, Severity
 from rote.model.g1 import G1, G1_23, G1_29, G1_ARMS, G1_JOINTS, G1_REST_RAD
 from rote.motion.body.kinematics import kinematics_of
 from rote.motion.body.preview import Base, JointPreview, Preview, preview
-from rote.motion.body.preview_body import FLOOR, compiled, gains, inertia_kg_m2, standing_m
+from rote.motion.body.preview_body import (
+    FLOOR,
+    compile_body,
+    gains,
+    inertia_kg_m2,
+    standing_height_m,
+)
 from rote.motion.track import Mark, Track
 from rote.sim.hands import SCRIPTS, ScriptedHand
 
@@ -100,7 +106,7 @@ def test_the_torque_of_a_held_arm_is_that_of_its_weight() -> None:
     bare, loaded = (preview(pose, payload_kg=kg) for kg in (0.0, 1.0))
     for result, kg in ((bare, 0.0), (loaded, 1.0)):
         for joint in ("left_shoulder_pitch", "right_elbow", "left_wrist_pitch"):
-            weight = BODY.weight_nm(BODY.forward(pose.joints_rad), BODY.weights(kg))[
+            weight = BODY.gravity_torque_nm(BODY.forward(pose.joints_rad), BODY.weights(kg))[
                 0, INDEX[f"{joint}_joint"]
             ]
             assert of(result, joint).peak_torque_nm == pytest.approx(abs(weight), rel=0.05)
@@ -274,7 +280,7 @@ def test_what_cannot_be_run_is_refused(asked: dict[str, object], words: str) -> 
 def test_a_track_without_samples_too_long_or_of_another_robot_is_refused() -> None:
     empty = Track(times_s=np.zeros(0), joints_rad=np.zeros((0, 29)), names=G1_29.names)
     foreign = Track(times_s=np.zeros(1), joints_rad=np.zeros((1, 1)), names=("tail",))
-    for track, words in ((empty, "1 samples"), (foreign, "none of the track's joints")):
+    for track, words in ((empty, "1 samples"), (foreign, "any of the track's joints")):
         with pytest.raises(BadRequestError, match=words):
             preview(track)
     arms = Track(
@@ -301,7 +307,7 @@ def test_without_mujoco_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_body_weighs_what_the_robot_does_and_carries_its_payload() -> None:
-    bare, loaded = (compiled(G1_29, G1, REST, free=False, payload_kg=kg) for kg in (0.0, 2.0))
+    bare, loaded = (compile_body(G1_29, G1, REST, free=False, payload_kg=kg) for kg in (0.0, 2.0))
     assert bare.model.body_mass.sum() == pytest.approx(33.34, abs=0.01)
     assert loaded.model.body_mass.sum() - bare.model.body_mass.sum() == pytest.approx(4.0)
     assert bare.links[0] == FLOOR
@@ -309,7 +315,7 @@ def test_the_body_weighs_what_the_robot_does_and_carries_its_payload() -> None:
 
 
 def test_the_motors_give_no_more_than_they_can() -> None:
-    body = compiled(G1_29, G1, REST, free=True, payload_kg=0.0)
+    body = compile_body(G1_29, G1, REST, free=True, payload_kg=0.0)
     ranges = body.model.actuator_forcerange
     assert ranges[:, 1].tolist() == [joint.effort_nm for joint in G1_JOINTS]
     body.data.ctrl[:] = REST + 50.0
@@ -318,13 +324,13 @@ def test_the_motors_give_no_more_than_they_can() -> None:
 
 
 def test_a_free_robot_begins_with_its_soles_on_the_floor() -> None:
-    body = compiled(G1_29, G1, REST, free=True, payload_kg=0.0)
+    body = compile_body(G1_29, G1, REST, free=True, payload_kg=0.0)
     mujoco.mj_forward(body.model, body.data)
-    touching = {body.links[body.of_shape[geom]] for geom in body.data.contact.geom.ravel()}
+    touching = {body.links[body.link_of_shape[geom]] for geom in body.data.contact.geom.ravel()}
     assert touching <= {FLOOR, "left_ankle_roll_link", "right_ankle_roll_link"}
     assert np.abs(body.data.contact.dist).max(initial=0.0) < 1e-6
-    assert body.data.qpos[2] == pytest.approx(standing_m(G1, REST))
-    assert 0.7 < standing_m(G1, REST) < 0.8
+    assert body.data.qpos[2] == pytest.approx(standing_height_m(G1, REST))
+    assert 0.7 < standing_height_m(G1, REST) < 0.8
 
 
 def test_the_inertia_is_of_the_size_the_manufacturer_states() -> None:

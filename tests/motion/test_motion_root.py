@@ -108,10 +108,10 @@ def test_what_follows_goes_on_where_the_first_ended_and_faces_there() -> None:
 def test_a_mirrored_path_mirrored_again_is_the_path() -> None:
     root = walking().root
     assert root is not None
-    again = root.mirrored().mirrored()
+    again = root.mirror().mirror()
     assert np.array_equal(again.quaternion_wxyz, root.quaternion_wxyz)
-    assert np.allclose(root.mirrored().yaw_rad, -root.yaw_rad)
-    assert np.allclose(root.mirrored().tilt_rad, root.tilt_rad)
+    assert np.allclose(root.mirror().yaw_rad, -root.yaw_rad)
+    assert np.allclose(root.mirror().tilt_rad, root.tilt_rad)
 
 
 def test_slow_retiming_keeps_the_place_of_the_root_with_the_pose() -> None:

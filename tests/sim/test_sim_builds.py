@@ -325,7 +325,7 @@ def test_links_behind_missing_joints_weigh_on_the_last_one_there_is(build: Build
         pose = random.uniform(columns.lower_rad, columns.upper_rad)
         others = [c for c in range(len(pose)) if c not in arms.columns]
         pose[others] = 0.0
-        weight = arms.weight_nm(pose[list(arms.columns)])
+        weight = arms.gravity_torque_nm(pose[list(arms.columns)])
         for column, torque in zip(arms.columns, weight.tolist(), strict=True):
             step = np.zeros_like(pose)
             step[column] = 1e-5
@@ -357,7 +357,7 @@ def test_an_arm_may_turn_about_any_axis(axis: Vector) -> None:
             for by in (-1e-5, 1e-5)
         ]
         expected = -2.0 * GRAVITY_M_S2 * (heights[1] - heights[0]) / 2e-5
-        assert weight.weight_nm(np.array([angle]))[0] == pytest.approx(expected, abs=1e-6)
+        assert weight.gravity_torque_nm(np.array([angle]))[0] == pytest.approx(expected, abs=1e-6)
 
 
 # ---- actions of another build -------------------------------------------------------------------
@@ -431,7 +431,7 @@ def test_a_robot_of_a_third_party_has_one_mode_in_which_it_is_ready(store: Store
 
 def test_a_body_without_arms_has_no_weight_and_stays_where_it_is() -> None:
     assert Arms(TRIPOD_BUILD).columns == ()
-    assert Arms(TRIPOD_BUILD).weight_nm(np.zeros(0)).size == 0
+    assert Arms(TRIPOD_BUILD).gravity_torque_nm(np.zeros(0)).size == 0
     body = SimBody(TRIPOD_BUILD)
     rest = np.array(TRIPOD_BUILD.rest_rad)
     body.soften((0, 1, 2))

@@ -20,7 +20,7 @@ from rote.errors import BadRequestError, NotApprovedError
 from rote.findings import Finding
 from rote.messages import RobotState
 from rote.motion.check.report import CheckReport
-from rote.motion.edit.steps import Step, apply, others_of
+from rote.motion.edit.steps import Step, apply, other_take_names
 from rote.motion.edit.table import EDITS, SEVERAL
 from rote.motion.files.library import Library
 from rote.motion.track import Track
@@ -241,7 +241,7 @@ class AgentTools:
                 )
         track, version = self._load_take(take, version)
         others = {
-            name: self._load_take(name, None)[0] for step in steps for name in others_of(step)
+            name: self._load_take(name, None)[0] for step in steps for name in other_take_names(step)
         }
         made = apply(track, steps, others)
         entry = self._library.save(made, take)

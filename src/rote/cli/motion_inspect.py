@@ -9,7 +9,7 @@ from rote.cli.motion_app import IsTake, Second, Source, app, load
 from rote.cli.options import Json, Overwrite, choice, print_json, refuse_idle
 from rote.cli.wording import finding_json
 from rote.errors import BadRequestError
-from rote.motion.edit.table import joints_meant
+from rote.motion.edit.table import expand_limbs
 from rote.platform.atomic_file import check_new
 from rote.platform.console_text import one_line
 
@@ -398,7 +398,7 @@ def plot(
         track,
         out,
         other=None if other is None else load(other, take=take),
-        joints=joint and joints_meant(joint, track.names),
+        joints=joint and expand_limbs(joint, track.names),
         title=source.stem if other is None else (source.stem, other.stem),
         findings=checked(track).findings if findings else (),
     )
@@ -426,7 +426,7 @@ def spread(
         check_new(out, overwrite)
     with output.waiting("aligning"):
         band = spread_of([load(source, take=take) for source in sources])
-    names = band.mean.names if joint is None else joints_meant(joint, band.mean.names)
+    names = band.mean.names if joint is None else expand_limbs(joint, band.mean.names)
     widest = {name: band.widest(name) for name in band.mean.choose_joints(names)}
     if out is not None:
         title = f"{len(sources)} takes: {', '.join(source.stem for source in sources)}"

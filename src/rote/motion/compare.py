@@ -35,9 +35,9 @@ class Deviation:
     rms_rad: float
     max_rad: float
     joint: str
-    """Where the largest deviation is..."""
+    """The joint with the largest deviation."""
     time_s: float
-    """...and when."""
+    """The time of the largest deviation."""
     lag_s: float
     """How much later the second track is; removed before comparing."""
 
@@ -54,7 +54,7 @@ def deviation(reference: Track, other: Track, joints: Sequence[str]) -> Deviatio
     times_s = other.times_s - other.times_s[0]
     lags_s = np.arange(-_MAX_LAG_S, _MAX_LAG_S, 0.002)
     errors = [
-        _differences(reference, columns, times_s - lag_s, other.joints_rad[:, others])
+        _pose_differences(reference, columns, times_s - lag_s, other.joints_rad[:, others])
         for lag_s in lags_s
     ]
     best = int(np.argmin([np.square(error).mean() for error in errors]))
@@ -69,10 +69,10 @@ def deviation(reference: Track, other: Track, joints: Sequence[str]) -> Deviatio
     )
 
 
-def _differences(reference: Track, columns: list[int], at_s: Array, joints: Array) -> Array:
+def _pose_differences(reference: Track, columns: list[int], at_s: Array, joints: Array) -> Array:
     origin_s = reference.times_s - reference.times_s[0]
-    wanted = sample(origin_s, reference.joints_rad[:, columns], at_s, Interpolation.LINEAR)
-    return joints - wanted
+    expected = sample(origin_s, reference.joints_rad[:, columns], at_s, Interpolation.LINEAR)
+    return joints - expected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,10 +118,10 @@ def compare(track: Track, other: Track, joints: Sequence[str] | None = None) -> 
     other.require_samples(4)
     names = shared_joints((track, other), joints)
     alignment = align(track, other, names)
-    errors = warped(other, alignment, names)
+    errors = sample_aligned(other, alignment, names)
     errors -= columns_of(track, names)
     np.abs(errors, out=errors)
-    jerks, other_jerks = _jerks(track, names), _jerks(other, names)
+    jerks, other_jerks = _rms_jerks(track, names), _rms_jerks(other, names)
     return Comparison(
         joints=tuple(
             JointComparison(
@@ -146,7 +146,7 @@ def compare(track: Track, other: Track, joints: Sequence[str] | None = None) -> 
 def best_of(takes: Sequence[Track]) -> int:
     """Return the index of the take that is nearest to all others, after aligning them in time."""
     if not takes:
-        raise BadRequestError("there is no best of no takes", "Give one at least.")
+        raise BadRequestError("there are no takes to choose from", "Give at least one.")
     names = shared_joints(takes)
     every = every_nth(*map(len, takes))
     values = [columns_of(take, names)[::every] for take in takes]
@@ -173,10 +173,10 @@ def average(takes: Sequence[Track]) -> Track:
         found = [align(mean, take) for take in takes]
         poses = np.zeros(mean.joints_rad.shape)
         for take, alignment in zip(takes, found, strict=True):
-            poses += warped(take, alignment, mean.names)
+            poses += sample_aligned(take, alignment, mean.names)
         poses /= len(takes)
-        late_s = np.mean([_calm(a.late_s, mean.rate_hz) for a in found], axis=0)
-        times_s = _rising(mean.times_s, mean.times_s + late_s)
+        late_s = np.mean([_smooth_lag(a.late_s, mean.rate_hz) for a in found], axis=0)
+        times_s = _make_increasing(mean.times_s, mean.times_s + late_s)
         mean = replace(mean, times_s=times_s, joints_rad=poses)
     marked_s = np.interp([mark.time_s for mark in first.marks], first.times_s, mean.times_s)
     marks = zip(marked_s.tolist(), first.marks, strict=True)
@@ -189,18 +189,18 @@ def average(takes: Sequence[Track]) -> Track:
     )
 
 
-def warped(track: Track, alignment: Alignment, names: Sequence[str]) -> Array:
-    """Return the track's poses at the moments found for another, (n, joints)."""
+def sample_aligned(track: Track, alignment: Alignment, names: Sequence[str]) -> Array:
+    """Return the track's poses at the times aligned to another track, (n, joints)."""
     values = columns_of(track, names)
     return sample(track.times_s, values, alignment.other_s, Interpolation.LINEAR)
 
 
-def _jerks(track: Track, names: Sequence[str]) -> Array:
+def _rms_jerks(track: Track, names: Sequence[str]) -> Array:
     """Return the root mean square of each joint's third derivative, (joints,)."""
-    return np.array([_jerk(track.times_s, column) for column in columns_of(track, names).T])
+    return np.array([_rms_jerk(track.times_s, column) for column in columns_of(track, names).T])
 
 
-def _jerk(times_s: Array, values: Array) -> float:
+def _rms_jerk(times_s: Array, values: Array) -> float:
     """Return the root mean square of the third derivative of one joint, (n,)."""
     for _ in range(3):
         values = np.diff(values) / np.diff(times_s)
@@ -208,8 +208,8 @@ def _jerk(times_s: Array, values: Array) -> float:
     return float(np.sqrt(np.square(values).mean()))
 
 
-def _calm(values: Array, rate_hz: float) -> Array:
-    """Average over a short window: alignment advances in steps, time does not."""
+def _smooth_lag(values: Array, rate_hz: float) -> Array:
+    """Average over a short window, because alignment advances in steps and time does not."""
     # Steps may be so small that a whole take is shorter than the window.
     half = int(min(_CALM_TIME_S / 2 * rate_hz, len(values)))
     size = 2 * half + 1
@@ -217,7 +217,7 @@ def _calm(values: Array, rate_hz: float) -> Array:
     return np.asarray((sums[size:] - sums[:-size]) / size)
 
 
-def _rising(before_s: Array, times_s: Array) -> Array:
+def _make_increasing(before_s: Array, times_s: Array) -> Array:
     """Return strictly increasing times: each step is at least about a tenth of what it was."""
     steps = np.maximum(np.diff(times_s), np.diff(before_s) / 10)
     steps *= (times_s[-1] - times_s[0]) / steps.sum()

@@ -37,19 +37,19 @@ class Format:
     @property
     def load(self) -> "Callable[[Path], Track]":
         """Read a file; raises `BadRequestError` that names the place that cannot be used."""
-        return cast("Callable[[Path], Track]", self._function(f"load_{self.name}"))
+        return cast("Callable[[Path], Track]", self._import_function(f"load_{self.name}"))
 
     @property
     def save(self) -> "Callable[[Track, Path], None]":
         """Write a file, completely or not at all."""
-        return cast("Callable[[Track, Path], None]", self._function(f"save_{self.name}"))
+        return cast("Callable[[Track, Path], None]", self._import_function(f"save_{self.name}"))
 
     @property
     def place_in(self) -> "Callable[[Path], FilePlace]":
         """Return how an error names a place in a file."""
-        return cast("Callable[[Path], FilePlace]", self._function("place_in"))
+        return cast("Callable[[Path], FilePlace]", self._import_function("place_in"))
 
-    def _function(self, name: str) -> object:
+    def _import_function(self, name: str) -> object:
         return getattr(import_module(self.module), name)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from rote.messages import Interpolation, Keyframe
 from rote.motion.track import Array
 
-_BLOCK = 1 << 14  # moments that are looked at together
+_BLOCK = 1 << 14  # times that are processed together
 
 
 def sample(times_s: Array, values: Array, at_s: Array, how: Interpolation) -> Array:
@@ -20,19 +20,19 @@ def sample(times_s: Array, values: Array, at_s: Array, how: Interpolation) -> Ar
     if times_s.size == 1:
         return np.repeat(values, at_s.size, axis=0)
     if at_s.size <= _BLOCK:
-        return _sampled(times_s, values, at_s, how)
-    # Block by block, so that what is needed on the way does not grow with the length.
+        return _sample_block(times_s, values, at_s, how)
+    # Block by block, so that temporary arrays do not grow with the length.
     found = np.empty((at_s.size, values.shape[1]))
     for begin in range(0, at_s.size, _BLOCK):
         part = at_s[begin : begin + _BLOCK]
         first, last = np.searchsorted(times_s, [part.min(), part.max()], side="right").tolist()
         # A slope needs one more sample to each side, or the true end.
         near = slice(max(min(first, times_s.size - 1) - 3, 0), last + 3)
-        found[begin : begin + _BLOCK] = _sampled(times_s[near], values[near], part, how)
+        found[begin : begin + _BLOCK] = _sample_block(times_s[near], values[near], part, how)
     return found
 
 
-def _sampled(times_s: Array, values: Array, at_s: Array, how: Interpolation) -> Array:
+def _sample_block(times_s: Array, values: Array, at_s: Array, how: Interpolation) -> Array:
     left = np.clip(np.searchsorted(times_s, at_s, side="right") - 1, 0, times_s.size - 2)
     width = np.diff(times_s)
     u = np.clip((at_s - times_s[left]) / width[left], 0.0, 1.0)[:, None]
@@ -85,8 +85,8 @@ def minimum_jerk(start_rad: Array, end_rad: Array, fractions: Array) -> Array:
     """Return poses from `start_rad` to `end_rad` with minimum jerk, as a calm hand would move.
 
     `fractions` of the time, (k,), from 0 to 1; the result is (k, joints). Its highest speed is
-    `MINIMUM_JERK_PEAK` times the mean speed. No pose is beyond the two, not by a rounding either:
-    one of them may be a limit.
+    `MINIMUM_JERK_PEAK` times the mean speed. No pose lies beyond the two, not even by rounding,
+    because one of them may be a limit.
     """
     u = np.clip(fractions, 0.0, 1.0)[:, None]
     poses = start_rad + (end_rad - start_rad) * (u**3 * (10.0 - 15.0 * u + 6.0 * u * u))

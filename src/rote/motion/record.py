@@ -1,4 +1,4 @@
-"""From the positions that a robot reports to a Track, for any robot."""
+"""Records the joint positions that any robot reports as a Track."""
 
 from array import array
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk
 from rote.motion.track import Array, Mark, Track
 
 BRIDGE_RAD_S = 1.0
-"""The highest speed of a joint from where a recording was paused to where it goes on."""
+"""The highest speed of a joint in the bridge over a pause of the recording."""
 _NEAR_RAD = 0.01
-"""A pose this near needs no way to it."""
+"""A pose this close needs no bridge."""
 _USUAL_STEP_US = 10_000
 _STEPS = 20
 _CLOCK_SHARES = (0.8, 1.25)
@@ -41,8 +41,8 @@ class Recorder:
         self.build = build
         self.samples: list[Sample] = []
         self.marks: tuple[Mark, ...] = ()
-        """Where it was paused."""
-        # The same once more, side by side: a track is made of them at once, however long it is.
+        """The times at which it was paused."""
+        # The samples again as flat arrays, so that even a long track is built at once.
         self._times_us = array("q")
         self._rows_rad = array("d")
         self._last_us = 0
@@ -101,17 +101,17 @@ class Recorder:
             self.marks = (*self.marks, moment)
 
     def join(self) -> None:
-        """Let the next pose follow the last one at once: what lies between them is left out."""
+        """Join the next pose directly to the last one, leaving out the time between them."""
         self._joins = bool(self.samples)
 
     def _bridge(
         self, before: Sample, row: tuple[float, ...], time_us: int, now_s: float | None
     ) -> list[Sample]:
-        """Return a soft way from the last pose to the next, and shift what follows."""
+        """Return a smooth bridge from the last pose to the next, and shift the later samples."""
         times = [sample.time_us for sample in self.samples[-_STEPS:]]
         step_us = int(np.median(np.diff(times))) if len(times) > 1 else _USUAL_STEP_US
         start, end = np.array(before.joints_rad), np.array(row)
-        way = soft_way(start, end, step_us / 1e6)
+        way = bridge_poses(start, end, step_us / 1e6)
         steps = len(way) + 1
         lasts_us = steps * step_us
         passed_us = time_us + self._shift_us - before.time_us
@@ -158,9 +158,9 @@ class Recorder:
         )
 
 
-def soft_way(before_rad: Array, after_rad: Array, step_s: float) -> Array:
-    """Return the poses, one per `step_s`, between where a recording was paused and where it goes
-    on; none if the two are near to each other."""
+def bridge_poses(before_rad: Array, after_rad: Array, step_s: float) -> Array:
+    """Return the poses, one per `step_s`, from the pose at a pause to the pose after it; none if
+    the two are close to each other."""
     far_rad = float(np.abs(after_rad - before_rad).max(initial=0.0))
     if far_rad <= _NEAR_RAD:
         return np.empty((0, len(before_rad)))

@@ -24,7 +24,7 @@ __all__ = ["Track", "Mark", "Origin"]
 Array = NDArray[np.float64]
 
 ROOT_LOST = "the path of the root is left out"
-"""What an edit that cannot keep it says in the history."""
+"""The line that an edit that cannot keep it adds to the history."""
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
@@ -44,7 +44,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a motion came from that was not taught here: somebody else's file."""
+    """Where an imported motion came from: another party's file."""
 
     format: str
     """How the file was read: `unitree-csv`."""
@@ -55,11 +55,11 @@ class Origin:
     address: str = ""
     """Where it was published, or who made it, as text; empty if that is not known."""
     digest: str = ""
-    """Stands for the file's content: what a person agrees to when it is played first."""
+    """Identifies the file's content: what a person agrees to before it is first played."""
 
     @staticmethod
     def of(*tracks: "Track") -> "Origin | None":
-        """Return the origin of a motion that is made of others: all of theirs in one."""
+        """Return the origin of a motion made from several tracks, merged into one."""
         found = list(dict.fromkeys(track.origin for track in tracks if track.origin is not None))
         if len(found) < 2:
             return found[0] if found else None
@@ -107,17 +107,17 @@ class Track(TrackEdits):
     history: tuple[str, ...] = ()
     """How it was made, one line per edit: `smooth at 5 Hz`."""
     root: RootPath | None = None
-    """Where the robot's base was, a row per sample; None if nobody knows. It is not played."""
+    """The path of the robot's base, a row per sample; None if not known. It is not played."""
     origin: Origin | None = None
     """Whose motion it is, if it was not taught here; a robot plays it only if a person agrees."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "times_s", _frozen(self.times_s))
-        object.__setattr__(self, "joints_rad", _frozen(self.joints_rad))
-        self._check()
+        object.__setattr__(self, "times_s", _freeze_array(self.times_s))
+        object.__setattr__(self, "joints_rad", _freeze_array(self.joints_rad))
+        self._validate()
         object.__setattr__(self, "marks", tuple(sorted(self.marks, key=lambda m: m.time_s)))
 
-    def _check(self) -> None:
+    def _validate(self) -> None:
         if self.times_s.ndim != 1 or self.joints_rad.shape != (len(self), len(self.names)):
             raise BadRequestError(
                 f"a track of {self.times_s.size} times and {len(self.names)} names "
@@ -140,7 +140,7 @@ class Track(TrackEdits):
     def edited(self, line: str, **changes: Unpack[_Changes]) -> "Track":
         """Return this track with `changes`, and `line` added to its history.
 
-        Other times without another path of the root lose it, and the line says so.
+        If the times change and no new root path is given, the path is lost, and the line says so.
         """
         if self.root is not None and "times_s" in changes and "root" not in changes:
             changes["root"] = None
@@ -176,7 +176,7 @@ class Track(TrackEdits):
     def check(
         self, *, build: "Build | str | None" = None, contact: bool = True, payload_kg: float = 0.0
     ) -> "CheckReport":
-        """Return everything that speaks against playing it, the worst first.
+        """Return all problems with playing it, the worst first.
 
         Arguments are those of `rote.check`.
         """
@@ -230,14 +230,14 @@ class Track(TrackEdits):
         return float(np.diff(self.times_s).max()) if len(self) > 1 else 0.0
 
 
-def _frozen(values: ArrayLike) -> Array:
-    if isinstance(values, np.ndarray) and values.dtype == np.float64 and _cannot_change(values):
+def _freeze_array(values: ArrayLike) -> Array:
+    if isinstance(values, np.ndarray) and values.dtype == np.float64 and _is_immutable(values):
         return values
     array: Array = np.array(values, dtype=np.float64)
     array.setflags(write=False)
     return array
 
 
-def _cannot_change(values: Array) -> bool:
-    """Tell whether nobody can write to an array: not to itself, and it is a view of no other."""
+def _is_immutable(values: Array) -> bool:
+    """Return whether an array is read-only and not a view of another one."""
     return not values.flags.writeable and values.flags.owndata and values.flags.c_contiguous

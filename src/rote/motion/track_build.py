@@ -1,7 +1,7 @@
-"""Which robot is this motion for? The build and the family that a track's joints belong to.
+"""Finds the build and the family that a track's joints belong to.
 
-A track names the build it was made on, but files may lose that, and other programs write what they
-like. So the joints decide: the named build counts as long as no other family has more of them.
+A track names the build it was made on, but files may lose the name and other programs may write
+anything. So the joints decide: the named build counts unless another family has more of them.
 """
 
 from collections.abc import Collection, Iterator
@@ -22,11 +22,11 @@ def build_of(track: Track) -> Build | None:
     named = registry.find_build(track.variant)
     if named is not None:
         family = registry.family_of(named)
-        shared = _shared(family, track.names)
+        shared = _count_shared(family, track.names)
         if shared == len(track.names):
             return named
         other = registry.family_with(track.names)
-        if shared and shared >= _shared(other, track.names):
+        if shared and shared >= _count_shared(other, track.names):
             return named
     return build_with(track.names)
 
@@ -58,10 +58,10 @@ def build_with(names: tuple[str, ...]) -> Build | None:
 def joints_by_name(build: Build) -> dict[str, Joint]:
     """Return all joints that a robot of a build's family may have, as this build has them.
 
-    These are its own, those of other builds, and those of the hands it may wear.
+    These are its own, those of other builds, and those of the hands that can be attached.
     """
     family = registry.family_of(build)
-    joints = {} if family is None else {joint.name: joint for joint in _every(family)}
+    joints = {} if family is None else {joint.name: joint for joint in _all_joints(family)}
     return joints | {joint.name: joint for joint in build.joints}
 
 
@@ -73,7 +73,7 @@ def joints_of(track: Track) -> dict[str, Joint]:
 
 
 def hand_joints(build: Build) -> frozenset[str]:
-    """Return the names of the joints of all hands that a robot of this build may wear."""
+    """Return the names of the joints of all hands that can be attached to this build."""
     family = registry.family_of(build)
     hands = () if family is None else family.hands
     return frozenset(name for hand in hands for name in hand.names)
@@ -87,15 +87,15 @@ def a_robot(family: Family) -> str:
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name.capitalize()}"
 
 
-def _every(family: Family) -> Iterator[Joint]:
+def _all_joints(family: Family) -> Iterator[Joint]:
     for hand in family.hands:
         yield from hand.joints
     yield from family.joints
 
 
-def _shared(family: Family | None, names: Collection[str]) -> int:
+def _count_shared(family: Family | None, names: Collection[str]) -> int:
     """Return how many of these joints a robot of a family has, its hands included."""
     if family is None:
         return 0
-    known = {joint.name for joint in _every(family)}
+    known = {joint.name for joint in _all_joints(family)}
     return sum(name in known for name in names)

@@ -18,7 +18,7 @@ from rote import messages as m
 from rote.errors import BadRequestError, RefusedError
 from rote.messages import StreamPose
 from rote.model.family import Build
-from rote.motion.check.limits import MAX_PLAYED_RAD_S2, check_positions, most_played_rad_s
+from rote.motion.check.limits import MAX_PLAYED_RAD_S2, check_positions, playback_limits_rad_s
 from rote.motion.check.rules import check_contact
 from rote.motion.interpolate import minimum_jerk
 from rote.motion.track import Array, Track, did_you_mean
@@ -76,7 +76,7 @@ class LivePoses(Sequence[StreamPose]):
         """Goals, each with the tick at which it takes effect."""
         self._rest_rad = taught.rest_rad
         self._soft_rad_s, self._soft_least_s = taught.soft_rad_s, taught.soft_least_s
-        self._most_rad_s = np.minimum(most_played_rad_s(taught.joints), MAX_RAD_S)
+        self._most_rad_s = np.minimum(playback_limits_rad_s(taught.joints), MAX_RAD_S)
         self._made = -1
         self._newest = 0
         self._row: tuple[float, Array] = (0.0, now_rad)

@@ -27,7 +27,7 @@ from rote.findings import FindingKind
 from rote.messages import Code, Interpolation, RobotState, StreamPose, explain
 from rote.model.family import MOVED_RAD, Build, Hand, Joint
 from rote.model.registry import family_of, find_build
-from rote.motion.check.limits import check_joint_speeds, check_positions, most_played_rad_s
+from rote.motion.check.limits import check_joint_speeds, check_positions, playback_limits_rad_s
 from rote.motion.check.report import CheckReport
 from rote.motion.check.rules import check, check_contact, check_joints
 from rote.motion.interpolate import minimum_jerk, sample
@@ -185,7 +185,7 @@ def check_playable(times_s: Array, poses_rad: Array, build: Build) -> Array:
     """Return poses of the taught joints within the limits, or raise `UnsafeMotionError`."""
     taught = taught_joint_arrays(build)
     check_positions(times_s, poses_rad, taught.joints)
-    check_joint_speeds(times_s, poses_rad, taught.joints, most_played_rad_s(taught.joints))
+    check_joint_speeds(times_s, poses_rad, taught.joints, playback_limits_rad_s(taught.joints))
     return np.asarray(np.clip(poses_rad, taught.lower_rad, taught.upper_rad))
 
 
@@ -487,7 +487,7 @@ def with_hands(motion: StreamedMotion, track: Track, speed: float) -> StreamedMo
             column = track.joints_rad[:, [track.names.index(joint.name)]]
             even = sample(track.times_s, column, at_s, Interpolation.CUBIC)
             check_positions(times_s, even, [joint])
-            check_joint_speeds(times_s, even, [joint], most_played_rad_s([joint]))
+            check_joint_speeds(times_s, even, [joint], playback_limits_rad_s([joint]))
             poses[:, index] = np.clip(even[:, 0], joint.lower_rad, joint.upper_rad)
     fingers = _at_speed(_with_columns(track, finger_columns(track, motion.build)), speed)
     check_joints(fingers, motion.build.bare).permit(force=motion.forced)

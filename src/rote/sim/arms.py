@@ -65,7 +65,7 @@ class Arms:
             self._build_links.append((_build_links(chain), slice(first, first + len(chain))))
             first += len(chain)
 
-    def weight_nm(self, angles_rad: Array) -> Array:
+    def gravity_torque_nm(self, angles_rad: Array) -> Array:
         """Return the torque that gravity puts on the arms' joints, in the order of `columns`."""
         angles = angles_rad.tolist()
         torques: list[float] = []

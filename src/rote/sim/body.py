@@ -328,7 +328,7 @@ class SimBody:
         """Compute the gravity torques on the arms."""
         if self._arms.columns:
             arms_rad = self.joints_rad[self._weighed]
-            self._weight[self._weighed] = self._arms.weight_nm(arms_rad)
+            self._weight[self._weighed] = self._arms.gravity_torque_nm(arms_rad)
         self._update_carried_weight()
 
     def _update_carried_weight(self) -> None:

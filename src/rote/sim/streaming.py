@@ -11,7 +11,7 @@ import numpy as np
 from rote.errors import UnsafeMotionError
 from rote.messages import Code, Phase, StreamPose
 from rote.model.family import Build
-from rote.motion.check.limits import TOLERANCE_RAD, most_played_rad_s
+from rote.motion.check.limits import TOLERANCE_RAD, playback_limits_rad_s
 from rote.motion.track import Array
 from rote.sim.body import STEP_S
 from rote.sim.columns import Columns
@@ -36,7 +36,7 @@ class StreamedPlayback(Playback):
         self._taught = columns.taught
         self._lower, self._upper = columns.lower_rad[self._taught], columns.upper_rad[self._taught]
         self._least, self._most = self._lower - TOLERANCE_RAD, self._upper + TOLERANCE_RAD
-        self._most_a_step = most_played_rad_s(build.joints) * STEP_S
+        self._most_a_step = playback_limits_rad_s(build.joints) * STEP_S
         self._least_a_step = -self._most_a_step
         self._loop = False
         self._parts = []

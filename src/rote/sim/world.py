@@ -14,7 +14,7 @@ from rote import messages as m
 from rote.errors import BadRequestError, StoreError, StoreLockedError, UnsafeMotionError
 from rote.messages import Code, Phase
 from rote.model.family import MAX_MOTION_S, Build, Family
-from rote.motion.record import soft_way
+from rote.motion.record import bridge_poses
 from rote.motion.track import Array
 from rote.sim.behaviour import POLITE, draw_measured
 from rote.sim.body import STEP_S, PullingHand, SimBody
@@ -206,7 +206,7 @@ class World:
         pose_rad = self.body.joints_rad.copy()
         if self._resumed and self._buffer:
             # Bridge a motion during the pause by a soft move, as in a take.
-            self._buffer += list(soft_way(self._buffer[-1], pose_rad, STEP_S * RECORD_EVERY))
+            self._buffer += list(bridge_poses(self._buffer[-1], pose_rad, STEP_S * RECORD_EVERY))
         self._resumed = False
         self._buffer.append(pose_rad)
         if len(self._buffer) * STEP_S * RECORD_EVERY >= MAX_MOTION_S:

@@ -1,8 +1,8 @@
-"""Does the robot touch itself? A body of convex shapes, asked by mujoco. Needs `physics`.
+"""Self-contact of a robot, found by mujoco on a body of convex shapes. Needs the extra `physics`.
 
-The shapes are those of the robot's family. A G1's lie around its published meshes, so what the
-meshes show is found; docs/performance.md has the figures. Links that are neighbours, or that touch
-when the robot stands at ease, are not asked about.
+The shapes are those of the robot's family. Those of a G1 enclose its published meshes, so every
+contact of the meshes is found; docs/performance.md has the figures. Neighbouring links, and links
+that touch in the rest pose, are not tested.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,18 +34,21 @@ class Contact(NamedTuple):
     """Two links that are near or inside each other."""
 
     time_s: float
-    """When they are nearest, or most of one is in the other."""
+    """The time at which they are nearest, or overlap most."""
     a: str
     b: str
     distance_m: float
-    """The least there is. Below 0: so deep, at least, is one in the other."""
+    """The smallest distance. Below 0, the links overlap by at least this depth."""
 
 
-def body_xml(family: Family, margin_m: float = 0.0, apart: Sequence[tuple[str, str]] = ()) -> str:
-    """Return a robot as MJCF, its base fixed; pairs of links in `apart` never touch."""
-    excludes = "".join(f'<exclude body1="{a}" body2="{b}"/>' for a, b in apart)
+def body_xml(
+    family: Family, margin_m: float = 0.0, excluded_pairs: Sequence[tuple[str, str]] = ()
+) -> str:
+    """Return a robot as MJCF with a fixed base; links in `excluded_pairs` never touch."""
+    excludes = "".join(f'<exclude body1="{a}" body2="{b}"/>' for a, b in excluded_pairs)
     hulls = "".join(
-        f'<mesh name="{_mesh(number)}" vertex="{" ".join(map(_words, shape.corners_m))}"/>'
+        f'<mesh name="{_mesh_name(number)}" '
+        f'vertex="{" ".join(map(_format_vector, shape.corners_m))}"/>'
         for number, shape in enumerate(family.body.shapes)
         if isinstance(shape, Hull)
     )
@@ -69,12 +72,12 @@ def _link_xml(body: Kinematics, joint: Joint) -> str:
     load = body.weights()
     mass, centre = load.masses_kg[joint.index], load.centres_m[joint.index]
     # Roll, pitch and yaw are about fixed axes, which is the meaning of capitals in `eulerseq`.
-    place = f'pos="{_words(joint.origin_m)}" euler="{_words(joint.origin_rpy_rad)}"'
-    inertial = f'pos="{_words(centre)}" mass="{max(mass, _MIN_KG):g}"'
+    place = f'pos="{_format_vector(joint.origin_m)}" euler="{_format_vector(joint.origin_rpy_rad)}"'
+    inertial = f'pos="{_format_vector(centre)}" mass="{max(mass, _MIN_KG):g}"'
     return (
         f'<body name="{joint.link}" {place}>'
         f'<inertial {inertial} diaginertia="0.001 0.001 0.001"/>'
-        f'<joint name="{joint.name}" axis="{_words(joint.axis)}" '
+        f'<joint name="{joint.name}" axis="{_format_vector(joint.axis)}" '
         f'range="{joint.lower_rad:g} {joint.upper_rad:g}"/>'
         f"{_shapes_xml(body.family, joint.link)}{_children_xml(body, joint.link)}</body>"
     )
@@ -88,21 +91,22 @@ def _shapes_xml(family: Family, link: str) -> str:
     )
 
 
-def _mesh(number: int) -> str:
-    """Return what the hull is called that is a family's shape of this number."""
+def _mesh_name(number: int) -> str:
+    """Return the mesh name of the family's shape with this number."""
     return f"shape_{number}"
 
 
 def _shape_xml(shape: Shape | Hull, number: int) -> str:
     if isinstance(shape, Hull):
-        return f'<geom type="mesh" mesh="{_mesh(number)}"/>'
+        return f'<geom type="mesh" mesh="{_mesh_name(number)}"/>'
     if shape.radius_m:
-        ends = f"{_words(shape.start_m)} {_words(shape.end_m)}"
+        ends = f"{_format_vector(shape.start_m)} {_format_vector(shape.end_m)}"
         return f'<geom type="capsule" fromto="{ends}" size="{shape.radius_m:g}"/>'
-    return f'<geom type="box" pos="{_words(shape.start_m)}" size="{_words(shape.end_m)}"/>'
+    centre, half_sizes = _format_vector(shape.start_m), _format_vector(shape.end_m)
+    return f'<geom type="box" pos="{centre}" size="{half_sizes}"/>'
 
 
-def _words(vector: Vector | Array) -> str:
+def _format_vector(vector: Vector | Array) -> str:
     return " ".join(f"{value:.9g}" for value in vector)
 
 
@@ -112,8 +116,7 @@ class ContactModel:
     def __init__(self, family: Family, margin_m: float = 0.0) -> None:
         if not family.body.shapes:
             raise BadRequestError(
-                f"nobody can look whether {a_robot(family)} touches itself: "
-                "its shapes are not known",
+                f"self-contact of {a_robot(family)} cannot be checked: its shapes are not known",
                 Text("Draw its curves instead: {plot}.", plot=Act.PLOT),
             )
         try:
@@ -123,31 +126,31 @@ class ContactModel:
         self.mujoco: Any = mujoco
         self.margin_m = margin_m
         self._body = kinematics_of(family)
-        self._model = model = _compiled(family, margin_m)
+        self._model = model = _compile_model(family, margin_m)
         self._bodies = [model.body(i).name for i in range(model.nbody)]
 
     @property
-    def apart(self) -> list[tuple[str, str]]:
-        """The pairs of links that are not asked about."""
+    def excluded_pairs(self) -> list[tuple[str, str]]:
+        """The pairs of links that are not tested."""
         pairs = (divmod(int(pair), 1 << 16) for pair in self._model.exclude_signature)
         return [(self._bodies[one], self._bodies[other]) for one, other in pairs]
 
     def contacts(
         self, track: Track, start_pose: Pose | None = None, build: Build | None = None
     ) -> list[Contact]:
-        """Return every pair of links nearer than the margin, once at its worst moment.
+        """Return each pair of links that comes nearer than the margin, at its worst moment.
 
         `start_pose` is in the columns of `build`; the default build is the family's first.
         """
         if not len(track):
             return []
         build = build or self._body.family.default
-        absent = _absent(self._body, build)
+        absent = _absent_links(self._body, build)
         poses_rad = self._body.poses(track, start_pose, build)
-        looked = self.look(*_fine(track.times_s, poses_rad))
+        found_contacts = self.iter_contacts(*_resample_finely(track.times_s, poses_rad))
         worst: dict[tuple[str, str], _Meeting] = {}
-        for time_s, group in groupby(looked, key=attrgetter("time_s")):
-            for pair, now in _meetings(time_s, group).items():
+        for time_s, group in groupby(found_contacts, key=attrgetter("time_s")):
+            for pair, now in _meetings_by_pair(time_s, group).items():
                 known = worst.get(pair)
                 worst[pair] = now if known is None else known.with_later(now)
         found = [
@@ -157,32 +160,32 @@ class ContactModel:
         ]
         return sorted(found, key=attrgetter("distance_m"))
 
-    def look(self, times_s: Array, poses_rad: Array) -> Iterator[Contact]:
-        """Yield all shapes nearer than the margin in each of these poses, and in none between.
+    def iter_contacts(self, times_s: Array, poses_rad: Array) -> Iterator[Contact]:
+        """Yield all shapes nearer than the margin in each of these poses, but not between them.
 
-        Two links that meet with several shapes are there several times.
+        Two links with several shapes in contact are yielded several times.
         """
-        return _looked(self.mujoco, self._model, self._body, times_s, poses_rad)
+        return _iter_contacts(self.mujoco, self._model, self._body, times_s, poses_rad)
 
 
 class _Meeting(NamedTuple):
-    """How near or deep two links are."""
+    """The distance or overlap of two links."""
 
     distance_m: float
     overlap_m: float
-    """The depths of all shapes that are in each other, together: a link that goes through another
-    meets many of its shapes, none of them deeper than it is thick. 0 where none touch."""
+    """The sum of the depths of all overlapping shapes; 0 if none touch. A link that passes through
+    another meets many of its shapes, none of them deeper than its thickness."""
     time_s: float
 
     def with_later(self, later: "_Meeting") -> "_Meeting":
-        """Return the worse of both moments, and the least distance of both."""
+        """Return the worse of both moments, with the smaller distance of both."""
         least_m = min(self.distance_m, later.distance_m)
         worse = (later.overlap_m, -later.distance_m) > (self.overlap_m, -self.distance_m)
         return (later if worse else self)._replace(distance_m=least_m)
 
 
-def _meetings(time_s: float, found: Iterable[Contact]) -> dict[tuple[str, str], _Meeting]:
-    """Return for each pair of links what its shapes do at one moment."""
+def _meetings_by_pair(time_s: float, found: Iterable[Contact]) -> dict[tuple[str, str], _Meeting]:
+    """Return the distance and overlap of each pair of links at one moment."""
     meetings: dict[tuple[str, str], _Meeting] = {}
     for contact in found:
         pair = (contact.a, contact.b)
@@ -193,7 +196,7 @@ def _meetings(time_s: float, found: Iterable[Contact]) -> dict[tuple[str, str], 
     return meetings
 
 
-def _looked(
+def _iter_contacts(
     mujoco: Any, model: Any, body: Kinematics, times_s: Array, poses_rad: Array
 ) -> Iterator[Contact]:
     data, bodies = mujoco.MjData(model), [model.body(i).name for i in range(model.nbody)]
@@ -212,43 +215,45 @@ def _looked(
 
 
 @lru_cache(maxsize=8)
-def _compiled(family: Family, margin_m: float) -> Any:
-    """Return mujoco's model of a family, which nobody changes; compiling takes 0.1 s."""
+def _compile_model(family: Family, margin_m: float) -> Any:
+    """Return mujoco's model of a family. Do not modify it: it is cached, compiling takes 0.1 s."""
     import mujoco  # noqa: PLC0415 - optional
 
     body = kinematics_of(family)
-    apart = neighbours(body)
-    bare = mujoco.MjModel.from_xml_string(body_xml(family, 0.0, sorted(apart)))
-    at_ease = np.array([_rest_rad(family), (0.0,) * len(family.joints)])
-    apart |= {(found.a, found.b) for found in _looked(mujoco, bare, body, np.zeros(2), at_ease)}
-    return mujoco.MjModel.from_xml_string(body_xml(family, margin_m, sorted(apart)))
+    excluded_pairs = neighbour_pairs(body)
+    bare = mujoco.MjModel.from_xml_string(body_xml(family, 0.0, sorted(excluded_pairs)))
+    at_ease = np.array([_rest_pose_rad(family), (0.0,) * len(family.joints)])
+    excluded_pairs |= {
+        (found.a, found.b) for found in _iter_contacts(mujoco, bare, body, np.zeros(2), at_ease)
+    }
+    return mujoco.MjModel.from_xml_string(body_xml(family, margin_m, sorted(excluded_pairs)))
 
 
 def contacts(track: Track, margin_m: float = 0.0) -> list[Contact]:
-    """Return every pair of links that touch in a track, each once at its worst moment."""
+    """Return each pair of links that touch in a track, at its worst moment."""
     family = family_of(track)
     if family is None:
         raise BadRequestError(
-            "no robot that is known here has the track's joints, so nobody knows its shapes",
+            "no known robot has the track's joints, so its shapes are not known",
             Text("Draw its curves instead: {plot}.", plot=Act.PLOT),
         )
     return ContactModel(family, margin_m).contacts(track)
 
 
-def _rest_rad(family: Family) -> list[float]:
-    """Return the rest positions of all joints of a family, those of other builds included."""
+def _rest_pose_rad(family: Family) -> list[float]:
+    """Return the rest positions of all joints of a family, including those of other builds."""
     rest = {name: angle for build in reversed(family.builds) for name, angle in build.rest.items()}
     return [rest.get(name, 0.0) for name in family.names]
 
 
-def _absent(body: Kinematics, build: Build) -> set[str]:
-    """Return the links that a build does not have: a joint may be locked, but a leg is missing."""
+def _absent_links(body: Kinematics, build: Build) -> set[str]:
+    """Return the links that a build lacks: other joints may be locked, but legs are missing."""
     return {
         joint.link for joint in body.joints if joint.part == "leg" and joint.name not in build.names
     }
 
 
-def neighbours(body: Kinematics) -> set[tuple[str, str]]:
+def neighbour_pairs(body: Kinematics) -> set[tuple[str, str]]:
     """Return the pairs of links, in alphabetical order, that share a housing."""
     parents = {joint.link: joint.parent for joint in body.joints}
     near: dict[str, set[str]] = {link: {link} for link in (*body.links, body.family.body.base)}
@@ -258,15 +263,15 @@ def neighbours(body: Kinematics) -> set[tuple[str, str]]:
             wider[link] |= near[parent]
             wider[parent] |= near[link]
         near = wider
-    asked = {(min(pair), max(pair)) for pair in body.family.body.close_pairs}
-    return {(a, b) for a, found in near.items() for b in found if a < b} - asked
+    close_pairs = {(min(pair), max(pair)) for pair in body.family.body.close_pairs}
+    return {(a, b) for a, found in near.items() for b in found if a < b} - close_pairs
 
 
-def _fine(times_s: Array, poses_rad: Array) -> tuple[Array, Array]:
-    """Return times and poses so close together that no contact is missed between two."""
+def _resample_finely(times_s: Array, poses_rad: Array) -> tuple[Array, Array]:
+    """Return times and poses so close together that no contact between two of them is missed."""
     moved = np.abs(np.diff(poses_rad, axis=0)).max(axis=1)
-    far = np.concatenate([[0.0], np.cumsum(moved + 1e-9)])  # a pause counts as a short way
+    far = np.concatenate([[0.0], np.cumsum(moved + 1e-9)])  # a pause counts as a short path
     steps = int(min(np.ceil(far[-1] / MAX_STEP_RAD), _MAX_POSES))
-    wanted = np.linspace(0.0, far[-1], steps + 1)
-    at_s = np.interp(wanted, far, times_s)
+    targets = np.linspace(0.0, far[-1], steps + 1)
+    at_s = np.interp(targets, far, times_s)
     return at_s, sample(times_s, poses_rad, at_s, Interpolation.LINEAR)

@@ -29,7 +29,7 @@ _HAND_PARTS = frozenset({"wrist", "finger"})
 class Frames(NamedTuple):
     """Every link in every pose, by the index of its joint."""
 
-    places_m: Array
+    positions_m: Array
     """The position of each link's joint, (joints, 3, n)."""
     turns: Array
     """The orientation of each link: columns are its axes; (joints, 3, 3, n)."""
@@ -37,11 +37,11 @@ class Frames(NamedTuple):
     def points_m(self, link: int, point_m: ArrayLike) -> Array:
         """Return the position of a point of a link, (3, n)."""
         point = np.asarray(point_m, dtype=np.float64)
-        place: Array = self.places_m[link] + np.einsum("ijn,j->in", self.turns[link], point)
+        place: Array = self.positions_m[link] + np.einsum("ijn,j->in", self.turns[link], point)
         return place
 
 
-class Weights(NamedTuple):
+class LinkMasses(NamedTuple):
     """The mass of each link with everything fixed to it, and its centre in the link's frame."""
 
     masses_kg: Array
@@ -53,7 +53,7 @@ class Weights(NamedTuple):
 class _Hinge(NamedTuple):
     """A joint in the form that `forward` needs."""
 
-    place: int
+    index: int
     """Its index in the family's table."""
     parent: int
     origin_m: Vector
@@ -114,9 +114,9 @@ class Kinematics:
             | {link for link, _ in family.body.tips}
         )
         """The links that count as a hand: all from the wrist on."""
-        self._hinges = [self._hinge(family.joints[index]) for index in self.order]
+        self._hinges = [self._make_hinge(family.joints[index]) for index in self.order]
 
-    def _hinge(self, joint: Joint) -> _Hinge:
+    def _make_hinge(self, joint: Joint) -> _Hinge:
         axis: Array = np.array(joint.axis, dtype=np.float64)
         axis = axis / np.linalg.norm(axis)
         main = int(np.abs(axis).argmax())
@@ -143,7 +143,7 @@ class Kinematics:
         feet = self.family.body.feet
         return bool(feet) and all(self.chain(foot.link) <= set(build.names) for foot in feet)
 
-    def outermost(self, *links: str) -> str | None:
+    def outermost_joint(self, *links: str) -> str | None:
         """Return the joint that a person would move to separate these links: that of the outermost.
 
         None if none of them is moved by a joint: the base, or the floor.
@@ -183,29 +183,31 @@ class Kinematics:
         trunk = np.repeat(np.eye(3)[:, :, None], count, axis=2)
         for hinge in self._hinges:
             base = turns[hinge.parent] if hinge.parent != _BASE else trunk
-            place = places[hinge.place]
+            place = places[hinge.index]
             place[:] = np.einsum("ijn,j->in", base, hinge.origin_m)
             if hinge.parent != _BASE:
                 place += places[hinge.parent]
             if hinge.tilt is not None:
                 base = np.einsum("ijn,jk->ikn", base, hinge.tilt)
-            _turn(turns[hinge.place], base, hinge, cosines[hinge.place], sines[hinge.place])
+            _write_rotation(
+                turns[hinge.index], base, hinge, cosines[hinge.index], sines[hinge.index]
+            )
         return Frames(places, turns)
 
     def at(self, frames: Frames, point: Point) -> Array:
         """Return the position of a point of a link, or of the base, (3, n)."""
-        link, place_m = point
+        link, offset_m = point
         if link in self.links:
-            return frames.points_m(self.links.index(link), place_m)
-        return np.repeat(np.array(place_m)[:, None], frames.places_m.shape[2], axis=1)
+            return frames.points_m(self.links.index(link), offset_m)
+        return np.repeat(np.array(offset_m)[:, None], frames.positions_m.shape[2], axis=1)
 
     def tips_m(self, frames: Frames) -> Array:
         """Return the positions of the tips of the arms, (n, tips, 3): the middle of each hand."""
         tips = [self.at(frames, tip) for tip in self.family.body.tips]
-        both = np.array(tips).reshape(len(tips), 3, frames.places_m.shape[2])
+        both = np.array(tips).reshape(len(tips), 3, frames.positions_m.shape[2])
         return np.ascontiguousarray(both.transpose(2, 0, 1))
 
-    def weights(self, payload_kg: float = 0.0) -> Weights:
+    def weights(self, payload_kg: float = 0.0) -> LinkMasses:
         """Return the masses of the links with what is fixed to them, a head or a hand.
 
         `payload_kg` is held at each tip of the arms.
@@ -214,16 +216,16 @@ class Kinematics:
         centres = np.array([joint.com_m for joint in self.joints])
         body = self.family.body
         fixed = [(mass.link, mass.mass_kg, mass.com_m) for mass in body.fixed]
-        fixed += [(link, payload_kg, place_m) for link, place_m in body.tips]
+        fixed += [(link, payload_kg, offset_m) for link, offset_m in body.tips]
         for name, mass_kg, centre in fixed:
             if name in self.links and mass_kg > 0.0:
                 link = self.links.index(name)
                 total = masses[link] + mass_kg
                 centres[link] = (masses[link] * centres[link] + mass_kg * np.array(centre)) / total
                 masses[link] = total
-        return Weights(masses, centres)
+        return LinkMasses(masses, centres)
 
-    def base_weight(self) -> tuple[float, Array]:
+    def base_mass(self) -> tuple[float, Array]:
         """Return the mass of the base and everything fixed to it, in kg, and its centre; (3,)."""
         body = self.family.body
         parts = [(body.base_mass_kg, body.base_com_m)]
@@ -232,36 +234,36 @@ class Kinematics:
         total = float(masses.sum())
         return total, np.asarray(masses @ centres / total) if total else np.zeros(3)
 
-    def centre_of_mass_m(self, frames: Frames, load: Weights) -> Array:
+    def centre_of_mass_m(self, frames: Frames, load: LinkMasses) -> Array:
         """Return the centre of mass of the whole robot, (n, 3)."""
-        base_kg, centre = self.base_weight()
-        total = _moments(frames, load).sum(axis=0) + base_kg * centre[:, None]
+        base_kg, centre = self.base_mass()
+        total = _mass_moments(frames, load).sum(axis=0) + base_kg * centre[:, None]
         return np.asarray(total.T / (base_kg + load.masses_kg.sum()))
 
     def axes(self, frames: Frames) -> Array:
         """Return the direction of each joint's axis, (joints, 3, n)."""
-        axes = np.empty_like(frames.places_m)
+        axes = np.empty_like(frames.positions_m)
         for hinge in self._hinges:
-            turn = frames.turns[hinge.place]
+            turn = frames.turns[hinge.index]
             if hinge.along is None:
-                axes[hinge.place] = np.einsum("ijn,j->in", turn, hinge.axis)
+                axes[hinge.index] = np.einsum("ijn,j->in", turn, hinge.axis)
             else:
                 main, sense = hinge.along
-                axes[hinge.place] = sense * turn[:, main]
+                axes[hinge.index] = sense * turn[:, main]
         return axes
 
-    def weight_nm(self, frames: Frames, load: Weights) -> Array:
+    def gravity_torque_nm(self, frames: Frames, load: LinkMasses) -> Array:
         """Return the torque of gravity on each joint of an upright robot, (n, joints).
 
-        It is that of the links beyond the joint; for the legs, which support the body, it means
-        nothing.
+        It is that of the links beyond the joint; it is meaningless for the legs, which support the
+        body.
         """
-        masses, moments = load.masses_kg.copy(), _moments(frames, load)
+        masses, moments = load.masses_kg.copy(), _mass_moments(frames, load)
         for link in reversed(self.order):
             if (parent := self.parents[link]) != _BASE:
                 masses[parent] += masses[link]
                 moments[parent] += moments[link]
-        arms = moments - masses[:, None, None] * frames.places_m
+        arms = moments - masses[:, None, None] * frames.positions_m
         axes = self.axes(frames)
         # axis . (arm x (0, 0, -g))
         torque = -GRAVITY_M_S2 * (axes[:, 0] * arms[:, 1] - axes[:, 1] * arms[:, 0])
@@ -274,7 +276,7 @@ def kinematics_of(family: Family) -> Kinematics:
     return Kinematics(family)
 
 
-def _turn(turn: Array, base: Array, hinge: _Hinge, cosine: Array, sine: Array) -> None:
+def _write_rotation(turn: Array, base: Array, hinge: _Hinge, cosine: Array, sine: Array) -> None:
     """Write the orientation of a link into `turn`; `base` is its mounting; both (3, 3, n)."""
     if hinge.along is None:
         x, y, z = hinge.axis
@@ -291,7 +293,7 @@ def _turn(turn: Array, base: Array, hinge: _Hinge, cosine: Array, sine: Array) -
     turn[:, k] = cosine * base[:, k] - sine * base[:, i]
 
 
-def _moments(frames: Frames, load: Weights) -> Array:
+def _mass_moments(frames: Frames, load: LinkMasses) -> Array:
     """Return mass times centre of each link, (joints, 3, n)."""
-    centres = frames.places_m + np.einsum("lijn,lj->lin", frames.turns, load.centres_m)
+    centres = frames.positions_m + np.einsum("lijn,lj->lin", frames.turns, load.centres_m)
     return np.asarray(load.masses_kg[:, None, None] * centres)

@@ -1,4 +1,4 @@
-"""What would the robot do with this track? A simulation with mujoco. Needs the extra `physics`.
+"""Simulates how a robot would play a track, with mujoco. Needs the extra `physics`.
 
 The track drives a servo in each joint with the motors' real torque. With a fixed base the body is
 held, as on a gantry. With a free base the robot stands on its own feet with stiff legs: the
@@ -18,7 +18,7 @@ from rote.findings import Finding, FindingKind, Severity
 from rote.messages import Interpolation
 from rote.model.family import Build, Family, Joint
 from rote.motion.body.kinematics import Kinematics, kinematics_of
-from rote.motion.body.preview_body import CANCELS, FLOOR, STEP_S, PreviewBody, compiled, gains
+from rote.motion.body.preview_body import CANCELS, FLOOR, STEP_S, PreviewBody, compile_body, gains
 from rote.motion.interpolate import sample
 from rote.motion.track import Array, Track
 from rote.motion.track_build import a_robot, build_of, family_of, joints_by_name
@@ -93,7 +93,7 @@ class Preview:
 
     @property
     def ok(self) -> bool:
-        """Whether it went as wanted: without errors, and without a fall."""
+        """Whether it was played without errors and without a fall."""
         errors = [finding for finding in self.findings if finding.severity is Severity.ERROR]
         return not errors and self.upright is not False
 
@@ -133,7 +133,7 @@ class _PreviewRobot(NamedTuple):
     def legs(self) -> list[int]:
         return [joint.index for joint in self.joints if joint.part == "leg"]
 
-    def reached(self, poses_rad: Array) -> Array:
+    def clip_to_range(self, poses_rad: Array) -> Array:
         """Return the poses limited to the joints' range."""
         lower = np.array([joint.lower_rad for joint in self.joints])
         upper = np.array([joint.upper_rad for joint in self.joints])
@@ -170,7 +170,7 @@ def preview(
     payload_kg: float = 0.0,
     clock: Callable[[], float] | None = None,
 ) -> Preview:
-    """Simulate a track on a body and return how it went; the same track gives the same result.
+    """Simulate a track on a body and return the result, which is deterministic.
 
     `base` is fixed or free, `speed` a factor. Each hand carries `payload_kg`, which the controller
     does not know. Joints that the track does not have stay at rest; so do all joints of the legs if
@@ -178,20 +178,20 @@ def preview(
     computation. Raises `BadRequestError` if the robot's body is not known well enough, and
     `MissingExtraError`.
     """
-    _check(track, base, speed, payload_kg)
-    robot = _robot(track, base)
+    _check_arguments(track, base, speed, payload_kg)
+    robot = _find_robot(track, base)
     free = base == "free"
-    plan = _plan(track, robot, speed, free=free)
-    start = robot.reached(plan.targets_rad[0])
-    body = compiled(robot.build, robot.family, start, free=free, payload_kg=payload_kg)
+    plan = _plan_commands(track, robot, speed, free=free)
+    start = robot.clip_to_range(plan.targets_rad[0])
+    body = compile_body(robot.build, robot.family, start, free=free, payload_kg=payload_kg)
     begun_s = clock() if clock else 0.0
     feet = frozenset(foot.link for foot in robot.family.body.feet) if free else None
-    run = _run(body, plan.controls, feet)
+    run = _simulate(body, plan.controls, feet)
     took_s = clock() - begun_s if clock else 0.0
     duration_s = track.duration_s / speed
     steps = len(run.joints_rad)
     fell_at_s = float(plan.times_s[steps - 1]) if steps < len(plan.controls) else None
-    joints, contacts = _joints(track, robot, plan, run), _contacts(plan, run)
+    joints, contacts = _joint_previews(track, robot, plan, run), _list_touches(plan, run)
     return Preview(
         base=base,
         speed=speed,
@@ -203,12 +203,12 @@ def preview(
         most_tilt_rad=float(run.tilts_rad.max()),
         fell_at_s=fell_at_s,
         real_time_factor=duration_s / took_s if took_s else None,
-        findings=_findings(robot, joints, contacts, fell_at_s, free=free),
-        achieved=_achieved(track, robot, plan, run),
+        findings=_make_findings(robot, joints, contacts, fell_at_s, free=free),
+        achieved=_achieved_track(track, robot, plan, run),
     )
 
 
-def _check(track: Track, base: str, speed: float, payload_kg: float) -> None:
+def _check_arguments(track: Track, base: str, speed: float, payload_kg: float) -> None:
     track.require_samples(1)
     if base not in get_args(Base):
         raise BadRequestError(f"a base is {' or '.join(get_args(Base))}, not {base!r}")
@@ -218,22 +218,22 @@ def _check(track: Track, base: str, speed: float, payload_kg: float) -> None:
         raise BadRequestError(f"a payload is 0 to 20 kg, not {payload_kg:g}")
     if track.duration_s / speed > MAX_S:
         raise BadRequestError(
-            f"the motion takes {track.duration_s / speed:.0f} s, and up to {MAX_S:.0f} s are run",
+            f"the motion takes {track.duration_s / speed:.0f} s; at most {MAX_S:.0f} s are run",
             "Trim it, or run it faster.",
         )
 
 
-def _robot(track: Track, base: str) -> _PreviewRobot:
+def _find_robot(track: Track, base: str) -> _PreviewRobot:
     """Return the robot of a track, or raise an error if its body is not known well enough."""
     build, family = build_of(track), family_of(track)
     if build is None or family is None:
         raise BadRequestError(
-            "none of the track's joints is one of a robot that is known here",
+            "no known robot has any of the track's joints",
             Text("Draw its curves instead: {plot}.", plot=Act.PLOT),
         )
-    if unknown := _unknown(build, family, base):
+    if unknown := _missing_data(build, family, base):
         raise BadRequestError(
-            f"{a_robot(family)} cannot be previewed so: {unknown}",
+            f"{a_robot(family)} cannot be previewed: {unknown}",
             Text(
                 "Check it instead, {check}, then play it slowly on a simulated one.",
                 check=Act.CHECK,
@@ -244,8 +244,8 @@ def _robot(track: Track, base: str) -> _PreviewRobot:
     return _PreviewRobot(build, family, kinematics_of(family), joints)
 
 
-def _unknown(build: Build, family: Family, base: str) -> str:
-    """Return what a preview needs and this body does not have; empty if everything is there."""
+def _missing_data(build: Build, family: Family, base: str) -> str:
+    """Return which data a preview needs and this body lacks; empty if it has everything."""
     if not family.body.shapes:
         return "its shapes are not known here"
     if not all(joint.mass_kg > 0.0 and joint.effort_nm > 0.0 for joint in family.joints):
@@ -254,7 +254,7 @@ def _unknown(build: Build, family: Family, base: str) -> str:
     return "" if stands or base == "fixed" else f"{build.name} has no feet to stand on"
 
 
-def _plan(track: Track, robot: _PreviewRobot, speed: float, *, free: bool) -> _Plan:
+def _plan_commands(track: Track, robot: _PreviewRobot, speed: float, *, free: bool) -> _Plan:
     """Return the commands to the servos: positions, speeds, and part of the weight."""
     duration_s = track.duration_s / speed
     steps = np.arange(-round(_BEFORE_S / STEP_S), round((duration_s + _AFTER_S) / STEP_S))
@@ -265,34 +265,34 @@ def _plan(track: Track, robot: _PreviewRobot, speed: float, *, free: bool) -> _P
     targets = sample(track.times_s, poses_rad, times_s, Interpolation.LINEAR)
     if free:
         targets[:, legs] = [robot.build.rest.get(robot.joints[leg].name, 0.0) for leg in legs]
-    reached = robot.reached(targets)
-    speeds = np.gradient(reached, STEP_S, axis=0)
+    clipped = robot.clip_to_range(targets)
+    speeds = np.gradient(clipped, STEP_S, axis=0)
     few = np.unique(np.append(np.arange(0, at_s.size, _WEIGHT_EVERY), at_s.size - 1))
-    weight = body.weight_nm(body.forward(reached[few]), body.weights())
+    weight = body.gravity_torque_nm(body.forward(clipped[few]), body.weights())
     weight[:, legs] = 0.0
     weight = sample(at_s[few], weight, at_s, Interpolation.LINEAR)
     # A servo's force is stiffness * (control - angle) - damping * speed, so any other force is
     # added to the control, divided by the stiffness.
     servos = gains(robot.family, free=free)
-    controls = reached + (servos.damping * speeds - CANCELS * weight) / servos.stiffness
+    controls = clipped + (servos.damping * speeds - CANCELS * weight) / servos.stiffness
     return _Plan(times_s, targets, controls, (at_s >= 0.0) & (at_s <= duration_s))
 
 
-def _run(body: PreviewBody, controls: Array, feet: frozenset[str] | None) -> _Run:
+def _simulate(body: PreviewBody, controls: Array, feet: frozenset[str] | None) -> _Run:
     """Step the body; `feet` are the links that may stand on the floor, None if it is held."""
     model, data, step = body.model, body.data, body.mujoco.mj_step
     positions, torques = np.empty_like(controls), np.empty_like(controls)
     tilts = np.zeros(len(controls))
     touches: dict[tuple[str, str], tuple[int, float]] = {}
     for row, control in enumerate(controls):
-        positions[row] = data.qpos[body.places]
+        positions[row] = data.qpos[body.qpos_indices]
         if feet is not None:
             x, y = data.qpos[4], data.qpos[5]
             tilts[row] = np.arccos(max(-1.0, 1.0 - 2.0 * (x * x + y * y)))
         data.ctrl[:] = control
         step(model, data)
         torques[row] = data.actuator_force
-        for pair, depth_m in _touching(body, feet or frozenset()):
+        for pair, depth_m in _iter_touching_links(body, feet or frozenset()):
             first, deepest_m = touches.get(pair, (row, 0.0))
             touches[pair] = (first, max(deepest_m, depth_m))
         if tilts[row] > FALLEN_RAD:
@@ -300,32 +300,36 @@ def _run(body: PreviewBody, controls: Array, feet: frozenset[str] | None) -> _Ru
     return _Run(positions, torques, tilts, touches)
 
 
-def _touching(body: PreviewBody, feet: frozenset[str]) -> Iterator[tuple[tuple[str, str], float]]:
-    """Yield every pair of links that touch now, and how deep; feet may stand on the floor."""
+def _iter_touching_links(
+    body: PreviewBody, feet: frozenset[str]
+) -> Iterator[tuple[tuple[str, str], float]]:
+    """Yield each pair of links that touch now, and the depth; feet may stand on the floor."""
     if not body.data.ncon:
         return
-    pairs, distances = body.of_shape[body.data.contact.geom], body.data.contact.dist
+    pairs, distances = body.link_of_shape[body.data.contact.geom], body.data.contact.dist
     for (one, other), distance_m in zip(pairs.tolist(), distances.tolist(), strict=True):
         a, b = sorted((body.links[one], body.links[other]))
         if FLOOR not in {a, b} or not {a, b} & feet:
             yield (a, b), -distance_m
 
 
-def _counted(plan: _Plan, run: _Run) -> NDArray[np.intp]:
+def _motion_rows(plan: _Plan, run: _Run) -> NDArray[np.intp]:
     """Return the steps of the motion; only the last one if the robot fell before it began."""
     last = len(run.joints_rad) - 1
     rows = np.flatnonzero(plan.counts[: last + 1])
     return rows if rows.size else np.array([last])
 
 
-def _joints(track: Track, robot: _PreviewRobot, plan: _Plan, run: _Run) -> tuple[JointPreview, ...]:
-    """Return how each joint of the track behaved, and each other one of its robot."""
-    rows = _counted(plan, run)
+def _joint_previews(
+    track: Track, robot: _PreviewRobot, plan: _Plan, run: _Run
+) -> tuple[JointPreview, ...]:
+    """Return how each joint of the track, and each other joint of its robot, behaved."""
+    rows = _motion_rows(plan, run)
     times_s = plan.times_s[rows]
     errors = np.abs(run.joints_rad[rows] - plan.targets_rad[rows])
     torques = np.abs(run.torques_nm[rows])
     saturated = torques >= _AT_LIMIT * np.array([joint.effort_nm for joint in robot.joints])
-    wanted = {*track.names, *robot.build.names}
+    reported = {*track.names, *robot.build.names}
     return tuple(
         JointPreview(
             joint=joint.name,
@@ -340,19 +344,19 @@ def _joints(track: Track, robot: _PreviewRobot, plan: _Plan, run: _Run) -> tuple
             effort_nm=joint.effort_nm,
         )
         for column, joint in enumerate(robot.joints)
-        if joint.name in wanted
+        if joint.name in reported
     )
 
 
-def _contacts(plan: _Plan, run: _Run) -> tuple[Touch, ...]:
+def _list_touches(plan: _Plan, run: _Run) -> tuple[Touch, ...]:
     return tuple(
         Touch(a=a, b=b, first_s=float(plan.times_s[row]), depth_m=depth_m)
         for (a, b), (row, depth_m) in sorted(run.touches.items(), key=lambda item: item[1][0])
     )
 
 
-def _achieved(track: Track, robot: _PreviewRobot, plan: _Plan, run: _Run) -> Track:
-    rows = _counted(plan, run)[::_ACHIEVED_EVERY]
+def _achieved_track(track: Track, robot: _PreviewRobot, plan: _Plan, run: _Run) -> Track:
+    rows = _motion_rows(plan, run)[::_ACHIEVED_EVERY]
     joints = [joint for joint in robot.joints if joint.name in track.names]
     return Track(
         times_s=plan.times_s[rows],
@@ -366,10 +370,10 @@ def _achieved(track: Track, robot: _PreviewRobot, plan: _Plan, run: _Run) -> Tra
     )
 
 
-# ---- what a person should know of it ------------------------------------------------------------
+# ---- findings -----------------------------------------------------------------------------------
 
 
-def _findings(
+def _make_findings(
     robot: _PreviewRobot,
     joints: tuple[JointPreview, ...],
     contacts: tuple[Touch, ...],
@@ -377,19 +381,22 @@ def _findings(
     *,
     free: bool,
 ) -> tuple[Finding, ...]:
-    """Return what speaks against playing it, the worst first.
+    """Return the problems with playing it, the worst first.
 
-    Standing legs hold by stiffness alone here, so the torque of their motors is no finding.
+    Standing legs are held by stiffness alone here, so the torque of their motors is not reported.
     """
-    found = [*_fall(fell_at_s), *(_met(touch, robot.body) for touch in contacts)]
+    found = [
+        *_fall_findings(fell_at_s),
+        *(_contact_finding(touch, robot.body) for touch in contacts),
+    ]
     standing = {robot.joints[leg].name for leg in robot.legs} if free else set[str]()
     for joint in joints:
         if joint.joint not in standing:
-            found += [*_saturated(joint), *_behind(joint)]
+            found += [*_torque_findings(joint), *_tracking_findings(joint)]
     return tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity)))
 
 
-def _fall(fell_at_s: float | None) -> Iterator[Finding]:
+def _fall_findings(fell_at_s: float | None) -> Iterator[Finding]:
     if fell_at_s is not None:
         yield Finding(
             severity=Severity.WARNING,  # a real robot balances
@@ -407,12 +414,12 @@ def _fall(fell_at_s: float | None) -> Iterator[Finding]:
         )
 
 
-def _met(touch: Touch, body: Kinematics) -> Finding:
+def _contact_finding(touch: Touch, body: Kinematics) -> Finding:
     hands = {touch.a, touch.b} <= body.hands
     return Finding(
         severity=Severity.WARNING if hands else Severity.ERROR,
         kind=FindingKind.COLLISION,
-        joint=body.outermost(touch.a, touch.b),
+        joint=body.outermost_joint(touch.a, touch.b),
         time_s=touch.first_s,
         value=-touch.depth_m,
         limit=0.0,
@@ -424,7 +431,7 @@ def _met(touch: Touch, body: Kinematics) -> Finding:
     )
 
 
-def _saturated(joint: JointPreview) -> Iterator[Finding]:
+def _torque_findings(joint: JointPreview) -> Iterator[Finding]:
     if joint.saturated_at_s is not None:
         yield Finding(
             severity=Severity.ERROR if joint.saturated_share > MAX_SATURATED else Severity.WARNING,
@@ -444,7 +451,7 @@ def _saturated(joint: JointPreview) -> Iterator[Finding]:
         )
 
 
-def _behind(joint: JointPreview) -> Iterator[Finding]:
+def _tracking_findings(joint: JointPreview) -> Iterator[Finding]:
     if joint.max_error_rad > FOLLOWS_RAD:
         limit = LOST_RAD if joint.max_error_rad > LOST_RAD else FOLLOWS_RAD
         yield Finding(

@@ -21,13 +21,13 @@ from rote.motion.track_build import joints_by_name
 STEP_S = 0.002
 FLOOR = "floor"
 CANCELS = 0.7
-"""How much of the weight of arms and torso the controller cancels; the rest is sag."""
+"""The share of the weight of arms and torso that the controller cancels; the rest is sag."""
 
 # By a motor's torque in N.m: the inertia of rotor and gears at the joint, in kg.m2; others are
 # interpolated. A torque of 35 N.m comes from two motors of 25 N.m.
 _ROTORS_NM = (5.0, 25.0, 35.0, 88.0, 139.0)
 _ROTORS_KG_M2 = (0.00425, 0.00361, 0.00722, 0.01018, 0.0251)
-_MIN_SIZE_M = 0.05  # links without a shape are small, but no points
+_MIN_SIZE_M = 0.05  # links without a shape are small, but not points
 _ARM = (150.0, 8.0)  # stiffness and damping of joints without their own gains
 _GAINS = {"waist": (400.0, 12.0), "wrist": (60.0, 1.5), "head": (60.0, 1.5), "finger": (5.0, 0.1)}
 _ANKLE_JOINTS = 2  # of a leg, counted from the foot
@@ -41,9 +41,9 @@ class Gains(NamedTuple):
 
 
 def gains(family: Family, *, free: bool) -> Gains:
-    """Return the servos' gains; on its own feet a robot has stiff legs."""
+    """Return the servo gains; a robot on its own feet has stiff legs."""
     legs, ankles = ((2000.0, 60.0), (3000.0, 40.0)) if free else ((300.0, 10.0), (100.0, 3.0))
-    by_part, near_the_foot = {**_GAINS, "leg": legs}, _ankles(family)
+    by_part, near_the_foot = {**_GAINS, "leg": legs}, _ankle_indices(family)
     return Gains(
         *np.array(
             [
@@ -54,7 +54,7 @@ def gains(family: Family, *, free: bool) -> Gains:
     )
 
 
-def _ankles(family: Family) -> set[int]:
+def _ankle_indices(family: Family) -> set[int]:
     """Return the indices of the joints that are nearest to the feet."""
     body, found = kinematics_of(family), set[int]()
     for foot in family.body.feet:
@@ -73,13 +73,13 @@ class PreviewBody(NamedTuple):
     data: Any
     links: tuple[str, ...]
     """By mujoco's number; 0 is the world, which is the floor."""
-    of_shape: Any
+    link_of_shape: Any
     """The number of the link each shape is on."""
-    places: Any
-    """Where the angle of each joint is in `qpos`, (joints,)."""
+    qpos_indices: Any
+    """The index of each joint's angle in `qpos`, (joints,)."""
 
 
-def compiled(
+def compile_body(
     build: Build, family: Family, pose_rad: Array, *, free: bool, payload_kg: float
 ) -> PreviewBody:
     """Return the body of a build in a pose; if `free` it stands on a floor, otherwise its base is
@@ -95,38 +95,38 @@ def compiled(
     spec = mujoco.MjSpec.from_string(_body_xml(family))
     spec.option.timestep = STEP_S
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-    _weigh_all(spec, family, payload_kg)
+    _set_masses(spec, family, payload_kg)
     known, servos = joints_by_name(build), gains(family, free=free)
     for joint in family.joints:
-        _drive(mujoco, spec, known[joint.name], servos)
+        _add_servo(mujoco, spec, known[joint.name], servos)
     if free:
         spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1])
         spec.body(base).add_freejoint()
     model = spec.compile()
     data = mujoco.MjData(model)
-    places = np.array([model.joint(joint.name).qposadr[0] for joint in family.joints])
+    qpos_indices = np.array([model.joint(joint.name).qposadr[0] for joint in family.joints])
     if free:
-        data.qpos[2] = standing_m(family, pose_rad)
-    data.qpos[places] = pose_rad
+        data.qpos[2] = standing_height_m(family, pose_rad)
+    data.qpos[qpos_indices] = pose_rad
     links = (FLOOR, *(model.body(number).name for number in range(1, model.nbody)))
-    return PreviewBody(mujoco, model, data, links, np.asarray(model.geom_bodyid), places)
+    return PreviewBody(mujoco, model, data, links, np.asarray(model.geom_bodyid), qpos_indices)
 
 
 @lru_cache(maxsize=8)
 def _body_xml(family: Family) -> str:
     """Return a robot as MJCF, which takes longer to write than to compile."""
-    return body_xml(family, 0.0, ContactModel(family).apart)
+    return body_xml(family, 0.0, ContactModel(family).excluded_pairs)
 
 
-def standing_m(family: Family, pose_rad: Array) -> float:
-    """Return how high the base is when the soles are on the floor."""
+def standing_height_m(family: Family, pose_rad: Array) -> float:
+    """Return the height of the base when the soles are on the floor."""
     body, feet = kinematics_of(family), {foot.link for foot in family.body.feet}
     frames = body.forward(pose_rad[None, :])
     soles = [
         body.at(frames, (shape.link, corner))[2, 0] - _radius_m(shape)
         for shape in family.body.shapes
         if shape.link in feet
-        for corner in _corners(shape)
+        for corner in _corner_points(shape)
     ]
     return -float(min(soles))
 
@@ -135,7 +135,7 @@ def _radius_m(shape: Shape | Hull) -> float:
     return 0.0 if isinstance(shape, Hull) else shape.radius_m
 
 
-def _corners(shape: Shape | Hull) -> Sequence[Vector]:
+def _corner_points(shape: Shape | Hull) -> Sequence[Vector]:
     """Return all corners of a hull, the lower ones of a box, or the two ends of a capsule."""
     if isinstance(shape, Hull):
         return shape.corners_m
@@ -145,16 +145,16 @@ def _corners(shape: Shape | Hull) -> Sequence[Vector]:
     return [(x + i * wide, y + k * deep, z - high) for i in (-1.0, 1.0) for k in (-1.0, 1.0)]
 
 
-def _weigh_all(spec: Any, family: Family, payload_kg: float) -> None:
+def _set_masses(spec: Any, family: Family, payload_kg: float) -> None:
     """Set the mass of every link, with what is fixed to it and what the hands hold."""
     body = kinematics_of(family)
     load = body.weights(payload_kg)
     for link, mass_kg, centre_m in zip(body.links, load.masses_kg, load.centres_m, strict=True):
-        _weigh(spec.body(link), family, float(mass_kg), centre_m)
-    _weigh(spec.body(family.body.base), family, *body.base_weight())
+        _set_mass(spec.body(link), family, float(mass_kg), centre_m)
+    _set_mass(spec.body(family.body.base), family, *body.base_mass())
 
 
-def _weigh(link: Any, family: Family, mass_kg: float, centre_m: Array) -> None:
+def _set_mass(link: Any, family: Family, mass_kg: float, centre_m: Array) -> None:
     link.explicitinertial = True
     link.mass, link.ipos = mass_kg, centre_m
     link.inertia = inertia_kg_m2(family, link.name, mass_kg)
@@ -165,7 +165,7 @@ def inertia_kg_m2(family: Family, link: str, mass_kg: float) -> Array:
     lows, highs = [np.full(3, -_MIN_SIZE_M / 2)], [np.full(3, _MIN_SIZE_M / 2)]
     for shape in family.body.shapes:
         if shape.link == link:
-            ends, half = np.array(_corners(shape)), np.full(3, _radius_m(shape))
+            ends, half = np.array(_corner_points(shape)), np.full(3, _radius_m(shape))
             if isinstance(shape, Shape) and not shape.radius_m:
                 ends, half = np.array([shape.start_m]), np.array(shape.end_m)
             lows.append(ends.min(axis=0) - half)
@@ -174,7 +174,7 @@ def inertia_kg_m2(family: Family, link: str, mass_kg: float) -> Array:
     return np.asarray(mass_kg / 20.0 * (squares.sum() - squares))
 
 
-def _drive(mujoco: Any, spec: Any, joint: Joint, servos: Gains) -> None:
+def _add_servo(mujoco: Any, spec: Any, joint: Joint, servos: Gains) -> None:
     """Add a motor with a servo to a joint."""
     spec.joint(joint.name).armature = np.interp(joint.effort_nm, _ROTORS_NM, _ROTORS_KG_M2)
     stiffness, damping = servos.stiffness[joint.index], servos.damping[joint.index]

@@ -1,7 +1,7 @@
-"""Where a robot's base was during a motion: its position and its orientation, sample by sample.
+"""The path of a robot's base during a motion: its position and orientation, sample by sample.
 
-Motions that others made for a whole body have one; a motion taught by hand has none, because nobody
-measured it. It is never played: arms are streamed to a robot that balances by itself.
+Imported whole-body motions have one; a motion taught by hand has none, because it is not measured.
+It is never played: arms are streamed to a robot that balances by itself.
 """
 
 from collections.abc import Sequence
@@ -17,15 +17,15 @@ __all__ = ["RootPath"]
 
 Array = NDArray[np.float64]
 
-_UNIT = 1e-3  # a quaternion's length may be off by this much, as after 32 bits or a few digits
+_UNIT = 1e-3  # tolerated error of a quaternion's length, as after 32 bits or a few digits
 _ROUNDED = 1e-12
-_PARALLEL = 0.9995  # between quaternions so near, a straight line is as good as an arc
+_PARALLEL = 0.9995  # for quaternions this close, a straight line is as good as an arc
 _FAR_M = 1e5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RootPath:
-    """The base's way through the world, z up. Immutable, like the track it belongs to.
+    """The base's path through the world, z up. Immutable, like the track it belongs to.
 
     Raises `BadRequestError` for other shapes, values that are no numbers, and quaternions that are
     not of length 1.
@@ -53,7 +53,7 @@ class RootPath:
         ):
             if bad.any():
                 raise BadRequestError(f"sample {int(np.argmax(bad)) + 1}: {what}")
-        if (np.abs(length - 1.0) > _ROUNDED).any():  # else not a bit changes
+        if (np.abs(length - 1.0) > _ROUNDED).any():  # otherwise keep every bit
             turn /= length[:, None]
         for name, values in (("position_m", position), ("quaternion_wxyz", turn)):
             values.setflags(write=False)
@@ -79,17 +79,17 @@ class RootPath:
         return RootPath(self.position_m[chosen], self.quaternion_wxyz[chosen])
 
     def at(self, times_s: Array, at_s: Array) -> "RootPath":
-        """Return the path at other moments: straight lines between positions, arcs between
-        orientations. `times_s` are those of its samples; before and after them it holds.
+        """Return the path at other times: straight lines between positions, arcs between
+        orientations. `times_s` are the times of its samples; before and after them it holds.
         """
         if len(self) == 1 or not at_s.size:
             return self.rows(np.zeros(at_s.size, dtype=np.int64))
         left = np.clip(np.searchsorted(times_s, at_s, side="right") - 1, 0, len(self) - 2)
         share = np.clip((at_s - times_s[left]) / np.diff(times_s)[left], 0.0, 1.0)
-        return self.rows(left).mixed(self.rows(left + 1), share)
+        return self.rows(left).interpolate_to(self.rows(left + 1), share)
 
-    def mixed(self, other: "RootPath", share: ArrayLike) -> "RootPath":
-        """Return a mix with another path of equal length: 0 is this one, 1 the other."""
+    def interpolate_to(self, other: "RootPath", share: ArrayLike) -> "RootPath":
+        """Interpolate to another path of equal length: 0 is this one, 1 the other."""
         part: Array = np.broadcast_to(np.asarray(share, dtype=np.float64), (len(self),))[:, None]
         position = self.position_m + part * (other.position_m - self.position_m)
         begin, end = self.quaternion_wxyz, other.quaternion_wxyz
@@ -103,15 +103,15 @@ class RootPath:
         turn = first * begin + second * end
         return RootPath(position, turn / np.linalg.norm(turn, axis=1, keepdims=True))
 
-    def mirrored(self) -> "RootPath":
-        """Return the path in a mirror between left and right."""
+    def mirror(self) -> "RootPath":
+        """Return the path with left and right exchanged."""
         return RootPath(
             self.position_m * (1.0, -1.0, 1.0), self.quaternion_wxyz * (1.0, -1.0, 1.0, -1.0)
         )
 
     def placed_after(self, other: "RootPath") -> "RootPath":
-        """Return this path moved over the floor and turned about the vertical, so that it begins
-        where `other` ends. Height and tilt stay.
+        """Return this path moved over the floor and turned about the vertical so that it begins
+        where `other` ends. Height and tilt do not change.
         """
         turn_rad = float(other.yaw_rad[-1] - self.yaw_rad[0])
         cosine, sine = np.cos(turn_rad), np.sin(turn_rad)
@@ -124,8 +124,8 @@ class RootPath:
         return RootPath(position, turn)
 
     @staticmethod
-    def joined(parts: "Sequence[RootPath]") -> "RootPath":
-        """Return several paths as one, one after the other."""
+    def concatenate(parts: "Sequence[RootPath]") -> "RootPath":
+        """Return several paths in sequence as one."""
         return RootPath(
             np.concatenate([part.position_m for part in parts]),
             np.concatenate([part.quaternion_wxyz for part in parts]),
@@ -133,6 +133,6 @@ class RootPath:
 
     @staticmethod
     def standing(samples: int, height_m: float) -> "RootPath":
-        """Return the path of a base that does not move: upright at the origin, so high."""
+        """Return the path of a base that stays upright at the origin, at `height_m`."""
         turn = np.tile([1.0, 0.0, 0.0, 0.0], (samples, 1))
         return RootPath(np.tile([0.0, 0.0, height_m], (samples, 1)), turn)

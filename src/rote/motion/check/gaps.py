@@ -1,4 +1,4 @@
-"""Gaps in a recording: times for which nothing is known."""
+"""Gaps in a recording: intervals without samples."""
 
 from collections.abc import Iterator
 
@@ -12,25 +12,25 @@ _GAP_S, _GAP_STEPS = 0.1, 3.0
 _HOLE_S, _HOLE_STEPS = 0.5, 10.0
 
 
-def holes(times_s: Array) -> list[int]:
-    """Return the rows after which a recording has a gap."""
+def find_gaps(times_s: Array) -> list[int]:
+    """Return the rows that are followed by a gap."""
     steps = np.diff(times_s)
-    return np.flatnonzero(steps > _allowed_s(steps)).tolist() if steps.size else []
+    return np.flatnonzero(steps > _max_step_s(steps)).tolist() if steps.size else []
 
 
-def _allowed_s(steps: Array) -> float:
+def _max_step_s(steps: Array) -> float:
     return max(_GAP_S, _GAP_STEPS * float(np.median(steps)))
 
 
-def gaps(times_s: Array, most_s: float | None = None) -> Iterator[Finding]:
-    """Yield the findings about gaps; with `most_s`, longer ones are errors in any case."""
+def gap_findings(times_s: Array, most_s: float | None = None) -> Iterator[Finding]:
+    """Yield the findings about gaps; gaps longer than `most_s` are always errors."""
     steps = np.diff(times_s)
     if not steps.size:
         return
     usual_s, row = float(np.median(steps)), int(steps.argmax())
     worst_s = float(steps[row])
     hole_s = max(_HOLE_S, _HOLE_STEPS * usual_s) if most_s is None else most_s
-    allowed_s = min(_allowed_s(steps), hole_s)
+    allowed_s = min(_max_step_s(steps), hole_s)
     if worst_s <= allowed_s:
         return
     count = int((steps > allowed_s).sum())

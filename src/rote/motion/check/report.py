@@ -25,18 +25,17 @@ class CheckReport:
     @property
     def errors(self) -> tuple[Finding, ...]:
         """What forbids playing it."""
-        return self._of(Severity.ERROR)
+        return self._with_severity(Severity.ERROR)
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """What a person should look at first."""
-        return self._of(Severity.WARNING)
+        """What a person should inspect first."""
+        return self._with_severity(Severity.WARNING)
 
     def needs_force(self, family: Family | None = None) -> bool:
         """Whether a robot of this family plays it only if a person overrides the warnings.
 
-        An A1, whose motors rote drives itself, plays despite warnings. A robot that is not known
-        does not.
+        An A1, whose motors rote drives itself, plays despite warnings. An unknown robot does not.
         """
         return bool(self.warnings) and (family is None or family.keeps_actions)
 
@@ -53,7 +52,7 @@ class CheckReport:
             if not self.errors:
                 kind = WarnedMotionError
                 remedy = Text(
-                    "{first} Or play it all the same, with {force}.",
+                    "{first} Or play it anyway, with {force}.",
                     first=finding.remedy,
                     force=Act.FORCE,
                 )
@@ -61,7 +60,7 @@ class CheckReport:
                 finding.joint or "the motion", finding.time_s or 0.0, finding.message, remedy
             )
 
-    def _of(self, severity: Severity) -> tuple[Finding, ...]:
+    def _with_severity(self, severity: Severity) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.severity is severity)
 
     def as_json(self) -> dict[str, Any]:

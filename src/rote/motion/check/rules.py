@@ -1,9 +1,9 @@
-"""Is this track fit to be played? Everything that speaks against it, with a number and a remedy.
+"""Checks whether a track may be played; each problem has a number and a remedy.
 
 Each kind of finding is reported once per joint, at its worst moment. Position, speed, gaps and the
 build are facts. Acceleration, torque, heat, balance and contact are estimates, for a robot that
 stands upright and carries only `payload_kg` in each hand. What cannot be estimated, because the
-family's data has no weights, feet or shapes, is reported as a note.
+family's data has no masses, feet or shapes, is reported as a note.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,18 +17,18 @@ from rote.findings import Finding, FindingKind, Severity, worst_first
 from rote.messages import Interpolation
 from rote.model import registry
 from rote.model.family import MAX_MOTION_S, MOVED_RAD, Build, Family, Joint
-from rote.motion.body.balance import Leaning, has_arms, leaning_of, standing_axes
+from rote.motion.body.balance import Leaning, compute_leaning, has_arms, standing_axes
 from rote.motion.body.contact import Contact, ContactModel
 from rote.motion.body.kinematics import Frames, Kinematics, Pose, kinematics_of, whole_pose
-from rote.motion.check.gaps import gaps
+from rote.motion.check.gap_findings import gap_findings
 from rote.motion.check.limits import (
     MAX_PLAYED_RAD_S2,
     TOLERANCE_RAD,
-    left_by_rad,
-    most_played_rad_s,
-    positions_beyond,
-    speeds_beyond,
-    worst_rows,
+    distance_outside_rad,
+    find_position_violations,
+    find_speed_violations,
+    find_worst_rows,
+    playback_limits_rad_s,
 )
 from rote.motion.check.report import CheckReport
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, sample
@@ -39,16 +39,16 @@ from rote.text import Act, Names, Quantity, Span, Text, rad, seconds
 __all__ = ["check", "check_contact", "check_gaps", "check_joints"]
 
 JUMP_RAD = 0.05
-"""A first pose this near needs no approach."""
+"""A first pose this close to the current one needs no approach."""
 CLEARANCE_M = 0.015
-"""Nearer than this, a hand may touch: a joint that is 0.03 rad off moves it so far."""
+"""A hand nearer than this may touch: a joint error of 0.03 rad moves it that far."""
 SLIGHT_M = 0.015
-"""Links that meet so little may not meet at all, which a person has to look at."""
+"""An overlap up to this may be no contact at all; a person has to inspect it."""
 HANDS_MEET_M = 0.02
-"""Hands may meet, as in a clap: rubber gives way."""
+"""Hands may overlap by this much, as in a clap: rubber yields."""
 BALANCE_M = 0.02
-"""How far inside the feet the centre of mass should stay. The legs' own balancing is not known
-here, so only this far outside the feet is an error.
+"""How far inside the feet the centre of mass should stay. The legs' balance controller is not
+known, so only this far outside the feet is an error.
 """
 NEAR_TORQUE, LASTING_TORQUE = 0.7, 0.4
 """Shares of a motor's maximum torque: for a moment, and on average. This project's estimate."""
@@ -59,7 +59,7 @@ _ANGLES = np.arange(72) * (2 * np.pi / 72)
 _AROUND = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)])
 _ORDER = tuple(Severity)
 
-_NO_SHAPES = "nobody looked whether the robot touches itself: its shapes are not known"
+_NO_SHAPES = "self-contact was not checked: the robot's shapes are not known"
 
 
 class _Subject(NamedTuple):
@@ -86,13 +86,13 @@ class _CheckedRobot:
         return [j for j in self.build.bare.joints if j.part != "leg" and j.effort_nm > 0.0]
 
     @property
-    def weighs(self) -> bool:
+    def has_masses(self) -> bool:
         """Whether the loads on its motors can be computed."""
         return any(joint.mass_kg > 0.0 for joint in self.motors)
 
     @property
     def stands(self) -> bool:
-        """Whether its feet and its weight are known."""
+        """Whether its feet and its masses are known."""
         return self.body.stands(self.build) and bool(self.body.weights().masses_kg.any())
 
 
@@ -104,7 +104,7 @@ def check(
     contact: bool = True,
     payload_kg: float = 0.0,
 ) -> CheckReport:
-    """Return everything that speaks against playing `track`, the worst first.
+    """Return all problems with playing `track`, the worst first.
 
     `build` is the robot's build or its name; the default is the track's own. `start_pose` are the
     current joint positions in rad, in the columns of the build; the default is its rest pose. With
@@ -117,41 +117,45 @@ def check(
     track.require_samples(1)
     if not 0.0 <= payload_kg <= 20.0:
         raise BadRequestError(f"a payload is 0 to 20 kg, not {payload_kg:g}")
-    robot = _robot(track, build)
-    subject = _subject(track, robot)
+    robot = _find_robot(track, build)
+    subject = _select_known_joints(track, robot)
     most_s = None if robot is None else robot.family.max_gap_s
-    found = [*_variant(track, build), *_duration(track), *gaps(track.times_s, most_s)]
-    found += _joints(subject)
+    found = [
+        *_check_build(track, build),
+        *_check_duration(track),
+        *gap_findings(track.times_s, most_s),
+    ]
+    found += _check_joint_limits(subject)
     if robot is not None:
-        tripping = {finding.joint: finding for finding in _protection(subject, robot.family)}
+        tripping = {finding.joint: finding for finding in _check_protection(subject, robot.family)}
         found = [f for f in found if f.kind is not FindingKind.POSITION or f.joint not in tripping]
-        found += [*tripping.values(), *_not_looked_at(robot, contact=contact)]
+        found += [*tripping.values(), *_note_missing_data(robot, contact=contact)]
         if subject.joints:
             full = robot.body.poses(track, start_pose, robot.build)
-            found += _jump(subject, robot, start_pose)
-            found += _loads(track, full, robot, payload_kg)
+            found += _check_first_pose(subject, robot, start_pose)
+            found += _check_loads(track, full, robot, payload_kg)
             if contact and robot.family.body.shapes:
-                found += _touching(track, start_pose, robot)
-    return _report(found)
+                found += _contact_findings(track, start_pose, robot)
+    return _make_report(found)
 
 
-def _named(track: Track, build: Build | str | None) -> Build | None:
-    """Return the build that is asked for, or that the track names; None if there is none."""
+def _select_build(track: Track, build: Build | str | None) -> Build | None:
+    """Return the requested build, or the one that the track names; None if there is none."""
     if isinstance(build, Build):
         return build
     return registry.find_build(build or track.variant)
 
 
-def _robot(track: Track, build: Build | str | None) -> _CheckedRobot | None:
+def _find_robot(track: Track, build: Build | str | None) -> _CheckedRobot | None:
     """Return what a track is checked against; None if no robot has any of its joints."""
-    found = _named(track, build) or build_of(track)
+    found = _select_build(track, build) or build_of(track)
     family = None if found is None else registry.family_of(found)
     if found is None or family is None:
         return None
     return _CheckedRobot(found, family, kinematics_of(family))
 
 
-def _subject(track: Track, robot: _CheckedRobot | None) -> _Subject:
+def _select_known_joints(track: Track, robot: _CheckedRobot | None) -> _Subject:
     known = {} if robot is None else joints_by_name(robot.build)
     joints = tuple(known[name] for name in track.names if name in known)
     columns = track.columns_of([joint.name for joint in joints])
@@ -166,10 +170,10 @@ def check_contact(
     Arguments are those of `check`.
     """
     track.require_samples(1)
-    robot = _robot(track, build)
+    robot = _find_robot(track, build)
     if robot is None or not robot.family.body.shapes:
-        return _report([_note(FindingKind.COLLISION, _NO_SHAPES)])
-    return _report(list(_touching(track, start_pose, robot)))
+        return _make_report([_not_checked_note(FindingKind.COLLISION, _NO_SHAPES)])
+    return _make_report(list(_contact_findings(track, start_pose, robot)))
 
 
 def check_gaps(times_s: Array, *, most_s: float | None = None) -> CheckReport:
@@ -177,48 +181,50 @@ def check_gaps(times_s: Array, *, most_s: float | None = None) -> CheckReport:
 
     With `most_s`, longer gaps are errors, whatever the usual distance of samples.
     """
-    return _report(list(gaps(times_s, most_s)))
+    return _make_report(list(gap_findings(times_s, most_s)))
 
 
 def check_joints(track: Track, build: Build | str | None = None) -> CheckReport:
     """Return what `check` finds about the joints' range, speed and acceleration alone."""
     track.require_samples(1)
-    return _report(list(_joints(_subject(track, _robot(track, build)))))
+    return _make_report(
+        list(_check_joint_limits(_select_known_joints(track, _find_robot(track, build))))
+    )
 
 
-def _report(found: list[Finding]) -> CheckReport:
+def _make_report(found: list[Finding]) -> CheckReport:
     return CheckReport(tuple(worst_first(found)))
 
 
-def _note(kind: FindingKind, message: str) -> Finding:
+def _not_checked_note(kind: FindingKind, message: str) -> Finding:
     """Return a note that something was not checked."""
     remedy = "Play it while the robot hangs or lies, or is clear of everything, slowly at first."
     return Finding(Severity.NOTE, message, remedy, kind=kind)
 
 
-def _not_looked_at(robot: _CheckedRobot, *, contact: bool) -> Iterator[Finding]:
-    """Yield one note that names everything that was not checked because data is missing."""
-    missing = {} if robot.weighs else {"weight": FindingKind.TORQUE}
+def _note_missing_data(robot: _CheckedRobot, *, contact: bool) -> Iterator[Finding]:
+    """Yield one note that names all checks skipped because data is missing."""
+    missing = {} if robot.has_masses else {"weight": FindingKind.TORQUE}
     missing |= {} if robot.stands else {"balance": FindingKind.BALANCE}
     missing |= (
         {"contact": FindingKind.COLLISION} if contact and not robot.family.body.shapes else {}
     )
     if list(missing) == ["contact"]:
-        yield _note(FindingKind.COLLISION, _NO_SHAPES)
+        yield _not_checked_note(FindingKind.COLLISION, _NO_SHAPES)
     elif missing:
         *before, last = missing
         several = f"{', '.join(before)} and {last}" if before else last
-        what = f"of {a_robot(robot.family)} {'they are' if before else 'it is'} not known here"
-        yield _note(missing[last], f"nobody looked at {several}: {what}")
+        were = f"{several} {'were' if before else 'was'} not checked"
+        yield _not_checked_note(missing[last], f"{were}: not known for {a_robot(robot.family)}")
 
 
-# ---- what the recording says --------------------------------------------------------------------
+# ---- the recording ------------------------------------------------------------------------------
 
 
-def _variant(track: Track, asked: Build | str | None) -> Iterator[Finding]:
-    build = _named(track, asked)
+def _check_build(track: Track, requested: Build | str | None) -> Iterator[Finding]:
+    build = _select_build(track, requested)
     if build is None or not build.known:
-        yield from _no_robot(track, asked, build)
+        yield from _unknown_robot_findings(track, requested, build)
         return
     family, of = registry.family_of(build), build_of(track)
     if of is not None and of.family != build.family:
@@ -231,11 +237,11 @@ def _variant(track: Track, asked: Build | str | None) -> Iterator[Finding]:
         )
         return
     known = frozenset() if family is None else frozenset(family.names)
-    worn = hand_joints(build)
+    hand_names = hand_joints(build)
     for joint, column in zip(track.names, track.joints_rad.T, strict=True):
-        if joint not in build.names and joint not in worn:
+        if joint not in build.names and joint not in hand_names:
             limit = MOVED_RAD if joint in known else None
-            yield _stranger(build.name, joint, float(np.ptp(column)), limit)
+            yield _unknown_joint_finding(build.name, joint, float(np.ptp(column)), limit)
     if missing := [joint for joint in build.bare.names if joint not in track.names]:
         several = f"{len(missing)} joints of {build.name}"
         yield Finding(
@@ -251,9 +257,11 @@ def _variant(track: Track, asked: Build | str | None) -> Iterator[Finding]:
         )
 
 
-def _no_robot(track: Track, asked: Build | str | None, build: Build | None) -> Iterator[Finding]:
-    """Yield the finding if it is not known which robot is meant, or what it is."""
-    name = asked if isinstance(asked, str) else track.variant
+def _unknown_robot_findings(
+    track: Track, requested: Build | str | None, build: Build | None
+) -> Iterator[Finding]:
+    """Yield the findings for a track whose robot is unknown or cannot be streamed to."""
+    name = requested if isinstance(requested, str) else track.variant
     yield Finding(
         severity=Severity.ERROR,
         kind=FindingKind.VARIANT,
@@ -270,8 +278,8 @@ def _no_robot(track: Track, asked: Build | str | None, build: Build | None) -> I
         )
 
 
-def _stranger(robot: str, joint: str, moved: float, limit: float | None) -> Finding:
-    """Return the finding that a robot has no such joint; `limit` is None if no robot has it."""
+def _unknown_joint_finding(robot: str, joint: str, moved: float, limit: float | None) -> Finding:
+    """Return the finding that the robot lacks a joint; `limit` is None if no robot has it."""
     still = limit is not None and moved <= limit
     return Finding(
         severity=Severity.WARNING if still else Severity.ERROR,
@@ -296,7 +304,7 @@ def _stranger(robot: str, joint: str, moved: float, limit: float | None) -> Find
     )
 
 
-def _duration(track: Track) -> Iterator[Finding]:
+def _check_duration(track: Track) -> Iterator[Finding]:
     value, limit = track.duration_s, MAX_MOTION_S
     if value > limit:
         yield Finding(
@@ -317,42 +325,42 @@ def _duration(track: Track) -> Iterator[Finding]:
         )
 
 
-# ---- what the joints can do ---------------------------------------------------------------------
+# ---- joint limits -------------------------------------------------------------------------------
 
 
-def _joints(subject: _Subject) -> Iterator[Finding]:
+def _check_joint_limits(subject: _Subject) -> Iterator[Finding]:
     if subject.joints:
-        yield from _positions(subject)
-        yield from _speeds(subject)
-        yield from _accelerations(subject)
+        yield from _check_positions(subject)
+        yield from _check_speeds(subject)
+        yield from _check_accelerations(subject)
 
 
-def _positions(subject: _Subject) -> Iterator[Finding]:
-    for beyond in positions_beyond(subject.values, subject.joints):
-        name = subject.joints[beyond.column].name
+def _check_positions(subject: _Subject) -> Iterator[Finding]:
+    for violation in find_position_violations(subject.values, subject.joints):
+        name = subject.joints[violation.column].name
         yield Finding(
-            severity=Severity.ERROR if beyond.by > TOLERANCE_RAD else Severity.WARNING,
+            severity=Severity.ERROR if violation.excess > TOLERANCE_RAD else Severity.WARNING,
             kind=FindingKind.POSITION,
             joint=name,
-            time_s=float(subject.times_s[beyond.row]),
-            value=beyond.value,
-            limit=beyond.limit,
-            margin=-beyond.by,
+            time_s=float(subject.times_s[violation.row]),
+            value=violation.value,
+            limit=violation.limit,
+            margin=-violation.excess,
             unit="rad",
-            message=Text("{joint} is at {where}", joint=name, where=beyond.message),
+            message=Text("{joint} is at {where}", joint=name, where=violation.message),
             remedy="Teach it again with this joint further from its end, or trim that part away.",
         )
 
 
-def _protection(subject: _Subject, family: Family) -> Iterator[Finding]:
-    """Yield where a position protection would trip, which is before a joint's limit."""
+def _check_protection(subject: _Subject, family: Family) -> Iterator[Finding]:
+    """Yield where the position protection would trip, which is before a joint's limit."""
     if not family.protected_rad or not subject.joints:
         return
     anywhere = (-np.inf, np.inf)
     ranges = [family.protected_rad.get(joint.name, anywhere) for joint in subject.joints]
     lower, upper = np.array(ranges).T
-    left = left_by_rad(subject.values, lower, upper)
-    for row, column in worst_rows(left, np.zeros(len(subject.joints))):
+    left = distance_outside_rad(subject.values, lower, upper)
+    for row, column in find_worst_rows(left, np.zeros(len(subject.joints))):
         name, value = subject.joints[column].name, float(subject.values[row, column])
         yield Finding(
             severity=Severity.ERROR,
@@ -373,25 +381,25 @@ def _protection(subject: _Subject, family: Family) -> Iterator[Finding]:
         )
 
 
-def _speeds(subject: _Subject) -> Iterator[Finding]:
-    most = most_played_rad_s(subject.joints)
-    for beyond in speeds_beyond(subject.times_s, subject.values, most):
-        name = subject.joints[beyond.column].name
+def _check_speeds(subject: _Subject) -> Iterator[Finding]:
+    most = playback_limits_rad_s(subject.joints)
+    for violation in find_speed_violations(subject.times_s, subject.values, most):
+        name = subject.joints[violation.column].name
         yield Finding(
             severity=Severity.ERROR,
             kind=FindingKind.VELOCITY,
             joint=name,
-            time_s=float(subject.times_s[beyond.row]),
-            value=beyond.value,
-            limit=beyond.limit,
-            margin=-beyond.by,
+            time_s=float(subject.times_s[violation.row]),
+            value=violation.value,
+            limit=violation.limit,
+            margin=-violation.excess,
             unit="rad/s",
-            message=Text("{joint} moves at {speed}", joint=name, speed=beyond.message),
+            message=Text("{joint} moves at {speed}", joint=name, speed=violation.message),
             remedy=Text("Play it slower, or retime it: {retime}.", retime=Act.RETIME),
         )
 
 
-def _accelerations(subject: _Subject) -> Iterator[Finding]:
+def _check_accelerations(subject: _Subject) -> Iterator[Finding]:
     if len(subject.times_s) < 3:
         return
     window_s = max(_ACCELERATION_WINDOW_S, float(np.median(np.diff(subject.times_s))))
@@ -401,7 +409,7 @@ def _accelerations(subject: _Subject) -> Iterator[Finding]:
     )
     gains = np.abs(after - 2 * subject.values + before) / window_s**2
     limit = MAX_PLAYED_RAD_S2
-    for row, column in worst_rows(gains, np.full(len(subject.joints), limit)):
+    for row, column in find_worst_rows(gains, np.full(len(subject.joints), limit)):
         name, value = subject.joints[column].name, float(gains[row, column])
         yield Finding(
             severity=Severity.WARNING,
@@ -422,7 +430,9 @@ def _accelerations(subject: _Subject) -> Iterator[Finding]:
         )
 
 
-def _jump(subject: _Subject, robot: _CheckedRobot, start_pose: Pose | None) -> Iterator[Finding]:
+def _check_first_pose(
+    subject: _Subject, robot: _CheckedRobot, start_pose: Pose | None
+) -> Iterator[Finding]:
     whole = dict(zip(robot.build.names, whole_pose(start_pose, robot.build).tolist(), strict=True))
     far = np.array(
         [
@@ -454,32 +464,34 @@ def _jump(subject: _Subject, robot: _CheckedRobot, start_pose: Pose | None) -> I
     )
 
 
-# ---- what the body can bear ---------------------------------------------------------------------
+# ---- loads and balance --------------------------------------------------------------------------
 
 
-def _loads(track: Track, full: Array, robot: _CheckedRobot, payload_kg: float) -> Iterator[Finding]:
+def _check_loads(
+    track: Track, full: Array, robot: _CheckedRobot, payload_kg: float
+) -> Iterator[Finding]:
     """Yield the effects of weight: on all motors except the legs', and on the balance."""
-    if not robot.weighs and not robot.stands:
+    if not robot.has_masses and not robot.stands:
         return
     every = max(1, int(track.rate_hz / _SLOW_HZ))
     rows = np.unique(np.append(np.arange(0, len(full), every), len(full) - 1))
     times_s, body = track.times_s[rows], robot.body
     frames, load = body.forward(full[rows]), body.weights(payload_kg)
-    if robot.weighs:
+    if robot.has_masses:
         motors = robot.motors
-        torques = np.abs(body.weight_nm(frames, load))[:, [joint.index for joint in motors]]
-        yield from _torques(times_s, torques, motors)
-        yield from _heat(times_s, torques, motors)
+        torques = np.abs(body.gravity_torque_nm(frames, load))[:, [joint.index for joint in motors]]
+        yield from _check_torques(times_s, torques, motors)
+        yield from _check_heat(times_s, torques, motors)
     if robot.stands:
         margin_m = feet_margin_m(body, frames, body.centre_of_mass_m(frames, load))
-        yield from _balance(times_s, margin_m)
+        yield from _check_balance(times_s, margin_m)
         if has_arms(body):
-            yield from _leaning(leaning_of(body, times_s, frames, load))
+            yield from _check_leaning(compute_leaning(body, times_s, frames, load))
 
 
-def _torques(times_s: Array, torques: Array, motors: Sequence[Joint]) -> Iterator[Finding]:
+def _check_torques(times_s: Array, torques: Array, motors: Sequence[Joint]) -> Iterator[Finding]:
     effort = np.array([joint.effort_nm for joint in motors])
-    for row, column in worst_rows(torques, NEAR_TORQUE * effort):
+    for row, column in find_worst_rows(torques, NEAR_TORQUE * effort):
         value, limit = float(torques[row, column]), float(effort[column])
         name = motors[column].name
         yield Finding(
@@ -501,10 +513,10 @@ def _torques(times_s: Array, torques: Array, motors: Sequence[Joint]) -> Iterato
         )
 
 
-def _heat(times_s: Array, torques: Array, motors: Sequence[Joint]) -> Iterator[Finding]:
+def _check_heat(times_s: Array, torques: Array, motors: Sequence[Joint]) -> Iterator[Finding]:
     mean = np.sqrt(np.square(torques).mean(axis=0, keepdims=True))
     lasting = LASTING_TORQUE * np.array([joint.effort_nm for joint in motors])
-    for _, column in worst_rows(mean, lasting):
+    for _, column in find_worst_rows(mean, lasting):
         value, limit = float(mean[0, column]), float(lasting[column])
         name = motors[column].name
         yield Finding(
@@ -526,7 +538,7 @@ def _heat(times_s: Array, torques: Array, motors: Sequence[Joint]) -> Iterator[F
         )
 
 
-def _balance(times_s: Array, inside_m: Array) -> Iterator[Finding]:
+def _check_balance(times_s: Array, inside_m: Array) -> Iterator[Finding]:
     row = int(inside_m.argmin())
     value = float(inside_m[row])
     if value >= BALANCE_M:
@@ -546,7 +558,7 @@ def _balance(times_s: Array, inside_m: Array) -> Iterator[Finding]:
     )
 
 
-def _leaning(found: Leaning) -> Iterator[Finding]:
+def _check_leaning(found: Leaning) -> Iterator[Finding]:
     held = found.held
     if not held.any():
         return
@@ -592,38 +604,40 @@ def feet_margin_m(body: Kinematics, frames: Frames, centres_m: Array) -> Array:
     return np.asarray(np.einsum("gd,gcn->dcn", _AROUND, away).max(axis=1).min(axis=0))
 
 
-# ---- what touches what --------------------------------------------------------------------------
+# ---- contact ------------------------------------------------------------------------------------
 
 
-def _touching(track: Track, start_pose: Pose | None, robot: _CheckedRobot) -> Iterator[Finding]:
+def _contact_findings(
+    track: Track, start_pose: Pose | None, robot: _CheckedRobot
+) -> Iterator[Finding]:
     try:
         model = ContactModel(robot.family, CLEARANCE_M)
     except MissingExtraError as error:
         yield Finding(
             severity=Severity.NOTE,
             kind=FindingKind.COLLISION,
-            message=f"nobody looked whether the robot touches itself: {error}",
+            message=f"self-contact was not checked: {error}",
             remedy=error.remedy,
         )
         return
     for contact in model.contacts(track, start_pose, robot.build):
-        if (finding := _met(contact, robot.body)) is not None:
+        if (finding := _contact_finding(contact, robot.body)) is not None:
             yield finding
 
 
-def _met(contact: Contact, body: Kinematics) -> Finding | None:
-    """Return what it means that two links are so near, if anything."""
+def _contact_finding(contact: Contact, body: Kinematics) -> Finding | None:
+    """Return the finding about two links this near, if there is one."""
     hands = [link in body.hands for link in (contact.a, contact.b)]
     touching = contact.distance_m < 0
     if not touching and not any(hands):
         return None
-    # Joints are not exactly where they say, and covers give way: so little may be none.
+    # Reported joint angles are inexact and covers yield: a slight overlap may be no contact.
     slight = contact.distance_m >= -(HANDS_MEET_M if all(hands) else SLIGHT_M)
     limit = 0.0 if touching else CLEARANCE_M
     return Finding(
         severity=Severity.WARNING if slight else Severity.ERROR,
         kind=FindingKind.COLLISION if touching else FindingKind.CLEARANCE,
-        joint=body.outermost(contact.a, contact.b),
+        joint=body.outermost_joint(contact.a, contact.b),
         time_s=contact.time_s,
         value=contact.distance_m,
         limit=limit,

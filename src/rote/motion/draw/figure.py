@@ -1,7 +1,7 @@
-"""The robot as a stick figure, from the front and from its right side. Needs the extra `plot`.
+"""Draws the robot as a stick figure, from the front and the right side. Needs the extra `plot`.
 
-What is nearer to the viewer is drawn thicker, stronger and over the rest. Left and right have a
-colour each, and a thin line shows the recent path of the hands, or front feet.
+Sticks nearer to the viewer are thicker, stronger and on top. Left and right have a colour each, and
+a thin line shows the recent path of the hands, or front feet.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.motion.draw.figure_body import Sticks, body_of
-from rote.motion.draw.plot import FIRST, INK, PALE, SECOND, blank, picture_format, save
+from rote.motion.draw.plot import FIRST, INK, PALE, SECOND, blank_figure, picture_format, save
 from rote.motion.files.disk import whole
 from rote.motion.track import Array, Track
 
@@ -36,7 +36,7 @@ _MAXCOVERAGE = 1  # the Pillow method of choosing colours that keeps the paper w
 
 
 class View(NamedTuple):
-    """A viewpoint: what is to the right on the paper, and what is near."""
+    """A viewpoint: the directions to the right on the paper and towards the viewer."""
 
     label: str
     right: Array
@@ -53,10 +53,10 @@ _PAINT = {"": MIDDLE, "left": LEFT, "right": RIGHT}
 class _DrawnRobot:
     """One robot on the paper, seen from one side; it can be drawn again in another pose."""
 
-    def __init__(self, axis: Any, view: View, place: tuple[float, float], body: Sticks) -> None:
+    def __init__(self, axis: Any, view: View, offset: tuple[float, float], body: Sticks) -> None:
         self._view = view
         self._body = body
-        self._place: Array = np.array(place)
+        self._offset: Array = np.array(offset)
         self._trails = [axis.plot([], [], color=c, lw=1.1, alpha=0.5)[0] for c in (LEFT, RIGHT)]
         # A white edge around each stick shows which of two crossing sticks is nearer.
         self._edges = [
@@ -65,10 +65,10 @@ class _DrawnRobot:
         self._sticks = [axis.plot([], [], solid_capstyle="round")[0] for _ in body.sides]
         (self._head,) = axis.fill([0.0], [0.0], facecolor=MIDDLE, edgecolor="white", lw=1.2)
 
-    def _flat(self, points_m: Array) -> Array:
+    def _project(self, points_m: Array) -> Array:
         """Project points, (3, k), onto the paper, (2, k)."""
         flat: Array = np.stack([self._view.right @ points_m, points_m[2]])
-        return flat + self._place[:, None]
+        return flat + self._offset[:, None]
 
     def show(self, row: int, since: int) -> None:
         """Draw the pose of a row, and the path of the hands from row `since` on."""
@@ -78,16 +78,16 @@ class _DrawnRobot:
             near = float(np.clip((self._view.near @ ends).mean() / _DEPTH_M, -1.0, 1.0) + 1.0) / 2
             wide = _THIN + (_THICK - _THIN) * near
             edge, stick = self._edges[index], self._sticks[index]
-            edge.set(data=self._flat(ends), lw=wide + 2.0, zorder=2.0 + near)
-            stick.set(data=self._flat(ends), lw=wide, zorder=2.0001 + near)
-            stick.set_color(_faded(_PAINT[side], _FADED * (1.0 - near)))
-        head = self._flat(body.head_m[:, row : row + 1])
+            edge.set(data=self._project(ends), lw=wide + 2.0, zorder=2.0 + near)
+            stick.set(data=self._project(ends), lw=wide, zorder=2.0001 + near)
+            stick.set_color(_fade_colour(_PAINT[side], _FADED * (1.0 - near)))
+        head = self._project(body.head_m[:, row : row + 1])
         self._head.set(xy=(head + body.head_radius_m * _ROUND).T, zorder=2.5)
         for trail, hand in zip(self._trails, body.hands_m, strict=True):
-            trail.set_data(self._flat(hand[:, since : row + 1]))
+            trail.set_data(self._project(hand[:, since : row + 1]))
 
 
-def _faded(colour: str, share: float) -> tuple[float, ...]:
+def _fade_colour(colour: str, share: float) -> tuple[float, ...]:
     parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
     return tuple(part + (1.0 - part) * share for part in parts)
 
@@ -95,10 +95,10 @@ def _faded(colour: str, share: float) -> tuple[float, ...]:
 def draw_frames(track: Track, path: Path, *, count: int = 6) -> None:
     """Draw a strip of `count` poses, evenly in time, into a picture file: PNG or SVG."""
     picture_format(path)
-    save(drawn_frames(track, count=count), path)
+    save(frames_figure(track, count=count), path)
 
 
-def drawn_frames(track: Track, *, count: int = 6) -> Any:
+def frames_figure(track: Track, *, count: int = 6) -> Any:
     """Return the picture that `draw_frames` saves, as a matplotlib figure."""
     track.require_samples(1)
     if not 1 <= count <= 24:
@@ -107,10 +107,10 @@ def drawn_frames(track: Track, *, count: int = 6) -> Any:
     times_s = np.linspace(track.times_s[0], track.times_s[-1], steps + 1)
     body = body_of(track, times_s)
     columns = range(0, steps + 1, 6 * _FINE)
-    left_m, width_m, height_m = _room(body)
+    left_m, width_m, height_m = _measure_extent(body)
     high_m, margin_m = height_m + 0.08, 0.12
     size = (margin_m + width_m * len(columns), 2 * high_m)
-    axis = _stage(size, 2.3 / high_m, 110)
+    axis = _make_axes(size, 2.3 / high_m, 110)
     views = ((FRONT, high_m), (SIDE, 0.0))
     for column, row in enumerate(columns):
         across_m = margin_m + column * width_m - left_m
@@ -142,10 +142,10 @@ def draw_gif(track: Track, path: Path, *, rate_hz: float | None = None) -> None:
     pictures = int(np.ceil(track.duration_s * 100 / step_cs - 1e-6)) + 1
     if pictures > MAX_PICTURES:
         raise BadRequestError(
-            f"{track.duration_s:.0f} s make {pictures} pictures, and {MAX_PICTURES} are drawn",
+            f"{track.duration_s:.0f} s make {pictures} pictures; at most {MAX_PICTURES} are drawn",
             "Trim the track, or in Python ask for a lower rate.",
         )
-    frames = _painted(track, step_cs, pictures)
+    frames = _render_gif_images(track, step_cs, pictures)
     durations = [step_cs * 10] * (pictures - 1) + [_LAST_SHOWN_CS * 10]
     with whole(path) as file:
         frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=durations,
@@ -158,30 +158,30 @@ def _usual_hz(duration_s: float) -> float:
     return max(100 / step_cs, _MIN_HZ)
 
 
-def _painted(track: Track, step_cs: int, pictures: int) -> list[Any]:
+def _render_gif_images(track: Track, step_cs: int, pictures: int) -> list[Any]:
     """Return the pictures of a GIF, in one colour palette."""
     step_s = step_cs / 100
     times_s = track.times_s[0] + np.arange((pictures - 1) * _FINE + 1) * (step_s / _FINE)
     body = body_of(track, times_s)
-    images = list(_images(body, np.minimum(times_s, track.times_s[-1]), step_s))
+    images = list(_render_images(body, np.minimum(times_s, track.times_s[-1]), step_s))
     some = images[:: -(-len(images) // 6)]
     size = some[0].size
     sheet = some[0].resize((size[0], size[1] * len(some)))
-    for place, image in enumerate(some):
-        sheet.paste(image, (0, place * size[1]))
+    for offset, image in enumerate(some):
+        sheet.paste(image, (0, offset * size[1]))
     palette = sheet.quantize(_COLOURS, method=_MAXCOVERAGE)
     return [image.quantize(palette=palette, dither=0) for image in images]
 
 
-def _images(body: Sticks, times_s: Array, step_s: float) -> Iterator[Any]:
-    left_m, width_m, height_m = _room(body)
-    axis = _stage((2 * width_m, height_m + 0.12), 3.6 / height_m, 100)
+def _render_images(body: Sticks, times_s: Array, step_s: float) -> Iterator[Any]:
+    left_m, width_m, height_m = _measure_extent(body)
+    axis = _make_axes((2 * width_m, height_m + 0.12), 3.6 / height_m, 100)
     from PIL import Image  # noqa: PLC0415 - optional, and there where matplotlib is
 
     robots = []
-    for place, view in enumerate((FRONT, SIDE)):
-        robots.append(_DrawnRobot(axis, view, (place * width_m - left_m, 0.0), body))
-        axis.text((place + 0.5) * width_m, height_m + 0.11, view.label, ha="center", va="top",
+    for offset, view in enumerate((FRONT, SIDE)):
+        robots.append(_DrawnRobot(axis, view, (offset * width_m - left_m, 0.0), body))
+        axis.text((offset + 0.5) * width_m, height_m + 0.11, view.label, ha="center", va="top",
                   color=_GREY, fontsize=9)  # fmt: skip
     axis.plot([0.0, 2 * width_m], [0.0, 0.0], color=PALE, lw=1.2, zorder=1)
     stamp = axis.text(width_m, 0.03, "", color=INK, fontsize=10, ha="center")
@@ -195,8 +195,8 @@ def _images(body: Sticks, times_s: Array, step_s: float) -> Iterator[Any]:
         yield Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
 
 
-def _room(body: Sticks) -> tuple[float, float, float]:
-    """Return how far a robot reaches to the left, and the width and height it needs, in m."""
+def _measure_extent(body: Sticks) -> tuple[float, float, float]:
+    """Return the robot's reach to the left, and the width and height it needs, in m."""
     count = body.head_m.shape[1]
     reach_m = np.concatenate([body.ends_m.reshape(-1, 3, count), body.head_m[None]])
     across = [np.einsum("pin,i->pn", reach_m, view.right) for view in (FRONT, SIDE)]
@@ -205,10 +205,12 @@ def _room(body: Sticks) -> tuple[float, float, float]:
     return left, right - left, top + _EDGE_M
 
 
-def _stage(size_m: tuple[float, float], inches_per_m: float, dpi: int) -> Any:
+def _make_axes(size_m: tuple[float, float], inches_per_m: float, dpi: int) -> Any:
     """Return axes without a frame, of this size in metres, that fill their figure."""
     below_m = 0.04
-    figure = blank(size_m[0] * inches_per_m, (size_m[1] + below_m) * inches_per_m, dpi, _WHAT)
+    figure = blank_figure(
+        size_m[0] * inches_per_m, (size_m[1] + below_m) * inches_per_m, dpi, _WHAT
+    )
     figure.set_layout_engine("none")
     axis = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axis.set(xlim=(0.0, size_m[0]), ylim=(-below_m, size_m[1]))

@@ -34,8 +34,7 @@ def body_of(track: Track, times_s: Array) -> Sticks:
     family = family_of(track)
     if family is None:
         raise BadRequestError(
-            "none of the track's joints is one of a robot that is known here, "
-            "and no other robot is drawn",
+            "no known robot has any of the track's joints, and no other robot is drawn",
             Text("Draw its curves instead: {plot}.", plot=Act.PLOT),
         )
     poses_rad = kinematics_of(family).poses(track, build=build_of(track))
@@ -67,15 +66,15 @@ def figure_of(family: Family) -> Figure:
     Then each joint has a stick to each joint that is mounted on its link, and a joint without
     further ones has a stick to its link's centre of mass. There is no head.
     """
-    return family.body.figure or _tree(kinematics_of(family))
+    return family.body.figure or _figure_from_joints(kinematics_of(family))
 
 
-def _tree(body: Kinematics) -> Figure:
+def _figure_from_joints(body: Kinematics) -> Figure:
     family, joints = body.family, body.joints
     carrying = {joint.parent for joint in joints}
     ends: dict[str, Point] = {joint.link: (joint.link, joint.com_m) for joint in joints}
     leaves = [joint for joint in joints if joint.link not in carrying]
-    sides = _sides(body)
+    sides = _joint_sides(body)
     drawn = [(sides[joint.name], (joint.parent, ZERO), (joint.link, ZERO)) for joint in joints]
     drawn += [(sides[joint.name], (joint.link, ZERO), ends[joint.link]) for joint in leaves]
     base: Point = (family.body.base, ZERO)
@@ -84,17 +83,17 @@ def _tree(body: Kinematics) -> Figure:
         sticks=tuple(drawn),
         head=base,
         head_radius_m=0.0,
-        trails=(tips[0], tips[1]) if len(tips) > 1 else _trails(leaves, ends, sides),
+        trails=(tips[0], tips[1]) if len(tips) > 1 else _trail_points(leaves, ends, sides),
         floor=(base, *(point for _, start, end in drawn for point in (start, end))),
     )
 
 
-def _sides(body: Kinematics) -> dict[str, str]:
+def _joint_sides(body: Kinematics) -> dict[str, str]:
     """Return left or right for each joint, by its position at 0; neither for one without a partner.
 
     Joints mounted on a joint of a side belong to that side too.
     """
-    middle_m = body.forward(np.zeros((1, len(body.joints)))).places_m[:, 1, 0]
+    middle_m = body.forward(np.zeros((1, len(body.joints)))).positions_m[:, 1, 0]
     sides: dict[str, str] = {}
     for index in body.order:
         joint, parent = body.joints[index], body.parents[index]
@@ -106,7 +105,7 @@ def _sides(body: Kinematics) -> dict[str, str]:
     return sides
 
 
-def _trails(
+def _trail_points(
     leaves: list[Joint], ends: dict[str, Point], sides: dict[str, str]
 ) -> tuple[Point, Point]:
     """Return the ends of the first limb on the left and on the right; otherwise of the first of

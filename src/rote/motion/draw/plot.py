@@ -1,7 +1,7 @@
 """Pictures of tracks over time, as PNG or SVG. Needs the extra `plot`.
 
-The only module that imports matplotlib: `blank` returns a figure to draw on and `save` writes it,
-for `figure` too.
+Only this module imports matplotlib. `blank_figure` returns a figure and `save` writes it; `figure`
+uses both.
 """
 
 import warnings
@@ -14,7 +14,7 @@ import numpy as np
 from rote.errors import BadRequestError, MissingExtraError
 from rote.findings import Finding, Severity
 from rote.model.family import Joint
-from rote.motion.check.gaps import holes
+from rote.motion.check.gaps import find_gaps
 from rote.motion.draw.spread import Spread
 from rote.motion.files.disk import whole
 from rote.motion.track import Array, Mark, Track
@@ -42,7 +42,7 @@ _Entry = tuple[str, dict[str, Any]]
 """A label of the legend, and how its symbol is drawn."""
 
 
-def blank(width_in: float, height_in: float, dpi: int, what: str = "drawing a plot") -> Any:
+def blank_figure(width_in: float, height_in: float, dpi: int, what: str = "drawing a plot") -> Any:
     """Return an empty figure that needs no screen."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional
@@ -66,9 +66,9 @@ def save(figure: Any, path: Path) -> None:
         figure.savefig(file, format=ending, metadata=when)
 
 
-def plain(words: str, most: int = _MAX_SIGNS) -> str:
-    """Return a text that can be drawn: short, and without characters that no font has."""
-    drawable = "".join(sign for sign in words if sign.isprintable())
+def printable_label(text: str, most: int = _MAX_SIGNS) -> str:
+    """Return a short text without unprintable characters."""
+    drawable = "".join(sign for sign in text if sign.isprintable())
     return drawable if len(drawable) <= most else drawable[: most - 1] + "…"
 
 
@@ -84,7 +84,7 @@ def picture_format(path: Path) -> str:
 
 def plot_pair(taught: Track, played: Track, path: Path, *, title: str, lag_s: float = 0.0) -> None:
     """Draw the joints that moved most, taught against played, into a picture file."""
-    figure = blank(11, 6.2, 110)
+    figure = blank_figure(11, 6.2, 110)
     moved = np.argsort(np.ptp(taught.joints_rad, axis=0))[::-1][:_PANELS]
     axes = figure.subplots(2, 3, sharex=True).ravel()
     for axis in axes[moved.size :]:
@@ -92,7 +92,7 @@ def plot_pair(taught: Track, played: Track, path: Path, *, title: str, lag_s: fl
     for axis, joint in zip(axes, sorted(moved), strict=False):
         axis.plot(taught.times_s, taught.joints_rad[:, joint], color=FIRST, lw=4, alpha=0.35)
         axis.plot(played.times_s - lag_s, played.joints_rad[:, joint], color=SECOND, lw=1.4)
-        _dress(axis, taught.names[joint])
+        _style_axis(axis, taught.names[joint])
     for axis in axes[3:]:
         axis.set_xlabel("time, s")
     for axis in axes[::3]:
@@ -120,11 +120,11 @@ def plot_track(
     drawn before those that move more. Two titles name the two takes.
     """
     picture_format(path)
-    figure = drawn_track(track, other=other, joints=joints, title=title, findings=findings)
+    figure = track_figure(track, other=other, joints=joints, title=title, findings=findings)
     save(figure, path)
 
 
-def drawn_track(
+def track_figure(
     track: Track,
     *,
     other: Track | None = None,
@@ -134,10 +134,12 @@ def drawn_track(
 ) -> Any:
     """Return the picture that `plot_track` saves, as a matplotlib figure."""
     track.require_samples(1)
-    names = _worth_seeing(track, other, findings) if joints is None else track.choose_joints(joints)
+    names = (
+        _select_joints(track, other, findings) if joints is None else track.choose_joints(joints)
+    )
     columns = min(len(names), _COLUMNS)
     rows = -(-len(names) // columns)
-    figure = blank(max(3.8 * columns, 5.5), 2.5 * rows + 1.1, 110)
+    figure = blank_figure(max(3.8 * columns, 5.5), 2.5 * rows + 1.1, 110)
     axes = figure.subplots(rows, columns, sharex=True, squeeze=False)
     known = joints_of(track)
     for axis, name in zip(axes.ravel(), names, strict=False):
@@ -150,13 +152,13 @@ def drawn_track(
                          zorder=1.0)  # fmt: skip
     for axis in axes.ravel()[len(names) :]:
         axis.set_visible(False)
-    _label(axes, track, len(names))
-    entries = [] if other is None else _takes(track, other, title)
+    _label_axes(axes, track, len(names))
+    entries = [] if other is None else _take_entries(track, other, title)
     if not known.keys().isdisjoint(names):
         entries.append(("range used", {"color": FIRST, "lw": 7, "alpha": 0.55}))
-    _legend(figure, entries + _severities(findings))
-    words = title if isinstance(title, str) else " and ".join(map(plain, title))
-    figure.suptitle(plain(words, 2 * _MAX_SIGNS), fontsize=12, color=INK, parse_math=False)
+    _draw_legend(figure, entries + _severity_entries(findings))
+    text = title if isinstance(title, str) else " and ".join(map(printable_label, title))
+    figure.suptitle(printable_label(text, 2 * _MAX_SIGNS), fontsize=12, color=INK, parse_math=False)
     return figure
 
 
@@ -175,15 +177,15 @@ def plot_spread(
         names = mean.choose_joints(joints)
     columns = min(len(names), _COLUMNS)
     rows = -(-len(names) // columns)
-    figure = blank(max(3.8 * columns, 5.5), 2.5 * rows + 1.1, 110)
+    figure = blank_figure(max(3.8 * columns, 5.5), 2.5 * rows + 1.1, 110)
     axes = figure.subplots(rows, columns, sharex=True, squeeze=False)
     for axis, name in zip(axes.ravel(), names, strict=False):
         _draw_band(axis, band, mean.names.index(name))
-        _dress(axis, name)
+        _style_axis(axis, name)
     for axis in axes.ravel()[len(names) :]:
         axis.set_visible(False)
-    _label(axes, mean, len(names))
-    _legend(
+    _label_axes(axes, mean, len(names))
+    _draw_legend(
         figure,
         [
             ("average", {"color": FIRST, "lw": 1.8}),
@@ -191,7 +193,9 @@ def plot_spread(
             (f"all {band.takes} takes", {"color": FIRST, "lw": 7, "alpha": 0.18}),
         ],
     )
-    figure.suptitle(plain(title, 2 * _MAX_SIGNS), fontsize=12, color=INK, parse_math=False)
+    figure.suptitle(
+        printable_label(title, 2 * _MAX_SIGNS), fontsize=12, color=INK, parse_math=False
+    )
     save(figure, path)
 
 
@@ -216,7 +220,7 @@ def _marks_within(track: Track) -> list[Mark]:
     return [mark for mark in track.marks if first_s <= mark.time_s <= last_s]
 
 
-def _worth_seeing(
+def _select_joints(
     track: Track, other: Track | None, findings: Sequence[Finding]
 ) -> tuple[str, ...]:
     """Return the names of up to six joints that move most in either take, in the track's order."""
@@ -247,13 +251,13 @@ def _draw_joint(axis: Any, track: Track, other: Track | None, name: str) -> tupl
     spare = max(_MIN_RANGE_RAD - (high - low), 0.0) / 2
     room = _ROOM * max(high - low, _MIN_RANGE_RAD) + spare
     axis.set_ylim(low - room, high + room)
-    _dress(axis, name)
+    _style_axis(axis, name)
     return low, high
 
 
 def _draw_line(axis: Any, times_s: Array, values: Array, **how: Any) -> None:
     """Draw a line that is open at gaps in the recording, with dots across them."""
-    rows = holes(times_s)
+    rows = find_gaps(times_s)
     after = [row + 1 for row in rows]
     axis.plot(np.insert(times_s, after, np.nan), np.insert(values, after, np.nan), **how)
     for row in rows:
@@ -294,14 +298,14 @@ def _draw_findings(axis: Any, track: Track, name: str, findings: Sequence[Findin
                       zorder=5, gid=str(finding.kind))  # fmt: skip
 
 
-def _dress(axis: Any, name: str) -> None:
+def _style_axis(axis: Any, name: str) -> None:
     axis.set_title(name.removesuffix("_joint").replace("_", " "), fontsize=10, parse_math=False)
     axis.grid(alpha=0.25)
     axis.spines[["top", "right"]].set_visible(False)
     axis.margins(x=0.01)
 
 
-def _label(axes: Any, track: Track, count: int) -> None:
+def _label_axes(axes: Any, track: Track, count: int) -> None:
     """Label the axes and the marks; the time axis is under the lowest panel of each column."""
     columns = axes.shape[1]
     for place, axis in enumerate(axes.ravel()[:count]):
@@ -318,10 +322,10 @@ def _label_marks(axis: Any, marks: Sequence[Mark]) -> None:
     """Draw labels beside the lines of marks, under the curves and over other marks' lines."""
     begin_s, end_s = axis.get_xlim()
     room_s = _MARK_ROOM * (end_s - begin_s)
-    for time_s, words in _labels(marks, room_s):
+    for time_s, text in _group_mark_labels(marks, room_s):
         at_end = time_s > end_s - room_s
         axis.annotate(
-            words, (time_s, 1.0), xycoords=axis.get_xaxis_transform(),
+            text, (time_s, 1.0), xycoords=axis.get_xaxis_transform(),
             xytext=(-2 if at_end else 2, -2), textcoords="offset points", fontsize=7, color=INK,
             rotation=90, va="top", ha="right" if at_end else "left", in_layout=False, clip_on=True,
             parse_math=False, zorder=1.5,
@@ -329,7 +333,7 @@ def _label_marks(axis: Any, marks: Sequence[Mark]) -> None:
         )  # fmt: skip
 
 
-def _labels(marks: Sequence[Mark], room_s: float) -> list[tuple[float, str]]:
+def _group_mark_labels(marks: Sequence[Mark], room_s: float) -> list[tuple[float, str]]:
     """Return the positions of labels beside marks; one that is too near is counted by the one
     before.
     """
@@ -341,12 +345,12 @@ def _labels(marks: Sequence[Mark], room_s: float) -> list[tuple[float, str]]:
             near.append([mark])
     more = [f" +{len(group) - 1}" if len(group) > 1 else "" for group in near]
     return [
-        (group[0].time_s, plain(group[0].label, _MARK_SIGNS - len(rest)) + rest)
+        (group[0].time_s, printable_label(group[0].label, _MARK_SIGNS - len(rest)) + rest)
         for group, rest in zip(near, more, strict=True)
     ]
 
 
-def _takes(track: Track, other: Track, title: str | tuple[str, str]) -> list[_Entry]:
+def _take_entries(track: Track, other: Track, title: str | tuple[str, str]) -> list[_Entry]:
     """Return the legend's entries of two takes, with names that distinguish them."""
     names = (title or track.source, other.source) if isinstance(title, str) else title
     if names[0] == names[1]:
@@ -357,7 +361,7 @@ def _takes(track: Track, other: Track, title: str | tuple[str, str]) -> list[_En
     ]
 
 
-def _severities(findings: Sequence[Finding]) -> list[_Entry]:
+def _severity_entries(findings: Sequence[Finding]) -> list[_Entry]:
     """Return the legend's entries of the symbols for findings."""
     shown = [
         (severity, *_SIGNS[severity])
@@ -367,19 +371,19 @@ def _severities(findings: Sequence[Finding]) -> list[_Entry]:
     return [(str(s), {"ls": "", "marker": sign, "color": c, "ms": 8}) for s, sign, c in shown]
 
 
-def _legend(figure: Any, entries: Sequence[_Entry]) -> None:
+def _draw_legend(figure: Any, entries: Sequence[_Entry]) -> None:
     """Explain the lines, bars and symbols below the panels, in one row or two columns."""
     if not entries:
         return
     fitting = int(figure.get_figwidth() * _SIGNS_PER_IN)
-    needed = sum(len(words) + _ENTRY_SIGNS for words, _ in entries)
+    needed = sum(len(text) + _ENTRY_SIGNS for text, _ in entries)
     columns, most = len(entries), _MAX_SIGNS
     if needed > fitting:
         columns, most = 2, fitting // 2 - _ENTRY_SIGNS
     lines = [figure.axes[0].plot([], [], **how)[0] for _, how in entries]
-    words = [plain(words, most) for words, _ in entries]
+    labels = [printable_label(text, most) for text, _ in entries]
     legend = figure.legend(
-        lines, words, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
+        lines, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
     )
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+    for label in legend.get_texts():
+        label.set_parse_math(False)

@@ -1,4 +1,4 @@
-"""How much several takes of one motion differ, moment by moment: the band that they fill."""
+"""How much several takes of one motion differ over time: the band that they fill."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rote.errors import BadRequestError
-from rote.motion.compare import average, warped
+from rote.motion.compare import average, sample_aligned
 from rote.motion.edit.align import align
 from rote.motion.track import Array, Track
 
@@ -39,9 +39,9 @@ def spread(takes: Sequence[Track]) -> Spread:
     Raises `BadRequestError` for fewer, or other joints.
     """
     if len(takes) < 2:
-        raise BadRequestError("a band needs two takes at least", "Name more of the same motion.")
+        raise BadRequestError("a band needs at least two takes", "Name more of the same motion.")
     mean = average(takes)
-    poses = np.array([warped(take, align(mean, take), mean.names) for take in takes])
+    poses = np.array([sample_aligned(take, align(mean, take), mean.names) for take in takes])
     return Spread(
         mean=mean,
         takes=len(takes),

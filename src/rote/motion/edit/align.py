@@ -1,8 +1,8 @@
-"""Which time of one take corresponds to which time of another: dynamic time warping.
+"""Aligns two takes in time by dynamic time warping.
 
-The path is found on coarse samples first and then, near it, on finer ones, a few times. Between
-samples it is refined to where the other take is really nearest. The path of a long take is not
-searched on all its samples but on every n-th, at most `SEARCHED_SAMPLES` of them.
+The path is found on coarse samples first, then several times on finer samples near that path.
+Between samples it is refined to the time at which the other take is nearest. For a long take only
+every n-th sample is searched, at most `SEARCHED_SAMPLES` of them.
 """
 
 from collections.abc import Sequence
@@ -62,7 +62,7 @@ class Alignment:
 
 
 def shared_joints(tracks: Sequence[Track], joints: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return the joints to compare: those asked for, or those all tracks have."""
+    """Return the joints to compare: the requested ones, or those that all tracks have."""
     for track in tracks:
         track.require_samples(2)
     names = tuple(tracks[0].names if joints is None else joints)
@@ -89,7 +89,10 @@ def align(track: Track, other: Track, joints: Sequence[str] | None = None) -> Al
     values = columns_of(track, names)
     others = columns_of(other, names)
     every = every_nth(len(values), len(others))
-    few, few_others = _last_too(len(values), every), _last_too(len(others), every)
+    few, few_others = (
+        _every_nth_and_last(len(values), every),
+        _every_nth_and_last(len(others), every),
+    )
     rows, columns = warping_path(values[few], others[few_others])
     # A sample that fits several of the other's is at their middle.
     counts = np.bincount(rows, minlength=len(few))
@@ -99,24 +102,24 @@ def align(track: Track, other: Track, joints: Sequence[str] | None = None) -> Al
         other_s = np.interp(np.arange(len(values)), few, other_s)
     return Alignment(
         times_s=track.times_s,
-        other_s=_nudged(values, other.times_s, others, other_s, every),
+        other_s=_refine_moments(values, other.times_s, others, other_s, every),
         other_begin_s=float(other.times_s[0]),
     )
 
 
 def columns_of(track: Track, names: Sequence[str]) -> Array:
-    """Return the angles of these joints, (n, joints); no copy where they are all of the track's."""
+    """Return the angles of these joints, (n, joints); not a copy if they are all of the track's."""
     if tuple(names) == track.names:
         return track.joints_rad
     return track.joints_rad[:, track.columns_of(names)]
 
 
 def every_nth(*lengths: int) -> int:
-    """Return which samples of tracks so long a path is searched on: all, or every n-th."""
+    """Return n for tracks of these lengths: the path is searched on every n-th sample."""
     return -(-max(lengths) // SEARCHED_SAMPLES)
 
 
-def _last_too(length: int, every: int) -> Rows:
+def _every_nth_and_last(length: int, every: int) -> Rows:
     """Return every n-th row, and the last."""
     rows = np.arange(0, length, every)
     return rows if rows[-1] == length - 1 else np.append(rows, length - 1)
@@ -153,7 +156,7 @@ class _Band(NamedTuple):
 
     @classmethod
     def around(cls, path: tuple[Rows, Rows], every: float, shape: tuple[int, int]) -> "_Band":
-        """Return the band around a path on every so many rows and columns."""
+        """Return the band around a path that was found on every `every`-th row and column."""
         rows, columns = path
         first = np.searchsorted(rows, np.arange(rows[-1] + 1))
         last = np.append(first[1:], len(rows)) - 1
@@ -190,10 +193,10 @@ def _best_path(a: Array, b: Array, band: _Band) -> tuple[Rows, Rows]:
         costs[before] = np.inf
         before = slice(low + 1, high + 1)
         costs[before] = found
-    return _walked_back(band, left, above, len(b))
+    return _trace_back(band, left, above, len(b))
 
 
-def _walked_back(
+def _trace_back(
     band: _Band, left: list[NDArray[np.bool_]], above: list[NDArray[np.bool_]], columns: int
 ) -> tuple[Rows, Rows]:
     row, column = len(left) - 1, columns - 1
@@ -210,10 +213,10 @@ def _walked_back(
     return rows, others
 
 
-def _nudged(values: Array, times_s: Array, others: Array, at_s: Array, every: int) -> Array:
-    """Move each moment to where the other track is nearest, in order.
+def _refine_moments(values: Array, times_s: Array, others: Array, at_s: Array, every: int) -> Array:
+    """Move each time to where the other track is nearest, keeping their order.
 
-    By at most a sample, of those that the path was searched on.
+    Each moves by at most one of the samples that the path was searched on.
     """
     step_s = every * float(np.median(np.diff(times_s)))
     nearest = [
@@ -228,10 +231,10 @@ def _nudged(values: Array, times_s: Array, others: Array, at_s: Array, every: in
 def nearest_moments(
     values: Array, times_s: Array, others: Array, at_s: Array, step_s: float
 ) -> Array:
-    """Return for each pose the moment near `at_s` at which another motion is nearest to it.
+    """Return for each pose the time near `at_s` at which another motion is nearest to it.
 
-    `values` is (k, joints); `others` is (n, joints), at the times `times_s`. No moment is moved by
-    more than `step_s`.
+    `values` is (k, joints); `others` is (n, joints), at the times `times_s`. No time moves by more
+    than `step_s`.
     """
     begin_s, end_s = at_s - step_s, at_s + step_s
     for _ in range(_NUDGES):

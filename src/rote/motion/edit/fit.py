@@ -1,8 +1,8 @@
-"""Make a motion playable in one step, as far as that can be done without changing what it is.
+"""Makes a motion playable in one step, as far as possible without changing its character.
 
-What a robot does not play is left out, angles beyond a joint's range are set to its limit, what is
-too long is cut, and what is too fast is retimed. Contact, balance and weight are not mended here:
-they would need another motion, and the check still says so.
+Joints that a robot does not play are left out, angles beyond a joint's range are set to its limit,
+an excess length is cut, and what is too fast is retimed. Contact, balance and weight are not fixed
+here: they would need another motion, and the check still reports them.
 """
 
 from dataclasses import replace
@@ -27,13 +27,13 @@ _FAST = frozenset({FindingKind.VELOCITY, FindingKind.ACCELERATION})
 def fit(track: Track) -> Track:
     """Return the playable part of a track within all limits of its joints.
 
-    The last line of its history says what was changed. Raises `BadRequestError` if no robot has
+    The last line of its history states what was changed. Raises `BadRequestError` if no robot has
     its joints, or it has none that is played.
     """
     track.require_samples(2)
     build = build_of(track)
     if build is None:
-        raise BadRequestError("no robot that is known here has these joints")
+        raise BadRequestError("no known robot has these joints")
     before, changes = track.history, list[str]()
     played = {*build.taught, *hand_joints(build)}
     kept = [name for name in track.names if name in played]
@@ -43,10 +43,10 @@ def fit(track: Track) -> Track:
         left_out = [name for name in track.names if name not in played]
         track = keep(track, kept)
         changes.append(f"left out, as not played: {', '.join(left_out)}")
-    track, said = _within_limits(track)
-    changes += said
-    track, said = _short(track)
-    changes += said
+    track, notes = _clip_to_limits(track)
+    changes += notes
+    track, notes = _cut_to_max_length(track)
+    changes += notes
     if any(
         finding.kind in _FAST and finding.severity is not Severity.NOTE
         for finding in check_joints(track).findings
@@ -56,16 +56,16 @@ def fit(track: Track) -> Track:
             track = resample(track, _DENSE_HZ)
         track = retime(track)
         changes.append(track.history[-1])
-        track, _ = _within_limits(track)  # it keeps the path to a hundredth of a rad
-        track, said = _short(track)
-        changes += said
+        track, _ = _clip_to_limits(track)  # it keeps the path to a hundredth of a rad
+        track, notes = _cut_to_max_length(track)
+        changes += notes
     line = "; ".join(changes) or "nothing had to be changed"
     return replace(track, history=(*before, f"fit: {line}"))
 
 
-def _within_limits(track: Track) -> tuple[Track, list[str]]:
+def _clip_to_limits(track: Track) -> tuple[Track, list[str]]:
     known = joints_of(track)
-    joints_rad, said = track.joints_rad.copy(), []
+    joints_rad, notes = track.joints_rad.copy(), []
     for column, name in enumerate(track.names):
         if name not in known:
             continue
@@ -74,11 +74,11 @@ def _within_limits(track: Track) -> tuple[Track, list[str]]:
         if (worst := float(beyond.max())) > 0.0:
             at_s = float(track.times_s[int(beyond.argmax())] - track.times_s[0])
             joints_rad[:, column] = np.clip(joints_rad[:, column], low, high)
-            said.append(f"{name} kept within its range, by up to {worst:.3f} rad at {at_s:.2f} s")
-    return (track.edited("limits", joints_rad=joints_rad) if said else track), said
+            notes.append(f"{name} kept within its range, by up to {worst:.3f} rad at {at_s:.2f} s")
+    return (track.edited("limits", joints_rad=joints_rad) if notes else track), notes
 
 
-def _short(track: Track) -> tuple[Track, list[str]]:
+def _cut_to_max_length(track: Track) -> tuple[Track, list[str]]:
     if track.duration_s <= MAX_MOTION_S:
         return track, []
     first_s, whole_s = float(track.times_s[0]), track.duration_s

@@ -26,23 +26,23 @@ def mirror(track: Track, joints: Collection[str] | None = None) -> Track:
     `UnsafeMotionError` for a joint that would leave its range: left and right limits differ.
     """
     if joints is not None:
-        return _image(track, track.choose_joints(joints))
-    pairs = _pairs(track)
+        return _mirror_joints(track, track.choose_joints(joints))
+    pairs = _joint_pairs(track)
     own = [joint for joint, _ in pairs]
     # Joints present on both sides exchange values, the others their names: columns keep their
     # order.
     moved = [(joint, other) if other in own else (other, joint) for joint, other in pairs]
     taken = track.columns_of([source.name for _, source in moved])
-    joints_rad = track.joints_rad[:, taken] * _signs(pairs)
+    joints_rad = track.joints_rad[:, taken] * _axis_signs(pairs)
     check_positions(track.times_s, joints_rad, [joint for joint, _ in moved])
     names = tuple(joint.name for joint, _ in moved)
-    root = None if track.root is None else track.root.mirrored()
+    root = None if track.root is None else track.root.mirror()
     return track.edited("mirror left and right", joints_rad=joints_rad, names=names, root=root)
 
 
-def _image(track: Track, names: Sequence[str]) -> Track:
+def _mirror_joints(track: Track, names: Sequence[str]) -> Track:
     """Return the track with these joints as the mirror image of their partners."""
-    pairs = [(joint, other) for joint, other in _pairs(track) if joint.name in names]
+    pairs = [(joint, other) for joint, other in _joint_pairs(track) if joint.name in names]
     for joint, other in pairs:
         if other.name not in track.names:
             raise BadRequestError(
@@ -50,14 +50,14 @@ def _image(track: Track, names: Sequence[str]) -> Track:
                 "Choose joints whose partner on the other side is in the motion.",
             )
     taken = track.joints_rad[:, track.columns_of([other.name for _, other in pairs])]
-    image = taken * _signs(pairs)
+    image = taken * _axis_signs(pairs)
     check_positions(track.times_s, image, [joint for joint, _ in pairs])
     joints_rad = track.joints_rad.copy()
     joints_rad[:, track.columns_of([joint.name for joint, _ in pairs])] = image
     return track.edited(f"mirror image: {', '.join(names)}", joints_rad=joints_rad)
 
 
-def _pairs(track: Track) -> list[tuple[Joint, Joint]]:
+def _joint_pairs(track: Track) -> list[tuple[Joint, Joint]]:
     """Return each joint of a track with the one on the other side; one in the middle with
     itself.
     """
@@ -65,20 +65,22 @@ def _pairs(track: Track) -> list[tuple[Joint, Joint]]:
         return []
     build, family = build_of(track), family_of(track)
     if build is None or family is None:
-        raise _refused(track.names[0], "no robot that is known here has it")
+        raise _mirror_error(track.names[0], "no known robot has it")
     known = joints_by_name(build)
-    others = {**_hands(family), **family.mirror}
+    others = {**_hand_joint_pairs(family), **family.mirror}
     pairs = []
     for name in track.names:
         if name not in known:
-            raise _refused(name, f"it is no joint of {a_robot(family)}")
+            raise _mirror_error(name, f"it is no joint of {a_robot(family)}")
         if not family.mirror:
-            raise _refused(name, f"nobody said which joints of {a_robot(family)} are a pair")
+            raise _mirror_error(
+                name, f"it is not known which joints of {a_robot(family)} are a pair"
+            )
         pairs.append((known[name], known[others.get(name, name)]))
     return pairs
 
 
-def _hands(family: Family) -> dict[str, str]:
+def _hand_joint_pairs(family: Family) -> dict[str, str]:
     """Return the opposite joints of the hands, by name: two hands of one name are a pair."""
     return {
         name: other
@@ -89,11 +91,11 @@ def _hands(family: Family) -> dict[str, str]:
     }
 
 
-def _refused(name: str, why: str) -> BadRequestError:
+def _mirror_error(name: str, why: str) -> BadRequestError:
     return BadRequestError(f"{name} cannot be mirrored: {why}", "Drop it from the track first.")
 
 
-def _signs(pairs: Sequence[tuple[Joint, Joint]]) -> Array:
+def _axis_signs(pairs: Sequence[tuple[Joint, Joint]]) -> Array:
     """Return 1 or -1 per joint: the direction of its axis relative to its partner's mirror
     image.
     """
@@ -102,5 +104,5 @@ def _signs(pairs: Sequence[tuple[Joint, Joint]]) -> Array:
     along: Array = (axes * others * _TURNED).sum(axis=1)
     for (joint, _), cosine in zip(pairs, along.tolist(), strict=True):
         if abs(cosine) < _ASKEW:
-            raise _refused(joint.name, "its axis has no mirror image on the other side")
+            raise _mirror_error(joint.name, "its axis has no mirror image on the other side")
     return np.asarray(np.sign(along))

@@ -36,11 +36,11 @@ from rote.text import Act, Text
 __all__ = [
     "trim", "trim_from_start", "trim_idle", "idle_bounds", "resample", "speed", "reverse", "smooth",
     "jerk_rms", "concatenate", "cross_fade", "blend", "layer", "close_loop", "keep", "drop",
-    "to_build", "on_clock_s",
+    "to_build", "track_time_s",
 ]  # fmt: skip
 
 MAX_BRIDGE_RAD_S = 3.0
-"""The highest speed of a bridge or a fade, which nobody taught, in rad/s."""
+"""The highest speed of a bridge or a fade in rad/s. These parts were not taught."""
 
 _TOUCHING_RAD = 1e-3  # about the noise of an encoder: no jump
 _MAX_SAMPLES = 1_000_000
@@ -53,7 +53,7 @@ _IDLE_WINDOW_S = 0.1
 def from_zero(track: Track) -> Track:
     """Return the track with its first sample at 0 s, marks included; no line of history."""
     first_s = float(track.times_s[0]) if len(track) else 0.0
-    return replace(track, times_s=track.times_s - first_s, marks=_retimed(track.marks, -first_s))
+    return replace(track, times_s=track.times_s - first_s, marks=_move_marks(track.marks, -first_s))
 
 
 def trim(track: Track, start_s: float, end_s: float) -> Track:
@@ -62,7 +62,7 @@ def trim(track: Track, start_s: float, end_s: float) -> Track:
     Both are in seconds on the track's own clock. Raises `BadRequestError` if they are outside of
     it.
     """
-    return _trimmed(track, start_s, end_s, "trim")
+    return _cut_samples(track, start_s, end_s, "trim")
 
 
 def trim_from_start(
@@ -79,7 +79,7 @@ def trim_from_start(
     """
     if auto == (start_s is not None or end_s is not None):
         raise BadRequestError(
-            "what to cut is not said, or twice", "Give a start, an end, or auto for idle ends."
+            "trim needs either times or auto", "Give a start, an end, or auto for idle ends."
         )
     if auto:
         return trim_idle(track)
@@ -91,7 +91,7 @@ def trim_from_start(
     return trim(track, begin_s, last_s if to_end or end_s is None else first_s + end_s)
 
 
-def on_clock_s(track: Track, since_s: float, what: str) -> float:
+def track_time_s(track: Track, since_s: float, what: str) -> float:
     """Return a time on the track's own clock, given in seconds since its first sample.
 
     Raises `BadRequestError` that names `what` if the track has no such time.
@@ -112,7 +112,7 @@ def idle_bounds(track: Track, threshold_rad_s: float = 0.05) -> tuple[float, flo
     """
     track.require_samples(2)
     IDLE.require(threshold_rad_s, "the threshold")
-    ahead = _at(track, track.times_s + _IDLE_WINDOW_S, Interpolation.LINEAR)
+    ahead = _sample_track(track, track.times_s + _IDLE_WINDOW_S, Interpolation.LINEAR)
     speeds_rad_s = np.abs(ahead - track.joints_rad).max(axis=1) / _IDLE_WINDOW_S
     moving = np.flatnonzero(speeds_rad_s > threshold_rad_s)
     if not moving.size:
@@ -133,7 +133,9 @@ def trim_idle(track: Track, threshold_rad_s: float = 0.05, margin_s: float = 0.2
     start_s, end_s = idle_bounds(track, threshold_rad_s)
     MARGIN.require(margin_s, "the margin")
     start_s = max(start_s - margin_s, float(track.times_s[0]))
-    return _trimmed(track, start_s, min(end_s + margin_s, float(track.times_s[-1])), "trim idle")
+    return _cut_samples(
+        track, start_s, min(end_s + margin_s, float(track.times_s[-1])), "trim idle"
+    )
 
 
 def resample(track: Track, rate_hz: float) -> Track:
@@ -141,13 +143,13 @@ def resample(track: Track, rate_hz: float) -> Track:
     overshoot.
 
     The last pose is kept: if the length is no whole number of steps, it is held until the next
-    step, and the history says how much longer that is.
+    step, and the history states how much longer that is.
     """
     track.require_samples(2)
     RATE.up_to(_MAX_SAMPLES / track.duration_s).require(rate_hz, "the rate")
     steps = int(np.ceil(track.duration_s * rate_hz - 1e-6))
     times_s = track.times_s[0] + np.arange(max(steps, 1) + 1) / rate_hz
-    joints_rad = _at(track, times_s)
+    joints_rad = _sample_track(track, times_s)
     joints_rad[-1] = track.joints_rad[-1]
     held_ms = 1000 * float(times_s[-1] - track.times_s[-1])
     longer = f", its last pose held {held_ms:.0f} ms longer" if held_ms >= 0.5 else ""
@@ -165,7 +167,7 @@ def speed(track: Track, factor: float) -> Track:
         f"speed {factor:g} times",
         times_s=begin_s + (track.times_s - begin_s) / factor,
         root=track.root,
-        marks=_retimed(track.marks, begin_s - begin_s / factor, 1 / factor),
+        marks=_move_marks(track.marks, begin_s - begin_s / factor, 1 / factor),
     )
 
 
@@ -175,15 +177,15 @@ def reverse(track: Track, joints: Collection[str] | None = None) -> Track:
     both_s = track.times_s[0] + track.times_s[-1]
     if joints is not None:
         names = track.choose_joints(joints)
-        backwards = _at(track, both_s - track.times_s)
+        backwards = _sample_track(track, both_s - track.times_s)
         line = f"reverse {', '.join(names)}"
-        return track.edited(line, joints_rad=_chosen(track, names, backwards))
+        return track.edited(line, joints_rad=_replace_joints(track, names, backwards))
     return track.edited(
         "reverse",
         times_s=both_s - track.times_s[::-1],
         joints_rad=track.joints_rad[::-1],
         root=None if track.root is None else track.root.rows(slice(None, None, -1)),
-        marks=_retimed(track.marks, both_s, -1.0),
+        marks=_move_marks(track.marks, both_s, -1.0),
     )
 
 
@@ -207,12 +209,12 @@ def smooth(track: Track, cutoff_hz: float, joints: Collection[str] | None = None
     before = jerk_rms(track)
     CUTOFF.up_to(track.rate_hz / 2).require(cutoff_hz, "the cutoff")
     even_s = np.linspace(track.times_s[0], track.times_s[-1], len(track))
-    calm = _butterworth(_at(track, even_s), cutoff_hz / track.rate_hz)
+    calm = _butterworth(_sample_track(track, even_s), cutoff_hz / track.rate_hz)
     joints_rad = sample(even_s, calm, track.times_s, Interpolation.CUBIC)
     which = ""
     if joints is not None:
         names = track.choose_joints(joints)
-        joints_rad, which = _chosen(track, names, joints_rad), f" {', '.join(names)}"
+        joints_rad, which = _replace_joints(track, names, joints_rad), f" {', '.join(names)}"
     after = jerk_rms(replace(track, joints_rad=joints_rad))
     line = f"smooth{which} at {cutoff_hz:g} Hz: jerk {before:.3g} to {after:.3g} rad/s3"
     return track.edited(line, joints_rad=joints_rad)
@@ -238,34 +240,34 @@ def concatenate(a: Track, b: Track, bridge_s: float = 0.5) -> Track:
     With 0 there is no bridge: `b` must begin in the pose in which `a` ends, and that sample counts
     once. Raises `BadRequestError` if the joints differ, or the bridge would be a jump or too fast.
     """
-    _need_same_joints(a, b)
+    _require_same_joints(a, b)
     BRIDGE.require(bridge_s, "the bridge")
     end_s = float(a.times_s[-1])
-    over_s, over = _bridge(a, b.joints_rad[0], bridge_s)
+    over_s, over = _make_bridge(a, b.joints_rad[0], bridge_s)
     shift_s = end_s + bridge_s - b.times_s[0]
     return a.edited(
-        f"concatenate {_called(b)}, bridge {bridge_s:.2f} s",
+        f"concatenate {_describe_track(b)}, bridge {bridge_s:.2f} s",
         times_s=np.concatenate([a.times_s, over_s, b.times_s[1:] + shift_s]),
         joints_rad=np.concatenate([a.joints_rad, over, b.joints_rad[1:]]),
-        marks=_joined(a, b, shift_s),
-        root=_root_after(a, b, len(over_s)),
+        marks=_merge_marks(a, b, shift_s),
+        root=_concatenate_roots(a, b, len(over_s)),
         origin=Origin.of(a, b),
     )
 
 
 def close_loop(track: Track, seconds: float) -> Track:
-    """Return the track with a way back to its first pose in `seconds`, so that it can be looped.
+    """Return the track followed by a return to its first pose in `seconds`, so that it can loop.
 
     Raises `BadRequestError` if that would be too fast.
     """
     track.require_samples(2)
     WAY_BACK.require(seconds, "the way back")
-    over_s, over = _bridge(track, track.joints_rad[0], seconds)
+    over_s, over = _make_bridge(track, track.joints_rad[0], seconds)
     return track.edited(
         f"close the loop in {seconds:.2f} s",
         times_s=np.concatenate([track.times_s, over_s]),
         joints_rad=np.concatenate([track.joints_rad, over]),
-        root=None if track.root is None else _held(track.root, len(over_s)),
+        root=None if track.root is None else _hold_root(track.root, len(over_s)),
     )
 
 
@@ -274,7 +276,7 @@ def cross_fade(a: Track, b: Track, overlap_s: float) -> Track:
 
     Raises `BadRequestError` if the joints differ, or the fade would be too fast.
     """
-    _need_same_joints(a, b)
+    _require_same_joints(a, b)
     OVERLAP.up_to(min(a.duration_s, b.duration_s)).require(overlap_s, "the overlap")
     begin_s = a.times_s[-1] - overlap_s
     shift_s = begin_s - b.times_s[0]
@@ -286,11 +288,11 @@ def cross_fade(a: Track, b: Track, overlap_s: float) -> Track:
     faded = a.joints_rad + share * (other - a.joints_rad)
     after = b_times_s > a.times_s[-1] + 1e-6
     return a.edited(
-        f"cross-fade into {_called(b)}, overlap {overlap_s:.2f} s",
+        f"cross-fade into {_describe_track(b)}, overlap {overlap_s:.2f} s",
         times_s=np.concatenate([a.times_s, b_times_s[after]]),
         joints_rad=np.concatenate([faded, b.joints_rad[after]]),
-        marks=_joined(a, b, shift_s),
-        root=_root_faded(a, b, b_times_s, share[:, 0]),
+        marks=_merge_marks(a, b, shift_s),
+        root=_fade_roots(a, b, b_times_s, share[:, 0]),
         origin=Origin.of(a, b),
     )
 
@@ -302,22 +304,21 @@ def blend(a: Track, b: Track, weight: float, joints: Collection[str] | None = No
     With `joints` only these are mixed, and the others are those of `a`. Raises `BadRequestError`
     if the joints differ.
     """
-    _need_same_joints(a, b)
+    _require_same_joints(a, b)
     WEIGHT.require(weight, "the weight")
     stretch = b.duration_s / a.duration_s
-    other = _at(b, b.times_s[0] + (a.times_s - a.times_s[0]) * stretch)
+    other = _sample_track(b, b.times_s[0] + (a.times_s - a.times_s[0]) * stretch)
     mixed = a.joints_rad + weight * (other - a.joints_rad)
-    line = (
-        f"blend {weight:g} of {_called(b)}, {b.duration_s:.2f} s stretched to {a.duration_s:.2f} s"
-    )
+    stretched = f"{b.duration_s:.2f} s stretched to {a.duration_s:.2f} s"
+    line = f"blend {weight:g} of {_describe_track(b)}, {stretched}"
     if joints is not None:
         names = a.choose_joints(joints)
-        mixed, line = _chosen(a, names, mixed), f"{line}: {', '.join(names)}"
+        mixed, line = _replace_joints(a, names, mixed), f"{line}: {', '.join(names)}"
         return a.edited(line, joints_rad=mixed, origin=Origin.of(a, b))
     root = None
     if a.root is not None and b.root is not None:
         at_s = b.times_s[0] + (a.times_s - a.times_s[0]) * stretch
-        root = a.root.mixed(b.root.at(b.times_s, at_s), weight)
+        root = a.root.interpolate_to(b.root.at(b.times_s, at_s), weight)
     return a.edited(line, joints_rad=mixed, root=root, origin=Origin.of(a, b))
 
 
@@ -332,9 +333,9 @@ def layer(base: Track, over: Track, joints: Collection[str]) -> Track:
     names = base.choose_joints(joints)
     over.choose_joints(names)
     joints_rad = base.joints_rad.copy()
-    other = _at(over, over.times_s[0] + (base.times_s - base.times_s[0]))
+    other = _sample_track(over, over.times_s[0] + (base.times_s - base.times_s[0]))
     joints_rad[:, base.columns_of(names)] = other[:, over.columns_of(names)]
-    line = f"layer {_called(over)}, {over.duration_s:.2f} s on {base.duration_s:.2f} s: "
+    line = f"layer {_describe_track(over)}, {over.duration_s:.2f} s on {base.duration_s:.2f} s: "
     origin = Origin.of(base, over)
     return base.edited(line + ", ".join(names), joints_rad=joints_rad, origin=origin)
 
@@ -362,36 +363,36 @@ def to_build(track: Track, build: str, *, force: bool = False) -> Track:
     A joint that moves is dropped only with `force`. A motion of one family cannot become one of
     another: that raises `BadRequestError`. Joints of hands belong to no build, so they stay.
     """
-    wanted = registry.build_named(build)
-    worn = hand_joints(wanted)
-    names = (*wanted.names, *(joint for joint in track.names if joint in worn))
+    target = registry.build_named(build)
+    worn = hand_joints(target)
+    names = (*target.names, *(joint for joint in track.names if joint in worn))
     lost = [joint for joint in track.names if joint not in names]
     shared = [joint for joint in names if joint in track.names]
     family = family_of(track)
     if not shared:
         raise BadRequestError(
-            f"{wanted.name} has none of the track's {len(lost)} joints, like {', '.join(lost[:1])}",
+            f"{target.name} has none of the track's {len(lost)} joints, like {', '.join(lost[:1])}",
             "A motion can be brought to another build of its own robot only.",
         )
-    if family is not None and family.name != wanted.family:
+    if family is not None and family.name != target.family:
         raise BadRequestError(
-            f"this is a motion of {a_robot(family)}, and {wanted.name} is another robot",
+            f"this is a motion of {a_robot(family)}, and {target.name} is another robot",
             "A motion can be brought to another build of its own robot only.",
         )
     if not force:
-        _check_still(track, lost, wanted.name)
-    joints_rad = np.tile([wanted.rest.get(joint, 0.0) for joint in names], (len(track), 1))
+        _require_motionless(track, lost, target.name)
+    joints_rad = np.tile([target.rest.get(joint, 0.0) for joint in names], (len(track), 1))
     columns = [names.index(joint) for joint in shared]
     joints_rad[:, columns] = track.joints_rad[:, track.columns_of(shared)]
-    line = f"to {wanted.name}"
+    line = f"to {target.name}"
     if missing := [joint for joint in names if joint not in track.names]:
         line += f"; at ease: {', '.join(missing)}"
     if lost:
         line += f"; dropped: {', '.join(lost)}"
-    return track.edited(line, joints_rad=joints_rad, names=names, variant=wanted.name)
+    return track.edited(line, joints_rad=joints_rad, names=names, variant=target.name)
 
 
-def _chosen(track: Track, names: Collection[str], changed: Array) -> Array:
+def _replace_joints(track: Track, names: Collection[str], changed: Array) -> Array:
     """Return the angles of a track with some joints taken from `changed`, (n, joints)."""
     joints_rad = track.joints_rad.copy()
     columns = track.columns_of(names)
@@ -399,7 +400,7 @@ def _chosen(track: Track, names: Collection[str], changed: Array) -> Array:
     return joints_rad
 
 
-def _need_same_joints(a: Track, b: Track) -> None:
+def _require_same_joints(a: Track, b: Track) -> None:
     a.require_samples(2)
     b.require_samples(2)
     if a.names != b.names:
@@ -410,7 +411,7 @@ def _need_same_joints(a: Track, b: Track) -> None:
         )
 
 
-def _check_still(track: Track, names: list[str], variant: str) -> None:
+def _require_motionless(track: Track, names: list[str], variant: str) -> None:
     for name, column in zip(names, track.columns_of(names), strict=True):
         moved_rad = float(np.ptp(track.joints_rad[:, column])) if len(track) else 0.0
         if moved_rad > MOVED_RAD:
@@ -421,7 +422,7 @@ def _check_still(track: Track, names: list[str], variant: str) -> None:
             )
 
 
-def _trimmed(track: Track, start_s: float, end_s: float, word: str) -> Track:
+def _cut_samples(track: Track, start_s: float, end_s: float, word: str) -> Track:
     track.require_samples(2)
     first_s, last_s = float(track.times_s[0]), float(track.times_s[-1])
     Range(first_s, last_s, "s").require(start_s, "the start")
@@ -443,11 +444,11 @@ def _trimmed(track: Track, start_s: float, end_s: float, word: str) -> Track:
     )
 
 
-def _at(track: Track, at_s: Array, how: Interpolation = Interpolation.CUBIC) -> Array:
+def _sample_track(track: Track, at_s: Array, how: Interpolation = Interpolation.CUBIC) -> Array:
     return sample(track.times_s, track.joints_rad, at_s, how)
 
 
-def _bridge(track: Track, pose_rad: Array, seconds: float) -> tuple[Array, Array]:
+def _make_bridge(track: Track, pose_rad: Array, seconds: float) -> tuple[Array, Array]:
     """Return times (k,) and poses (k, joints) from after the track's end to `pose_rad`."""
     gap = pose_rad - track.joints_rad[-1]
     _check_bridge(track.names, gap[None, :], seconds)
@@ -457,39 +458,37 @@ def _bridge(track: Track, pose_rad: Array, seconds: float) -> tuple[Array, Array
     return track.times_s[-1] + share * seconds, poses
 
 
-def _held(root: RootPath, samples: int) -> RootPath:
-    """Return a path that stays where it ended for so many more samples."""
-    return RootPath.joined([root, root.rows([-1] * samples)])
+def _hold_root(root: RootPath, samples: int) -> RootPath:
+    """Return the path with its last sample repeated `samples` times."""
+    return RootPath.concatenate([root, root.rows([-1] * samples)])
 
 
-def _root_after(a: Track, b: Track, bridge: int) -> RootPath | None:
-    """Return the root's path of `a`, a bridge of so many samples, and `b` from its second sample.
+def _concatenate_roots(a: Track, b: Track, bridge: int) -> RootPath | None:
+    """Return the root's path of `a`, a bridge of `bridge` samples, and `b` from its second sample.
 
-    `b` goes on where `a` ends, in the direction that `a` faces. None unless both have a path.
+    `b` continues where `a` ends, in the direction that `a` faces. None unless both have a path.
     """
     if a.root is None or b.root is None:
         return None
     after = b.root.placed_after(a.root)
     share = minimum_jerk(np.zeros(1), np.ones(1), np.arange(1, bridge + 1) / max(bridge, 1))[:, 0]
-    over = a.root.rows([-1] * bridge).mixed(after.rows([0] * bridge), share)
-    return RootPath.joined([a.root, over, after.rows(slice(1, None))])
+    over = a.root.rows([-1] * bridge).interpolate_to(after.rows([0] * bridge), share)
+    return RootPath.concatenate([a.root, over, after.rows(slice(1, None))])
 
 
-def _root_faded(a: Track, b: Track, b_times_s: Array, share: Array) -> RootPath | None:
-    """Return the root's path of `a` passing into that of `b`; None unless both have one."""
+def _fade_roots(a: Track, b: Track, b_times_s: Array, share: Array) -> RootPath | None:
+    """Return the root's path of `a` fading into that of `b`; None unless both have one."""
     if a.root is None or b.root is None:
         return None
     begun = a.root.at(a.times_s, b_times_s[:1])
     after = b.root.placed_after(begun)
-    faded = a.root.mixed(after.at(b_times_s, a.times_s), share)
+    faded = a.root.interpolate_to(after.at(b_times_s, a.times_s), share)
     late = b_times_s > a.times_s[-1] + 1e-6
-    return RootPath.joined([faded, after.rows(late)])
+    return RootPath.concatenate([faded, after.rows(late)])
 
 
 def _check_bridge(names: tuple[str, ...], gaps_rad: Array, seconds: float) -> None:
-    """Raise `BadRequestError` if a passage over `gaps_rad`, (n, joints), would be a jump or too
-    fast.
-    """
+    """Raise `BadRequestError` if bridging `gaps_rad`, (n, joints), would be a jump or too fast."""
     far = np.abs(gaps_rad).max(axis=0)
     worst = int(far.argmax())
     least_s = MINIMUM_JERK_PEAK * far[worst] / MAX_BRIDGE_RAD_S
@@ -500,17 +499,17 @@ def _check_bridge(names: tuple[str, ...], gaps_rad: Array, seconds: float) -> No
         )
 
 
-def _retimed(marks: tuple[Mark, ...], origin_s: float, slope: float = 1.0) -> tuple[Mark, ...]:
+def _move_marks(marks: tuple[Mark, ...], origin_s: float, slope: float = 1.0) -> tuple[Mark, ...]:
     """Return the marks at `origin_s` plus `slope` times their times."""
     return tuple(Mark(float(origin_s + slope * mark.time_s), mark.label) for mark in marks)
 
 
-def _joined(a: Track, b: Track, shift_s: float) -> tuple[Mark, ...]:
-    """Return the marks of both; one on the shared sample, as after a trim, counts once."""
-    return tuple(dict.fromkeys(a.marks + _retimed(b.marks, shift_s)))
+def _merge_marks(a: Track, b: Track, shift_s: float) -> tuple[Mark, ...]:
+    """Return the marks of both; a mark on the shared sample, as after a trim, counts once."""
+    return tuple(dict.fromkeys(a.marks + _move_marks(b.marks, shift_s)))
 
 
-def _called(track: Track) -> str:
-    """Return the other track's name with its own history, which would otherwise be lost."""
+def _describe_track(track: Track) -> str:
+    """Return the other track's name and history, which would otherwise be lost."""
     edits = f" ({'; '.join(track.history)})" if track.history else ""
     return f"{track.source or 'another track'}{edits}"

@@ -1,6 +1,6 @@
-"""The smooth curve through even samples: a cubic spline that holds before and after them.
+"""A cubic spline through evenly spaced samples; before and after them it holds.
 
-Unlike what players interpolate, its acceleration has no steps; it may overshoot a little.
+Unlike the interpolation of players, its acceleration has no steps; it may overshoot slightly.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from rote.motion.track import Array
 _HELD = 24  # the effect of a sample on the curvature at another falls by 0.27 per step: 1e-14 at 24
 _ROOT = np.sqrt(3.0) - 2.0
 _WEIGHTS = _ROOT ** np.arange(_HELD + 1) / (2.0 * np.sqrt(3.0))
-_BLOCK = 1 << 13  # moments that are looked at together
+_BLOCK = 1 << 13  # times that are processed together
 
 
 def curve(step_s: float, values: Array, at_s: Array) -> Array:
@@ -27,15 +27,15 @@ def curve(step_s: float, values: Array, at_s: Array) -> Array:
         first = int(np.floor(part.min())) - _HELD - 1
         last = int(np.ceil(part.max())) + _HELD + 1
         near = values[np.clip(np.arange(first, last + 1), 0, len(values) - 1)]
-        found[begin : begin + _BLOCK] = _between(near, part - first)
+        found[begin : begin + _BLOCK] = _evaluate_spline(near, part - first)
     return found
 
 
-def _between(held: Array, places: Array) -> Array:
-    """Return the curve at places between samples, counted in steps from the first of `held`."""
-    bends = _bends(held)
-    left = np.minimum(places.astype(np.intp), len(held) - 2)
-    u = (places - left)[:, None]
+def _evaluate_spline(held: Array, positions: Array) -> Array:
+    """Return the curve at positions between samples, in steps from the first of `held`."""
+    bends = _curvatures(held)
+    left = np.minimum(positions.astype(np.intp), len(held) - 2)
+    u = (positions - left)[:, None]
     v = 1.0 - u
     start, end = held[left], held[left + 1]
     first, second = bends[left], bends[left + 1]
@@ -47,7 +47,7 @@ def _between(held: Array, places: Array) -> Array:
 def peaks(step_s: float, values: Array) -> tuple[Array, Array, Array]:
     """Return the greatest speed, acceleration and jerk of the curve, each (joints,).
 
-    They are exact, not those of some moments: no differences of any finer samples are greater.
+    They are exact, not sampled: no differences of any finer samples are greater.
     """
     most = np.zeros((3, values.shape[1]))
     for _, found in slopes(step_s, values):
@@ -61,16 +61,16 @@ def slopes(
 ) -> Iterator[tuple[NDArray[np.intp], tuple[Array, Array, Array]]]:
     """Yield the greatest speed, acceleration and jerk from each sample to the next, (k, joints).
 
-    They come in blocks, each with the numbers of its samples; some lie before the first and after
-    the last, where the curve swings out and in.
+    They come in blocks, each with the indices of its samples. Some lie before the first sample and
+    after the last, where the curve settles.
     """
     for begin in range(-_HELD, len(values) + _HELD, _BLOCK):
         end = min(begin + _BLOCK, len(values) + _HELD)
         held = values[np.clip(np.arange(begin - _HELD, end + _HELD + 1), 0, len(values) - 1)]
-        bends = _bends(held)[_HELD:-_HELD]
+        bends = _curvatures(held)[_HELD:-_HELD]
         rises = np.diff(held[_HELD:-_HELD], axis=0)
         first, second = bends[:-1], bends[1:]
-        # Where the bend passes through 0 between two samples, the speed has its extreme.
+        # The speed has its extreme where the curvature passes through 0 between two samples.
         passes = first * second < 0
         u = np.where(passes, first / np.where(passes, first - second, 1.0), 0.0)
         inside = rises - (3.0 * (1.0 - u) ** 2 - 1.0) * first + (3.0 * u * u - 1.0) * second
@@ -80,7 +80,7 @@ def slopes(
         yield np.arange(begin, end), (speeds, bent, 6.0 * np.abs(second - first) / step_s**3)
 
 
-def _bends(held: Array) -> Array:
+def _curvatures(held: Array) -> Array:
     """Return a sixth of the second derivative per step squared at each sample, (n, joints).
 
     At even steps it solves m[i-1] + 4 m[i] + m[i+1] = d[i], with d the second differences. For

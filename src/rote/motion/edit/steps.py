@@ -1,11 +1,11 @@
-"""Edits one after the other, as data: what a page or an agent asks for."""
+"""A sequence of edits as data, as requested by the page or an agent."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rote.errors import BadRequestError
 from rote.motion.edit import operations as edit
-from rote.motion.edit.table import edit_named
+from rote.motion.edit.table import find_edit
 from rote.motion.track import Track
 
 MAX_SAMPLES = 500_000
@@ -24,7 +24,7 @@ def apply(track: Track, steps: Sequence[Step], others: Mapping[str, Track]) -> T
     for number, step in enumerate(steps, start=1):
         op = step["op"]
         try:
-            track = edit.from_zero(_one(track, step, others))
+            track = edit.from_zero(_apply_step(track, step, others))
         except BadRequestError as error:
             raise BadRequestError(f"step {number}, {op}: {error}", error.remedy) from None
         if len(track) > MAX_SAMPLES or track.duration_s > MAX_S:
@@ -35,12 +35,14 @@ def apply(track: Track, steps: Sequence[Step], others: Mapping[str, Track]) -> T
     return track
 
 
-def _one(track: Track, step: Step, others: Mapping[str, Track]) -> Track:
-    found, values = edit_named(step["op"])
+def _apply_step(track: Track, step: Step, others: Mapping[str, Track]) -> Track:
+    found, values = find_edit(step["op"])
     given = {key: value for key, value in step.items() if key not in {"op", "other", "others"}}
-    return found.apply([track, *(others[name] for name in others_of(step))], {**given, **values})
+    return found.apply(
+        [track, *(others[name] for name in other_take_names(step))], {**given, **values}
+    )
 
 
-def others_of(step: Step) -> list[str]:
+def other_take_names(step: Step) -> list[str]:
     """Return the names of the other takes that a step needs."""
     return [*step.get("others", ()), *([step["other"]] if "other" in step else [])]

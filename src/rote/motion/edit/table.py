@@ -22,8 +22,8 @@ __all__ = [
     "Parameter",
     "Range",
     "SEVERAL",
-    "edit_named",
-    "joints_meant",
+    "expand_limbs",
+    "find_edit",
     "limbs_of",
 ]
 
@@ -170,23 +170,25 @@ class Edit:
             raise BadRequestError(
                 f"{self.name} has no parameter {unknown[0]!r}", f"It has: {known}."
             )
-        wanted = {each.name: _checked(each, values.get(each.name)) for each in self.parameters}
+        requested = {
+            each.name: _validate_value(each, values.get(each.name)) for each in self.parameters
+        }
         module, _, name = self.function.partition(":")
         does = cast("Callable[..., Track]", getattr(import_module(module), name))
         if self.tracks == SEVERAL:
-            return does(tracks, **wanted)
+            return does(tracks, **requested)
         for each in self.parameters:
-            if each.kind is ParameterKind.JOINTS and wanted[each.name] is not None:
-                wanted[each.name] = joints_meant(wanted[each.name], tracks[0].names)
-        return does(*tracks, **wanted)
+            if each.kind is ParameterKind.JOINTS and requested[each.name] is not None:
+                requested[each.name] = expand_limbs(requested[each.name], tracks[0].names)
+        return does(*tracks, **requested)
 
     def _require_tracks(self, given: int) -> None:
         if self.tracks not in (SEVERAL, given):
             raise BadRequestError(f"{self.name} takes {self.tracks} motions, not {given}")
 
 
-def _checked(parameter: Parameter, value: Any) -> Any:
-    """Return the value that a parameter gets, or raise `BadRequestError`."""
+def _validate_value(parameter: Parameter, value: Any) -> Any:
+    """Return the value of a parameter, or raise `BadRequestError`."""
     if value is None or value in ([], {}):
         if parameter.required:
             raise BadRequestError(f"{parameter.title.lower()} is missing", parameter.help)
@@ -196,15 +198,15 @@ def _checked(parameter: Parameter, value: Any) -> Any:
     if parameter.range is not None:
         parameter.range.require(float(value), f"the {parameter.title.lower()}")
     if parameter.kind is ParameterKind.TEXT:
-        return _text(parameter, value)
+        return _validate_text(parameter, value)
     return value
 
 
 MAX_TEXT = 120
 
 
-def _text(parameter: Parameter, value: str) -> str:
-    """Return a text without blanks around it, or raise `BadRequestError`."""
+def _validate_text(parameter: Parameter, value: str) -> str:
+    """Return the text without surrounding blanks, or raise `BadRequestError`."""
     text = value.strip()
     if not text or len(text) > MAX_TEXT or not text.isprintable():
         raise BadRequestError(
@@ -242,10 +244,10 @@ def limbs_of(names: Sequence[str]) -> dict[str, list[str]]:
     return {limb: joints for limb, joints in found.items() if joints}
 
 
-def joints_meant(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return the wanted joints: a limb's name stands for all its joints in `names`."""
+def expand_limbs(requested: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the requested joints; a limb's name stands for all its joints in `names`."""
     meant: list[str] = []
-    for name in wanted:
+    for name in requested:
         starts = None if name in names else _LIMBS.get(name)
         meant += [name] if starts is None else [each for each in names if each.startswith(starts)]
     return list(dict.fromkeys(meant))
@@ -615,7 +617,7 @@ EDITS: dict[str, Edit] = {
 }
 
 
-def edit_named(name: str, edits: Mapping[str, Edit] = EDITS) -> tuple[Edit, Mapping[str, Any]]:
+def find_edit(name: str, edits: Mapping[str, Edit] = EDITS) -> tuple[Edit, Mapping[str, Any]]:
     """Return the edit of that name or alias, and the parameters that an alias stands for.
 
     Raises `BadRequestError` that lists all edits.

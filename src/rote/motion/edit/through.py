@@ -1,8 +1,8 @@
-"""Lead a motion through a pose at one moment: with the least change of acceleration there is.
+"""Leads a motion through a pose at one time, with the least possible change of acceleration.
 
-What is added to each joint is the curve that is 0 at both ends, with no speed there, has the wanted
-value at the moment, and the least integral of its squared acceleration: the cubic spline through
-these three points, clamped at its ends. So the whole motion gives a little, and its ends stay.
+The curve added to each joint is 0 with zero speed at both ends, has the required value at that
+time, and the least integral of its squared acceleration: the cubic spline through these three
+points, clamped at its ends. So the whole motion changes a little, and its ends stay.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
-from rote.motion.edit.operations import on_clock_s
+from rote.motion.edit.operations import track_time_s
 from rote.motion.interpolate import sample
 from rote.motion.keyframes.edit import pose_limits
 from rote.motion.track import Array, Track
@@ -30,10 +30,10 @@ def through(track: Track, time_s: float, pose: Mapping[str, float]) -> Track:
     joint cannot reach, or a moment at an end.
     """
     track.require_samples(3)
-    wanted = {_named(track, name): value for name, value in pose.items()}
+    wanted = {_full_joint_name(track, name): value for name, value in pose.items()}
     names = track.choose_joints(wanted)
     pose_limits(track, wanted)
-    at_s = on_clock_s(track, time_s, "the moment")
+    at_s = track_time_s(track, time_s, "the moment")
     first_s, last_s = float(track.times_s[0]), float(track.times_s[-1])
     if min(at_s - first_s, last_s - at_s) < _MIN_S:
         raise BadRequestError(
@@ -48,27 +48,27 @@ def through(track: Track, time_s: float, pose: Mapping[str, float]) -> Track:
     joints_rad = old.copy()
     joints_rad[:, columns] += bend[:, None] * by_rad
     joints_rad[np.searchsorted(times_s, at_s), columns] = [wanted[name] for name in names]
-    said = ", ".join(
+    changes = ", ".join(
         f"{name} {wanted[name]:.3f} rad ({change:+.3f})"
         for name, change in zip(names, by_rad.tolist(), strict=True)
     )
     root = None if track.root is None else track.root.at(track.times_s, times_s)
     return track.edited(
-        f"through {time_s:.2f} s: {said}", times_s=times_s, joints_rad=joints_rad, root=root
+        f"through {time_s:.2f} s: {changes}", times_s=times_s, joints_rad=joints_rad, root=root
     )
 
 
 _CUBIC = Interpolation.CUBIC
 
 
-def _named(track: Track, name: str) -> str:
-    """Return the joint that is meant: the name may be without its ending."""
+def _full_joint_name(track: Track, name: str) -> str:
+    """Return the full name of a joint; `name` may lack the ending `_joint`."""
     whole = f"{name}_joint"
     return whole if name not in track.names and whole in track.names else name
 
 
 def _with_sample_at(track: Track, at_s: float) -> tuple[Array, Array]:
-    """Return times and angles with a sample just at a moment: the nearest inner one is moved."""
+    """Return times and angles with a sample exactly at a time: the nearest inner one is moved."""
     times_s = track.times_s.copy()
     inner = 1 + int(np.abs(times_s[1:-1] - at_s).argmin())
     joints_rad = track.joints_rad.copy()

@@ -14,7 +14,7 @@ import numpy as np
 from rote.errors import BadRequestError
 from rote.messages import Interpolation
 from rote.motion.check.limits import TOLERANCE_RAD
-from rote.motion.edit.operations import on_clock_s
+from rote.motion.edit.operations import track_time_s
 from rote.motion.edit.table import Range
 from rote.motion.interpolate import minimum_jerk, sample
 from rote.motion.track import Array, Track
@@ -99,8 +99,8 @@ def pose_limits(track: Track, pose: Mapping[str, float]) -> tuple[Array, Array]:
 
 def _bend(track: Track, time_s: float, to_s: float, widths_s: tuple[float, float]) -> _Bend:
     first_s, last_s = float(track.times_s[0]), float(track.times_s[-1])
-    old_s = on_clock_s(track, time_s, "the moment")
-    new_s = on_clock_s(track, to_s, "the new moment")
+    old_s = track_time_s(track, time_s, "the moment")
+    new_s = track_time_s(track, to_s, "the new moment")
     start_s, end_s = max(old_s - widths_s[0], first_s), min(old_s + widths_s[1], last_s)
     # At the ends of the motion there is nothing on the other side to pass from or to.
     too_near = (new_s > first_s and new_s - start_s < _MIN_WIDTH_S) or (

@@ -37,7 +37,7 @@ def levers_m(track: Track) -> Array:
     for column, name in enumerate(track.names):
         for tip, chain in enumerate(body.chains):
             if name in chain:
-                arm = tips[:, tip] - frames.places_m[index[name]].T
+                arm = tips[:, tip] - frames.positions_m[index[name]].T
                 lever = np.linalg.norm(np.cross(axes[index[name]].T, arm), axis=1).max()
                 levers[column] = max(levers[column], lever)
     return levers

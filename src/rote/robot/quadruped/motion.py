@@ -8,7 +8,7 @@ import numpy as np
 from rote.errors import BadRequestError, UnsafeMotionError
 from rote.messages import Interpolation
 from rote.model.a1 import A1, KD_NM_S_RAD, KP_NM_RAD
-from rote.motion.check.limits import MAX_PLAYED_RAD_S, left_by_rad
+from rote.motion.check.limits import MAX_PLAYED_RAD_S, distance_outside_rad
 from rote.motion.check.rules import check_gaps, check_joints
 from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
 from rote.motion.track import Array, Track
@@ -102,7 +102,7 @@ def _check_margin(times_s: Array, poses: Array, safety: Safety) -> None:
     if margin is None:
         return
     lower, upper = safety.lower_rad + margin, safety.upper_rad - margin
-    outside = left_by_rad(poses, lower, upper) > 0
+    outside = distance_outside_rad(poses, lower, upper) > 0
     if outside.any():
         row, column = divmod(int(outside.argmax()), LEG_MOTORS)
         raise UnsafeMotionError(

@@ -136,7 +136,7 @@ class QuadrupedBody:
         self._steps += 1
         outer: list[float] = []
         for foot, push in zip(self.feet, self._move_trunk(balance), strict=True):
-            for weight, pushed in zip(foot.weight_nm, foot.torques(*push), strict=True):
+            for weight, pushed in zip(foot.gravity_torque_nm, foot.torques(*push), strict=True):
                 outer.append(weight + pushed)
         if self._hand is not None:
             self._add_hand_torques(now_s, drive.kp_nm_rad, outer)

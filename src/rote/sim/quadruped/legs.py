@@ -108,7 +108,7 @@ class LegFoot(NamedTuple):
     sine: float
     cosine: float
     """Of the hip's angle."""
-    weight_nm: Three
+    gravity_torque_nm: Three
     """The torques of the leg's own weight on its joints, on a level robot."""
 
     def speed(self, hip: float, thigh: float, calf: float) -> Three:

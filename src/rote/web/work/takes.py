@@ -19,7 +19,7 @@ from rote.model.registry import family_of, find_build
 from rote.motion import files
 from rote.motion.check.rules import check
 from rote.motion.edit import operations as edit
-from rote.motion.edit.steps import Step, apply, others_of
+from rote.motion.edit.steps import Step, apply, other_take_names
 from rote.motion.edit.table import limbs_of
 from rote.motion.files.library import (
     Entry,
@@ -261,7 +261,7 @@ def edit_take(folder: Path, name: str, version: int | None, steps: Sequence[Step
         track = library.load_deleted(name, version)
     if track is None:
         track = load(folder, name, version)
-    others = {other: load(folder, other) for step in steps for other in others_of(step)}
+    others = {other: load(folder, other) for step in steps for other in other_take_names(step)}
     return apply(track, steps, others)
 
 

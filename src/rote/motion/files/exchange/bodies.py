@@ -43,7 +43,7 @@ def bodies(track: Track, root: RootPath, build: Build) -> Bodies:
     places = np.empty((3, 1 + len(body.links), count))
     places[:, 0] = root.position_m.T
     for axis in range(3):
-        turned = sum(base[axis][k] * frames.places_m[:, k] for k in range(3))
+        turned = sum(base[axis][k] * frames.positions_m[:, k] for k in range(3))
         places[axis, 1:] = turned + root.position_m[:, axis]
     turns = np.empty((4, 1 + len(body.links), count))
     turns[:, 0] = root.quaternion_wxyz.T
