@@ -87,7 +87,7 @@ def test_a_library_works_on_every_kind_of_lock(
             writer.add(number / 10, [0.1])
     assert library.load("wave").duration_s == pytest.approx(0.2)
     assert library.unfinished() == ()
-    with disk.alone(tmp_path):
+    with disk.lock_folder(tmp_path):
         assert (tmp_path / ".lock").exists()
 
 

@@ -14,7 +14,7 @@ from rosbags.typesys import Stores, get_typestore
 from rote.bridge import ros_messages as ros
 from rote.bridge.description import urdf
 from rote.errors import DecodeError
-from rote.model.family import wearing
+from rote.model.family import attach_hands
 from rote.model.g1 import G1_29
 from rote.model.registry import families, family_of
 from rote.motion.body.kinematics import kinematics_of
@@ -188,6 +188,6 @@ def test_mujoco_reads_the_description_and_finds_every_link_where_we_do(build: An
 def test_hands_that_a_robot_wears_are_described() -> None:
     family = family_of(G1_29)
     assert family is not None
-    worn = wearing(G1_29, family.hands)
+    worn = attach_hands(G1_29, family.hands)
     model = mujoco.MjModel.from_xml_string(urdf(worn))
     assert model.nq == len(worn.joints) > len(G1_29.joints)

@@ -315,7 +315,7 @@ def test_a_moving_picture_is_drawn(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("trim", "{wave}", "{out}"), "not said"),
+        (("trim", "{wave}", "{out}"), "either times or auto"),
         (("trim", "{wave}", "{wave}", "--auto"), "in place"),
         (("mirror", "{wave}", "{drum}"), "there already"),
         (("mirror", "{wave}", "{nowhere}/x.mcap"), "there is no folder"),

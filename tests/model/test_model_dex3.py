@@ -2,7 +2,7 @@
 
 import pytest
 
-from rote.model.dex3 import DEX3, DEX3_LEFT, DEX3_RIGHT, at_rest
+from rote.model.dex3 import DEX3, DEX3_LEFT, DEX3_RIGHT, rest_mass
 from rote.model.family import Grade, Hand, Joint
 from rote.model.g1 import G1, G1_JOINTS
 
@@ -71,14 +71,14 @@ def test_the_right_hand_mirrors_the_left_with_the_same_axes(left: Joint, right: 
 
 @pytest.mark.parametrize("hand", DEX3, ids=lambda hand: hand.side)
 def test_a_whole_hand_weighs_what_unitree_says(hand: Hand) -> None:
-    mass = at_rest(hand)
+    mass = rest_mass(hand)
     assert mass.link == f"{hand.side}_wrist_yaw_link"
     assert mass.mass_kg == pytest.approx(0.69654599)
 
 
 def test_both_hands_have_their_weight_at_mirrored_places() -> None:
-    x, y, z = at_rest(DEX3_LEFT).com_m
-    assert at_rest(DEX3_RIGHT).com_m == pytest.approx((x, -y, z))
+    x, y, z = rest_mass(DEX3_LEFT).com_m
+    assert rest_mass(DEX3_RIGHT).com_m == pytest.approx((x, -y, z))
     assert 0.05 < x < 0.15
 
 

@@ -18,7 +18,7 @@ from rote.model.family import (
     Z,
     chain,
     left_and_right,
-    numbered,
+    numbered_build,
 )
 from rote.model.g1 import G1, G1_23, G1_27, G1_29
 
@@ -73,11 +73,11 @@ def test_a_slot_and_a_link_follow_from_index_and_name_where_nothing_is_said() ->
         ({"taught": ("tail_joint",)}, "no joint 'tail_joint'"),
         ({"streamed": ("tail_joint",), "stream": StreamFacts()}, "no joint 'tail_joint'"),
         ({"rest": {"tail_joint": 0.5}}, "no joint 'tail_joint'"),
-        ({"streamed": ("neck_joint",)}, "how to stream, and not what"),
-        ({"stream": StreamFacts()}, "how to stream, and not what"),
-        ({"joints": (replace(JOINTS[0], lower_rad=1.0),)}, "limits that cannot be"),
-        ({"joints": (replace(JOINTS[0], lower_rad=float("nan")),)}, "limits that cannot be"),
-        ({"joints": (replace(JOINTS[0], velocity_rad_s=0.0),)}, "limits that cannot be"),
+        ({"streamed": ("neck_joint",)}, "needs both streaming facts"),
+        ({"stream": StreamFacts()}, "needs both streaming facts"),
+        ({"joints": (replace(JOINTS[0], lower_rad=1.0),)}, "impossible limits"),
+        ({"joints": (replace(JOINTS[0], lower_rad=float("nan")),)}, "impossible limits"),
+        ({"joints": (replace(JOINTS[0], velocity_rad_s=0.0),)}, "impossible limits"),
     ],
 )
 def test_a_build_that_contradicts_itself_is_refused(facts: dict[str, Any], why: str) -> None:
@@ -92,7 +92,7 @@ def test_a_build_owns_the_slots_of_its_joints_and_of_its_stream_s_weight() -> No
 
 
 def test_a_machine_that_is_not_known_has_numbered_joints_and_nothing_is_done_with_it() -> None:
-    build = numbered(3, 77)
+    build = numbered_build(3, 77)
     assert build.names == ("slot_0", "slot_1", "slot_2")
     assert (build.known, build.taught, build.streamed, build.stream) == (False, (), (), None)
     assert "77" in build.no_stream

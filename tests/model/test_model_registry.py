@@ -10,7 +10,7 @@ from robot_packages import TRIPOD, install
 from rote.errors import BadRequestError
 from rote.model import registry
 from rote.model.a1 import A1
-from rote.model.family import numbered
+from rote.model.family import numbered_build
 from rote.model.g1 import G1, G1_23, G1_29
 from rote.model.g1_d import G1_D
 from rote.model.r1 import R1, R1_26, R1_AIR
@@ -68,7 +68,7 @@ def test_an_unknown_name_is_refused_with_those_there_are() -> None:
 
 
 def test_a_machine_that_is_not_known_has_no_family() -> None:
-    assert registry.family_of(numbered(35, 77)) is None
+    assert registry.family_of(numbered_build(35, 77)) is None
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rote.model.dex3 import DEX3, DEX3_LEFT, DEX3_RIGHT
-from rote.model.family import Build, wearing
+from rote.model.family import Build, attach_hands
 from rote.model.g1 import G1, G1_29
 from rote.model.registry import families
 
@@ -14,7 +14,7 @@ WEARERS = [build for family in families() if family.hands for build in family.bu
 
 @pytest.mark.parametrize("build", WEARERS, ids=lambda build: build.name)
 def test_the_joints_of_hands_are_the_last_columns_of_a_build(build: Build) -> None:
-    worn = wearing(build, DEX3)
+    worn = attach_hands(build, DEX3)
     assert worn.names == (*build.names, *DEX3_LEFT.names, *DEX3_RIGHT.names)
     assert worn.name == build.name
     assert [worn.names[column] for column in worn.columns_of(DEX3_RIGHT)] == [*DEX3_RIGHT.names]
@@ -22,7 +22,7 @@ def test_the_joints_of_hands_are_the_last_columns_of_a_build(build: Build) -> No
 
 @pytest.mark.parametrize("build", WEARERS, ids=lambda build: build.name)
 def test_hands_change_nothing_of_the_body(build: Build) -> None:
-    worn = wearing(build, DEX3)
+    worn = attach_hands(build, DEX3)
     count = len(build.names)
     assert (worn.slots, worn.taught, worn.streamed) == (build.slots, build.taught, build.streamed)
     assert (worn.taught_columns, worn.streamed_columns) == (
@@ -37,22 +37,22 @@ def test_hands_change_nothing_of_the_body(build: Build) -> None:
 
 
 def test_hands_are_put_on_once_and_taken_off_again() -> None:
-    left = wearing(G1_29, (DEX3_LEFT,))
-    both = wearing(left, DEX3)
-    assert wearing(G1_29, DEX3) is both
+    left = attach_hands(G1_29, (DEX3_LEFT,))
+    both = attach_hands(left, DEX3)
+    assert attach_hands(G1_29, DEX3) is both
     assert (both.bare, left.bare, G1_29.bare) == (G1_29, G1_29, G1_29)
-    assert wearing(both, ()) is G1_29
+    assert attach_hands(both, ()) is G1_29
 
 
 def test_other_motors_of_the_body_leave_the_hands_as_they_are() -> None:
     machine = next(iter(G1_29.motors))
-    worn = wearing(G1_29, DEX3).at(machine)
+    worn = attach_hands(G1_29, DEX3).at(machine)
     assert worn.hands == DEX3
     assert worn.joints[: len(G1_29.joints)] == G1_29.at(machine).joints
 
 
 def test_columns_that_are_not_those_of_its_hands_are_refused() -> None:
-    worn = wearing(G1_29, DEX3)
+    worn = attach_hands(G1_29, DEX3)
     with pytest.raises(ValueError, match="hands"):
         replace(worn, joints=worn.joints[:-1])
     with pytest.raises(ValueError, match="hands"):

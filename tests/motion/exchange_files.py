@@ -11,7 +11,7 @@ import numpy as np
 
 from rote.model.g1 import G1_29
 from rote.motion.body.root_path import RootPath
-from rote.motion.files.exchange.bodies import bodies, speeds, turning
+from rote.motion.files.exchange.bodies import angular_velocities, bodies, speeds
 from rote.motion.files.exchange.contents import breadth_first
 from rote.motion.track import Track
 
@@ -84,7 +84,7 @@ def tracking_npz(track: Track, names: tuple[str, ...] = G1_29.names) -> bytes:
         body_pos_w=world.position_m.T,
         body_quat_w=world.quaternion_wxyz.T,
         body_lin_vel_w=speeds(world.position_m, step_s).T,
-        body_ang_vel_w=turning(world.quaternion_wxyz, step_s).T,
+        body_ang_vel_w=angular_velocities(world.quaternion_wxyz, step_s).T,
     )
 
 

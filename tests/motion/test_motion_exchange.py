@@ -23,8 +23,8 @@ from rote.errors import BadRequestError, DecodeError
 from rote.model.g1 import G1, G1_23, G1_29
 from rote.motion.body.preview_body import compile_body
 from rote.motion.files import load, save
-from rote.motion.files.exchange import EXCHANGE, export_motion, import_motion, recognised
-from rote.motion.files.exchange.bodies import bodies, speeds, turning
+from rote.motion.files.exchange import EXCHANGE, export_motion, import_motion, recognise_format
+from rote.motion.files.exchange.bodies import angular_velocities, bodies, speeds
 from rote.motion.files.exchange.contents import breadth_first
 from rote.motion.files.exchange.plain_pickle import read_plain
 from rote.motion.track import Track
@@ -57,7 +57,7 @@ def test_every_format_comes_in_to_a_millionth(name: str, tmp_path: Path) -> None
 def test_a_file_with_one_reading_is_recognised(name: str, tmp_path: Path) -> None:
     # One that faces forward is Kimodo's beyond doubt, one that faces back Unitree's.
     track = whole_body(facing_rad=0.3 if name == "kimodo" else 2.5)
-    assert recognised(written(tmp_path, name, track)).name == name
+    assert recognise_format(written(tmp_path, name, track)).name == name
 
 
 @pytest.mark.parametrize("name", [n for n, f in EXCHANGE.items() if f.writer])
@@ -126,7 +126,10 @@ def test_where_the_links_are_is_what_mujoco_says() -> None:
     world = bodies(track, track.root, G1_29)
     places = [model.joint(name).qposadr[0] for name in track.names]
     numbers = [model.body(name).id for name in world.names]
-    lines, turns = speeds(world.position_m, 1 / 200), turning(world.quaternion_wxyz, 1 / 200)
+    lines, turns = (
+        speeds(world.position_m, 1 / 200),
+        angular_velocities(world.quaternion_wxyz, 1 / 200),
+    )
     joints = speeds(track.joints_rad.T, 1 / 200)
     for sample in range(1, 400, 57):
         turn = track.root.quaternion_wxyz[sample]

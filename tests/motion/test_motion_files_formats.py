@@ -274,7 +274,7 @@ def test_times_that_are_no_seconds_are_named_by_their_row(tmp_path: Path, suffix
     stamps = unchecked(track, times_s=1.7e18 + np.arange(3) * 1e7)
     path = tmp_path / f"take{suffix}"
     FORMATS[suffix].save(stamps, path)
-    first = FORMATS[suffix].place_in(path).first
+    first = FORMATS[suffix].file_location(path).first
     with pytest.raises(BadRequestError, match=rf" {first} cannot be read: its time 1.7e\+18"):
         files.load(path)
 

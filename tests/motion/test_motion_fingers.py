@@ -10,7 +10,7 @@ import pytest
 from rote.findings import FindingKind
 from rote.messages import Interpolation
 from rote.model.dex3 import DEX3, DEX3_LEFT, DEX3_RIGHT
-from rote.model.family import wearing
+from rote.model.family import attach_hands
 from rote.model.g1 import G1_29
 from rote.motion import files
 from rote.motion.body.preview import preview
@@ -24,7 +24,7 @@ from rote.motion.keyframes.search import compress_to_budget
 from rote.motion.track import Track
 from rote.motion.track_build import build_of
 
-WORN = wearing(G1_29, DEX3)
+WORN = attach_hands(G1_29, DEX3)
 
 
 def grasping(seconds: float = 2.0, far: float = 0.6) -> Track:

@@ -13,7 +13,12 @@ from rote.errors import BadRequestError
 from rote.messages import Interpolation
 from rote.motion.interpolate import sample_keyframes
 from rote.motion.keyframes.free_values import VALUES, FreeJoint, Knot
-from rote.motion.keyframes.search import Compressed, compress_to_bound, compress_to_budget, played
+from rote.motion.keyframes.search import (
+    Compressed,
+    compress_to_bound,
+    compress_to_budget,
+    played_track,
+)
 from rote.motion.track import Array, Track
 
 NAMES = ("left_elbow_joint", "right_elbow_joint", "waist_yaw_joint")
@@ -58,7 +63,7 @@ def of(joints_rad: Array, rate_hz: float = 100.0) -> Track:
 
 
 def errors(track: Track, compressed: Compressed) -> Array:
-    return np.abs(played(track, compressed).joints_rad - track.joints_rad)
+    return np.abs(played_track(track, compressed).joints_rad - track.joints_rad)
 
 
 @pytest.mark.parametrize("seed", range(12))

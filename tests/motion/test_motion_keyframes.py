@@ -327,7 +327,7 @@ def test_a_bound_that_is_no_bound_is_refused(bound_rad: float) -> None:
 
 
 def test_a_budget_that_is_no_budget_is_refused() -> None:
-    with pytest.raises(BadRequestError, match="less than none"):
+    with pytest.raises(BadRequestError, match="is negative"):
         compress_to_budget(small(1), -1, Interpolation.LINEAR)
     with pytest.raises(BadRequestError, match="no error measure 'mean'"):
         compress_to_budget(small(1), 1, Interpolation.LINEAR, "mean")  # type: ignore[arg-type]

@@ -170,7 +170,7 @@ def test_what_makes_no_dataset_is_refused_and_leaves_nothing(
 
 def test_a_folder_that_is_there_is_left_alone(dataset: Path) -> None:
     before = info_of(dataset)
-    with pytest.raises(BadRequestError, match="there already"):
+    with pytest.raises(BadRequestError, match="exists already"):
         export_lerobot([waving()], dataset, fps=10, task="wave")
     assert info_of(dataset) == before
 

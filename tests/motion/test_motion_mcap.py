@@ -292,7 +292,7 @@ def test_a_recording_does_not_grow_for_ever(
 
 def test_two_recordings_of_one_name_at_once_are_refused(tmp_path: Path) -> None:
     with TakeWriter(tmp_path / "wave.mcap", NAMES) as writer:
-        with pytest.raises(BadRequestError, match="there already"):
+        with pytest.raises(BadRequestError, match="exists already"):
             TakeWriter(tmp_path / "wave.mcap", NAMES)
         assert unfinished(tmp_path) == []  # it is being written
         writer.add(0.0, [0.0] * 3)

@@ -14,7 +14,7 @@ from motion.tripod import NAMES
 from rote.errors import BadRequestError, UnsafeMotionError
 from rote.findings import FindingKind, Severity
 from rote.messages import MAX_DURATION_MS, Interpolation
-from rote.model.family import MAX_MOTION_S, Family, numbered
+from rote.model.family import MAX_MOTION_S, Family, numbered_build
 from rote.motion import files
 from rote.motion.body.contact import ContactModel, contacts
 from rote.motion.body.kinematics import kinematics_of
@@ -39,7 +39,7 @@ from third_party import installed, package
 
 MOTION = Path(files.__file__).parents[1]
 SUFFIXES = sorted(FORMATS)
-SLOTS = numbered(35, 9).names[:4]
+SLOTS = numbered_build(35, 9).names[:4]
 
 
 @pytest.fixture(scope="module")
@@ -326,7 +326,7 @@ def test_a_check_says_which_joints_no_robot_has() -> None:
     assert names.message == "no robot has these joints: slot_0, slot_1, slot_2, slot_3"
     known = check(replace(numbers(), variant="g1-29"), contact=False)
     assert {f.joint for f in known.errors} == set(SLOTS)
-    machine = numbered(35, 9)
+    machine = numbered_build(35, 9)
     (refused,) = check(numbers(), build=machine).errors
     assert refused.message == machine.no_stream
 

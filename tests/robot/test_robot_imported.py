@@ -8,7 +8,7 @@ import pytest
 import virtual
 from rig import rig
 from rote.errors import ImportedMotionError
-from rote.motion.files.agreed_origins import agree, agreed
+from rote.motion.files.agreed_origins import agree, is_agreed
 from rote.motion.track import Origin, Track
 from rote.platform.paths import agreed_file
 
@@ -53,23 +53,23 @@ def test_the_simulated_robot_of_this_process_plays_it_unasked() -> None:
 
 def test_a_yes_counts_for_all_that_came_from_that_file_and_for_no_other() -> None:
     track = waving(STRANGER)
-    assert not agreed(track.origin)
+    assert not is_agreed(track.origin)
     agree(track.origin)
-    assert agreed(track.speed(0.5).origin)
+    assert is_agreed(track.speed(0.5).origin)
     other = waving(Origin("gmr", "kick.pkl", "", "", "def"))
-    assert not agreed(other.origin)
+    assert not is_agreed(other.origin)
     both = track.concatenate(other)
-    assert not agreed(both.origin)
+    assert not is_agreed(both.origin)
     assert both.origin is not None
     assert "dance.pkl" in both.origin.file
     assert "kick.pkl" in both.origin.file
-    assert agreed(None)
-    assert not agreed(Origin("gmr", "made by hand.pkl"))
+    assert is_agreed(None)
+    assert not is_agreed(Origin("gmr", "made by hand.pkl"))
 
 
 def test_what_was_agreed_to_survives_damage_as_a_no(tmp_path: Path) -> None:
     agree(STRANGER)
     agreed_file().write_bytes(b"{ damaged")
-    assert not agreed(STRANGER)
+    assert not is_agreed(STRANGER)
     agree(STRANGER)
-    assert agreed(STRANGER)
+    assert is_agreed(STRANGER)

@@ -19,7 +19,7 @@ from rote.findings import Finding, FindingKind, Severity
 from rote.messages import RobotState, StreamPose
 from rote.model.a1 import A1
 from rote.model.dex3 import DEX3
-from rote.model.family import wearing
+from rote.model.family import attach_hands
 from rote.model.g1 import G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
 from rote.motion.check.report import CheckReport
 from rote.motion.track import Array, Track
@@ -639,7 +639,7 @@ def test_contact_is_looked_for_from_where_the_robot_stands() -> None:
 
 
 def test_the_way_to_the_first_pose_is_as_long_as_the_fingers_need() -> None:
-    worn = wearing(G1_29, DEX3)
+    worn = attach_hands(G1_29, DEX3)
     finger = DEX3[0].joints[0]
     far_rad = 0.9 * finger.upper_rad
     rows = np.repeat([[*REST_RAD, far_rad]], 101, axis=0)

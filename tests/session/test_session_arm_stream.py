@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rote.errors import BadRequestError
 from rote.messages import Phase, StreamPose
 from rote.model.dex3 import DEX3
-from rote.model.family import Build, numbered, wearing
+from rote.model.family import Build, attach_hands, numbered_build
 from rote.model.g1 import G1, G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
 from rote.session.arm_stream import FADE_HZ, FADE_MAX_S, ArmSetpoint, ArmStream
 
@@ -132,12 +132,12 @@ def test_a_smaller_build_is_astray_by_its_own_columns() -> None:
 
 def test_nothing_is_streamed_to_a_machine_without_a_family() -> None:
     with pytest.raises(BadRequestError):
-        ArmStream((0.0,) * 3, numbered(3, 0))
+        ArmStream((0.0,) * 3, numbered_build(3, 0))
 
 
 # ---- hands --------------------------------------------------------------------------------------
 
-WORN = wearing(G1_29, DEX3)
+WORN = attach_hands(G1_29, DEX3)
 
 
 @settings(max_examples=40)

@@ -20,7 +20,7 @@ from rote.errors import (
     RefusedError,
 )
 from rote.messages import Phase
-from rote.motion.files.agreed_origins import agreed
+from rote.motion.files.agreed_origins import is_agreed
 from rote.motion.files.library import Library
 from rote.motion.track import Origin
 from rote.stage.conductor import StopAnswer
@@ -374,13 +374,13 @@ def test_a_motion_that_others_made_is_played_only_after_a_yes(tmp_path: Path) ->
                     with pytest.raises(ImportedMotionError):
                         await hub.activities.play_track(track, "dance", force=True)
                     assert not hub.activities.busy
-                    assert not agreed(track.origin)
+                    assert not is_agreed(track.origin)
                 # A stop that comes first swallows the refusal; that is no yes either.
                 asking = asyncio.create_task(hub.activities.play_track(track, "dance", force=True))
                 await asyncio.gather(hub.stop(), asking, return_exceptions=True)
-                assert not agreed(track.origin)
+                assert not is_agreed(track.origin)
                 await hub.activities.play_track(track, "dance", force=True, imported=True)
-                assert agreed(track.origin)
+                assert is_agreed(track.origin)
                 await hub.stop()
                 while hub.activities.busy or one.world.phase is not Phase.NONE:
                     await asyncio.sleep(0.1)
@@ -419,7 +419,7 @@ def test_playing_on_a_simulated_robot_is_no_yes_for_a_real_one(tmp_path: Path) -
             track = waving(Origin("gmr", "dance.pkl", "", "", "4567"))
             await hub.activities.play_track(track, "dance", force=True)
             assert hub.activities.busy
-            assert not agreed(track.origin)
+            assert not is_agreed(track.origin)
 
     run(story())
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, ChecksumError, DecodeError, PayloadError, TruncatedError
 from rote.messages import RobotState
-from rote.model.family import ZERO, Build, Joint, StreamFacts, X, numbered, wearing
+from rote.model.family import ZERO, Build, Joint, StreamFacts, X, attach_hands, numbered_build
 from rote.model.g1 import G1, G1_23, G1_29
 from rote.model.registry import families
 from rote.wire.cdr_layout import HEADER
@@ -152,13 +152,13 @@ def test_slots_that_a_build_does_not_have_are_left_empty_and_not_read() -> None:
 
 def test_a_machine_that_is_not_known_is_read_by_all_its_slots() -> None:
     packed = dds_lowlevel.encode_lowstate(state(), build=G1_29)
-    joints = dds_lowlevel.joints_of(packed, numbered(35, 77))
+    joints = dds_lowlevel.joints_of(packed, numbered_build(35, 77))
     assert joints.joints_rad == (*state().joints_rad, *(0.0,) * 6)
 
 
 def test_a_build_with_more_slots_than_the_message_has_lacks_the_others() -> None:
     joints = dds_lowlevel.joints_of(
-        dds_lowlevel.encode_lowstate(state(), build=G1_29), numbered(40, 77)
+        dds_lowlevel.encode_lowstate(state(), build=G1_29), numbered_build(40, 77)
     )
     assert joints.missing == (35, 36, 37, 38, 39)
 
@@ -296,7 +296,7 @@ STREAMED = [
     build
     for family in families()
     for bare in family.builds
-    for build in {bare, wearing(bare, family.hands)}
+    for build in {bare, attach_hands(bare, family.hands)}
 ]
 STREAMED = [build for build in STREAMED if build.stream and build.stream.weight_slot is not None]
 

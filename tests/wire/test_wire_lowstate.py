@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rote.errors import DecodeError, PayloadError
 from rote.messages import RobotState
-from rote.model.family import Build, numbered
+from rote.model.family import Build, numbered_build
 from rote.model.g1 import G1, G1_23, G1_27, G1_29
 from rote.wire.services.lowstate import (
     decode_battery,
@@ -73,21 +73,21 @@ def test_a_joint_is_published_in_its_slot_and_other_slots_stay_empty() -> None:
 
 def test_a_robot_that_is_not_known_is_read_by_its_slots() -> None:
     told = decode_lowstate(encode_lowstate(small(G1_29), build=G1_29))
-    joints = select(told, numbered(35, 77))
+    joints = select(told, numbered_build(35, 77))
     assert joints.joints_rad[:29] == small(G1_29).joints_rad
     assert joints.joints_rad[29:] == (0.0,) * 6
 
 
 def test_a_build_of_one_joint_is_read() -> None:
     told = decode_lowstate({"motor_state": [{"q": 0.5}]})
-    assert select(told, numbered(1, 0)).joints_rad == (0.5,)
+    assert select(told, numbered_build(1, 0)).joints_rad == (0.5,)
 
 
 def test_a_lowstate_of_another_robot_without_most_fields_is_read() -> None:
     # As a Go2 was recorded: 20 slots, no tick, no speeds, no accelerometer.
     motors = [{"q": 0.1, "temperature": 30, "lost": 0} for _ in range(20)]
     told = decode_lowstate({"motor_state": motors, "imu_state": {"rpy": [0, 0, 0]}})
-    joints = select(told, numbered(20, 0))
+    joints = select(told, numbered_build(20, 0))
     assert joints.joints_rad == (0.1,) * 20
     assert joints.temperatures_c == (30.0,) * 20
     assert joints.velocities_rad_s == joints.accelerometer_m_s2 == joints.gyroscope_rad_s == ()
@@ -102,7 +102,7 @@ MOTOR = {"q": 0.5, "dq": 0.25, "temperature": [30, 40]}
 def test_a_motor_that_cannot_be_read_is_missing_and_the_others_are_not(entry: object) -> None:
     told = decode_lowstate({"motor_state": [MOTOR, entry, MOTOR]})
     assert told.joints_rad == (0.5, None, 0.5)
-    joints = select(told, numbered(3, 0))
+    joints = select(told, numbered_build(3, 0))
     assert joints.missing == (1,)
     assert joints.joints_rad == (0.5, 0.0, 0.5)
 

@@ -102,10 +102,10 @@ def _is_own(file: Path) -> bool:
         # reader of its ending.
         return not file.exists() and ending in FORMATS
     if ending == ".csv":
-        with disk.opened(file) as opened:
+        with disk.open_checked(file) as opened:
             return opened.read(16).lstrip(b"\xef\xbb\xbf").startswith(b"t")
     if ending == ".npz":
-        with disk.opened(file) as opened:
+        with disk.open_checked(file) as opened:
             names = array_names(opened.read())
         return not names or "times_s" in names or "joints_rad" in names
     return True

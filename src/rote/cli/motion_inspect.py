@@ -253,7 +253,7 @@ def compress(
     if result.absurd and not force and bound is None:
         raise _too_coarse_error(result)
     if out is not None:
-        save(k.played(track, result), out)
+        save(k.played_track(track, result), out)
     if as_json:
         print_json(_compressed_document(result, track.names if keyframes else ()))
         return

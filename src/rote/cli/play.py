@@ -245,7 +245,7 @@ def _first_speed(track: "Track", target: RobotChoice, as_json: bool) -> float:
     from rote.motion.files.agreed_origins import agreed
     from rote.transport.wires import wire_of
 
-    if wire_of(target.url).lives_here or agreed(track.origin):
+    if wire_of(target.url).lives_here or is_agreed(track.origin):
         return 1.0
     if not as_json:
         print("Imported motion: playing at half speed the first time (override with --speed).")
@@ -306,10 +306,10 @@ async def _start_streaming(
     """
     from rote.cli import output
     from rote.errors import ImportedMotionError, OtherBuildError
-    from rote.motion.files.agreed_origins import agree, agreed
+    from rote.motion.files.agreed_origins import agree, is_agreed
     from rote.transport.wires import wire_of
 
-    track, known = checked.track, agreed(checked.track.origin)
+    track, known = checked.track, is_agreed(checked.track.origin)
     yes = {"mapped": how.by_name, "imported": how.imported or known}
     questions = {
         OtherBuildError: ("mapped", "Type yes to play it by the names of its joints: "),

@@ -77,7 +77,7 @@ async def _store(
                 budget=how.budget,
                 overwrite=how.overwrite,
                 loop=how.loop,
-                imported=agreed(track.origin),
+                imported=is_agreed(track.origin),
             )
     if as_json:
         print_json(

@@ -1,4 +1,4 @@
-"""The A1 quadruped: its joints, their order, limits and places, as frozen data.
+"""The A1 quadruped: its joints, their order, limits and positions, as frozen data.
 
 Facts from Unitree's published description of the A1 (a1_description, BSD-3-Clause). The
 order is that of the robot's motor messages: legs FR, FL, RR, RL, each hip, thigh, calf. All joints'
@@ -52,7 +52,7 @@ MASS_KG = 13.741
 """The whole robot, with the feet and the inertial sensor."""
 
 
-def _leg(number: int) -> tuple[Joint, Joint, Joint]:
+def _make_leg(number: int) -> tuple[Joint, Joint, Joint]:
     leg = LEGS[number]
     front = 1.0 if leg[0] == "F" else -1.0
     left = 1.0 if leg[1] == "L" else -1.0
@@ -87,7 +87,7 @@ def _leg(number: int) -> tuple[Joint, Joint, Joint]:
     return hip, thigh, calf
 
 
-A1_JOINTS: tuple[Joint, ...] = tuple(joint for leg in range(len(LEGS)) for joint in _leg(leg))
+A1_JOINTS: tuple[Joint, ...] = tuple(joint for leg in range(len(LEGS)) for joint in _make_leg(leg))
 
 A1_STAND_RAD: tuple[float, ...] = (0.0, 0.67, -1.3) * len(LEGS)
 """The standing pose of Unitree's simulation (unitree_ros, BSD-3-Clause)."""
@@ -110,7 +110,7 @@ KP_NM_RAD, KD_NM_S_RAD = 40.0, 2.0
 _HEAD_M: Vector = (0.26, 0.0, 0.02)
 
 
-def _protected() -> dict[str, tuple[float, float]]:
+def _protected_ranges() -> dict[str, tuple[float, float]]:
     """Return the range that the position protection allows, by joint name."""
     limits = SDK_LIMITS_RAD["a1"]
     return {
@@ -122,7 +122,7 @@ def _protected() -> dict[str, tuple[float, float]]:
     }
 
 
-def _figure() -> Figure:
+def _make_figure() -> Figure:
     """Return the sticks of a trunk on four legs; the front feet leave trails."""
     hips: dict[str, Point] = {
         leg: ("trunk", A1_JOINTS[number * JOINTS_PER_LEG].origin_m)
@@ -185,7 +185,7 @@ A1 = Family(
         base="trunk",
         base_mass_kg=TRUNK_MASS_KG,
         fixed=tuple(FixedMass(f"{leg}_calf", FOOT_MASS_KG, FOOT_M) for leg in LEGS),
-        figure=_figure(),
+        figure=_make_figure(),
     ),
     mirror={
         joint.name: joint.name[0] + {"L": "R", "R": "L"}[joint.name[1]] + joint.name[2:]
@@ -208,6 +208,6 @@ A1 = Family(
     soft_rad_s=0.8,
     soft_least_s=1.0,
     max_gap_s=0.25,
-    protected_rad=_protected(),
+    protected_rad=_protected_ranges(),
     keeps_actions=False,
 )

@@ -1,7 +1,7 @@
 """The Dex3-1 hand with three fingers and seven motors, left and right, as frozen data.
 
 Facts from Unitree's published description of a G1 with these hands (g1_29dof_with_hand_rev_1_0,
-BSD-3-Clause). The palm is fixed to the wrist, so the origins of the first joints include its place.
+BSD-3-Clause). The palm is fixed to the wrist; the origins of the first joints include its offset.
 Where sources disagree on a number, the smaller one is used.
 """
 
@@ -17,7 +17,7 @@ PALM_MASS_KG = 0.37283854
 PALM_COM_M: Vector = (0.06214634836, -0.00050869656, -0.00058171093)
 """The centre of mass of the left palm, in its own frame."""
 
-# Of the left hand: name, what it hangs on (empty: the palm), axis, lower rad, upper rad, rad/s,
+# Of the left hand: name, parent (empty: the palm), axis, lower rad, upper rad, rad/s,
 #     N.m, origin there, mass and centre of mass of the child link
 _ROWS: tuple[
     tuple[str, str, Vector, float, float, float, float, Vector, float, Vector], ...
@@ -39,17 +39,17 @@ _ROWS: tuple[
 )  # fmt: skip
 
 
-def _across(place_m: Vector, side: str) -> Vector:
+def _mirror_point(point_m: Vector, side: str) -> Vector:
     """Return a point of the left hand, mirrored if `side` is right."""
-    x, y, z = place_m
-    return place_m if side == "left" else (x, -y if y else 0.0, z)
+    x, y, z = point_m
+    return point_m if side == "left" else (x, -y if y else 0.0, z)
 
 
-def _plus(one: Vector, other: Vector) -> Vector:
+def _add_vectors(one: Vector, other: Vector) -> Vector:
     return (one[0] + other[0], one[1] + other[1], one[2] + other[2])
 
 
-def _joint(slot: int, side: str) -> Joint:
+def _make_joint(slot: int, side: str) -> Joint:
     (name, on, axis, lower, upper, velocity, effort, origin, mass, com) = _ROWS[slot]
     if side == "right" and axis == Z:  # the axes of both hands have the same direction
         lower, upper = (-upper if upper else 0.0), (-lower if lower else 0.0)
@@ -62,9 +62,9 @@ def _joint(slot: int, side: str) -> Joint:
         upper_rad=upper,
         velocity_rad_s=velocity,
         effort_nm=effort,
-        origin_m=_across(origin if on else _plus(PALM_M, origin), side),
+        origin_m=_mirror_point(origin if on else _add_vectors(PALM_M, origin), side),
         mass_kg=mass,
-        com_m=_across(com, side),
+        com_m=_mirror_point(com, side),
         part="finger",
     )
 
@@ -83,18 +83,18 @@ _ORDERS = {
 }
 
 
-def _hand(side: str) -> Hand:
+def _make_hand(side: str) -> Hand:
     return Hand(
         name="dex3",
         side=side,
-        joints=tuple(_joint(slot, side) for slot in range(len(_ROWS))),
+        joints=tuple(_make_joint(slot, side) for slot in range(len(_ROWS))),
         state_topic=TOPICS.format(side=side, what="state"),
         command_topic=TOPICS.format(side=side, what="cmd"),
         evidence=_ORDERS[side],
     )
 
 
-DEX3_LEFT, DEX3_RIGHT = _hand("left"), _hand("right")
+DEX3_LEFT, DEX3_RIGHT = _make_hand("left"), _make_hand("right")
 DEX3 = (DEX3_LEFT, DEX3_RIGHT)
 
 DEX3_EVIDENCE = {
@@ -122,15 +122,15 @@ DEX3_EVIDENCE = {
 """The evidence that a family with these hands adds to its own."""
 
 
-def at_rest(hand: Hand) -> FixedMass:
-    """Return the weight of a hand with its palm, all joints at 0, in the wrist-yaw link's frame."""
+def rest_mass(hand: Hand) -> FixedMass:
+    """Return the mass of a hand with its palm, all joints at 0, in the wrist-yaw link's frame."""
     wrist = f"{hand.side}_wrist_yaw_link"
-    palm_com_m = _across(_plus(PALM_M, PALM_COM_M), hand.side)
+    palm_com_m = _mirror_point(_add_vectors(PALM_M, PALM_COM_M), hand.side)
     places: dict[str, Vector] = {wrist: ZERO}
     weights = [(PALM_MASS_KG, palm_com_m)]
     for joint in hand.joints:
-        places[joint.link] = _plus(places[joint.parent], joint.origin_m)
-        weights.append((joint.mass_kg, _plus(places[joint.link], joint.com_m)))
+        places[joint.link] = _add_vectors(places[joint.parent], joint.origin_m)
+        weights.append((joint.mass_kg, _add_vectors(places[joint.link], joint.com_m)))
     total_kg = sum(mass_kg for mass_kg, _ in weights)
     x, y, z = (sum(kg * com_m[axis] for kg, com_m in weights) / total_kg for axis in range(3))
     return FixedMass(wrist, total_kg, (x, y, z))

@@ -1,16 +1,16 @@
-"""What a robot is, as data: families, their builds, joints, modes and hands.
+"""Robots as data: families, their builds, joints, modes and hands.
 
 A family is a kind of robot (`g1`), a build is one hardware variant of it (`g1-23`). A joint has
 three different numbers:
 
-    index    its place in the family's table of joints, which holds those of all builds
-    slot     its place in the robot's motor messages; messages have more slots than joints
-    column   its place among the joints of one build, and so in a state and in a take
+    index    its position in the family's table of joints, which holds those of all builds
+    slot     its position in the robot's motor messages; messages have more slots than joints
+    column   its position among the joints of one build, and so in a state and in a take
 
-Hands are an addition to a build: `wearing` returns the same build with the hands' joints as its
-last columns. They have messages of their own, so they use none of the build's slots.
+Hands are an addition to a build: `attach_hands` returns the same build with the hands' joints as
+its last columns. They have messages of their own, so they use none of the build's slots.
 
-Nothing here computes a motion, and nothing here knows a wire's bytes.
+This module computes no motion and knows no wire format.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ class Grade(StrEnum):
     REPORTED = "reported"
     """Stated by third-party code or an issue thread."""
     INFERRED = "inferred"
-    """Concluded from something similar; nobody is known to have tried it."""
+    """Concluded from something similar; not known to have been tried."""
     CONTRADICTED = "contradicted"
     """Sources disagree, so nothing may depend on it."""
     CHOSEN = "chosen"
@@ -76,7 +76,7 @@ class Joint:
     """One rotating joint and the link that it moves. Angles are in rad, torques in N.m."""
 
     index: int
-    """Its place in the family's table."""
+    """Its position in the family's table."""
     name: str
     parent: str
     """The link it is mounted on."""
@@ -93,7 +93,7 @@ class Joint:
     com_m: Vector = ZERO
     """Centre of mass of the child link, in its own frame."""
     slot: int = -1
-    """Its place in motor messages; the index by default."""
+    """Its position in motor messages; the index by default."""
     link: str = ""
     """The child link; by default the joint's name with `_link` instead of `_joint`."""
     part: str = "arm"
@@ -122,7 +122,7 @@ roll-pitch-yaw, mass and centre of mass of the child link."""
 
 
 def joint_of(index: int, row: JointRow, *, slot: int = -1, link: str = "") -> Joint:
-    """Return a joint by a row of a family's table; its name says which part of the body it is."""
+    """Return the joint of a row of a family's table; the part of the body follows from its name."""
     name, parent, axis, lower, upper, velocity, effort, origin, rpy, mass, com = row
     of_a_side = name.removeprefix("left_").removeprefix("right_")
     return Joint(
@@ -178,7 +178,7 @@ class Shape:
 
 @record
 class Hull:
-    """A convex piece of a link: all that is between its corners."""
+    """A convex piece of a link, given by its corners."""
 
     link: str
     corners_m: tuple[Vector, ...]
@@ -217,7 +217,7 @@ class Foot:
 
 @record(kw_only=True)
 class BodyFacts:
-    """The body beside its joints: its weight, its appearance, and its feet."""
+    """The body apart from its joints: its masses, its shapes, and its feet."""
 
     base: str
     """The root link."""
@@ -228,12 +228,12 @@ class BodyFacts:
     """The left and right end of the arms, where a payload is held; empty without arms."""
     feet: tuple[Foot, ...] = ()
     shapes: Sequence[Shape | Hull] = ()
-    """For contact; none where nobody measured them."""
+    """For contact; empty if they were not measured."""
     close_pairs: tuple[tuple[str, str], ...] = ()
-    """Links two joints apart that can touch. Of all others so near it is not asked: they share a
+    """Links two joints apart that can touch. Other links that near are not tested: they share a
     housing."""
     figure: Figure | None = None
-    """None: it is drawn from the tree of joints."""
+    """If None, it is drawn from the tree of joints."""
 
 
 # ---- modes --------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ class Modes:
     standing: int = READY.id
     """The state in which a robot stands after a normal start."""
     damp: int | None = None
-    """The state in which all joints give way slowly."""
+    """The state in which all joints yield slowly."""
     to_stand: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """From each state, the states to try on the way to a stand, the usual one first."""
     moves: Mapping[tuple[int, int], float] = field(default_factory=dict)
@@ -303,14 +303,14 @@ class StreamFacts:
 
 @record(kw_only=True, eq=False)
 class Hand:
-    """A hand with its own motors, which a robot may wear."""
+    """A hand with its own motors that can be attached to a robot."""
 
     name: str
     """For example `dex3`."""
     side: str
     """left or right."""
     joints: tuple[Joint, ...]
-    """In the order of the hand's own messages; a joint's `slot` is its place there."""
+    """In the order of the hand's own messages; a joint's `slot` is its position there."""
     state_topic: str
     command_topic: str
     evidence: Evidence
@@ -369,9 +369,9 @@ class Build:
     known: bool = True
     """False for a machine that rote does not know: its joints are numbered, and nothing is sent."""
     hands: tuple[Hand, ...] = ()
-    """The hands it wears, see `wearing`. Their joints are its last columns."""
+    """The attached hands, see `attach_hands`. Their joints are its last columns."""
     body: "Build | None" = None
-    """The build without its hands; None if it wears none."""
+    """The build without its hands; None if none are attached."""
 
     names: tuple[str, ...] = field(init=False)
     slots: tuple[int, ...] = field(init=False)
@@ -397,11 +397,11 @@ class Build:
 
     @property
     def bare(self) -> "Build":
-        """This build without hands; itself if it wears none."""
+        """This build without hands; itself if none are attached."""
         return self if self.body is None else self.body
 
     def columns_of(self, hand: Hand) -> tuple[int, ...]:
-        """Return the columns of a hand that it wears, in the order of the hand's messages."""
+        """Return the columns of an attached hand, in the order of the hand's messages."""
         return tuple(map(self.names.index, hand.names))
 
     @property
@@ -417,7 +417,7 @@ class Build:
     def at(self, machine: int) -> "Build":
         """Return this build with the motors of a `mode_machine`."""
         if self.body is not None:
-            return wearing(self.body.at(machine), self.hands)
+            return attach_hands(self.body.at(machine), self.hands)
         changed = self.motors.get(machine)
         if not changed:
             return self
@@ -437,16 +437,16 @@ class Build:
         return slot in self.slots or slot == weight
 
 
-def wearing(build: Build, hands: tuple[Hand, ...]) -> Build:
+def attach_hands(build: Build, hands: tuple[Hand, ...]) -> Build:
     """Return a build with these hands and no others: their joints are its last columns.
 
     The same body and hands always return the same object.
     """
-    return _worn(build.bare, hands) if hands else build.bare
+    return _attach_hands(build.bare, hands) if hands else build.bare
 
 
 @lru_cache(maxsize=64)
-def _worn(body: Build, hands: tuple[Hand, ...]) -> Build:
+def _attach_hands(body: Build, hands: tuple[Hand, ...]) -> Build:
     joints = (*body.joints, *(joint for hand in hands for joint in hand.joints))
     return replace(body, joints=joints, hands=hands, body=body)
 
@@ -467,10 +467,10 @@ def _check_build(build: Build, names: tuple[str, ...]) -> None:
     if strangers:
         raise ValueError(f"{build.name} has no joint {strangers[0]!r}")
     if bool(build.streamed) != (build.stream is not None):
-        raise ValueError(f"{build.name} says how to stream, and not what, or the reverse")
+        raise ValueError(f"{build.name} needs both streaming facts and streamed joints, or neither")
     for joint in build.joints:
         if not joint.lower_rad < joint.upper_rad or not joint.velocity_rad_s > 0.0:
-            raise ValueError(f"{joint.name} of {build.name} has limits that cannot be")
+            raise ValueError(f"{joint.name} of {build.name} has impossible limits")
 
 
 @record(kw_only=True, eq=False)
@@ -488,10 +488,10 @@ class Family:
     """The joint on the other side, by name, both ways; joints in the middle are not in it."""
     modes: Modes = Modes()
     hands: tuple[Hand, ...] = ()
-    """The hands that a robot of this family may wear."""
+    """The hands that can be attached to a robot of this family."""
     services: tuple[Service, ...] = ()
     wires: tuple[str, ...] = ("sim", "udp")
-    """The schemes of the wires that it can be connected by."""
+    """The URL schemes of the connections that it supports."""
     signalling: int | None = None
     """The value that `data2` of its WebRTC signalling always has; 3 means that its own key is
     needed. None if it depends on the firmware.
@@ -501,16 +501,16 @@ class Family:
     answers_everybody: bool = True
     """False if no firmware answers a discovery question that does not name its serial."""
     works: Mapping[str, Grade] = field(default_factory=dict)
-    """What works on a real robot, and how sure that is."""
+    """What works on a real robot, and how certain that is."""
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
     """The source of each group of facts (joints, slots, modes, services, stream, hands)."""
     soft_rad_s: float = 1.0
     """The highest speed of a joint on the way to a first pose and back, in rad/s."""
     soft_least_s: float = 0.5
-    """The shortest time for such a way, in seconds."""
+    """The shortest duration of such a movement, in seconds."""
     max_gap_s: float | None = None
-    """A motion with a longer gap between two samples is not played; None: judged by its
-    usual gap.
+    """A motion with a longer gap between two samples is not played; None to judge by its usual
+    gap.
     """
     protected_rad: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """By joint name: outside this range, which is inside the limits, a protection in rote trips."""
@@ -564,8 +564,8 @@ def _check_family(family: Family) -> None:
     for joint in family.joints:
         if joint.parent not in links:
             raise ValueError(
-                f"{joint.name} of {family.name} hangs on {joint.parent!r}, which is neither the "
-                "base nor the link of a joint before it"
+                f"{joint.name} of {family.name} is mounted on {joint.parent!r}, which is neither "
+                "the base nor the link of a joint before it"
             )
         links.add(joint.link)
     names = [build.name for build in family.builds]
@@ -576,10 +576,10 @@ def _check_family(family: Family) -> None:
         if strangers:
             raise ValueError(f"{family.name} has no joint {min(strangers)!r} for {build.name}")
         if any(mass.link not in links for mass in build.fixed):
-            raise ValueError(f"{build.name} gives the mass of a link that {family.name} has not")
+            raise ValueError(f"{build.name} gives the mass of a link that {family.name} lacks")
 
 
-def numbered(slots: int, machine: int) -> Build:
+def numbered_build(slots: int, machine: int) -> Build:
     """Return the build of an unknown machine: its joints are named by the numbers of their slots.
 
     It can be watched and recorded. It cannot be taught, streamed to, or used for checks.

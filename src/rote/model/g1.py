@@ -117,13 +117,13 @@ _G1_ROWS: tuple[
 # fmt: on
 
 
-def _joint(index: int) -> Joint:
+def _make_joint(index: int) -> Joint:
     row = _G1_ROWS[index]
     link = "torso_link" if row[0] == "waist_pitch_joint" else ""
     return joint_of(index, row, link=link)
 
 
-G1_JOINTS: tuple[Joint, ...] = tuple(_joint(index) for index in range(len(_G1_ROWS)))
+G1_JOINTS: tuple[Joint, ...] = tuple(_make_joint(index) for index in range(len(_G1_ROWS)))
 
 LEGS = tuple(range(12))
 WAIST_YAW = 12
@@ -175,7 +175,7 @@ class Mode(NamedIntEnum):
     RUN_29 = 802
 
 
-def _mode(mode: Mode, label: str, balanced: bool, stiff: bool, buttons: str) -> ModeFacts:
+def _mode_facts(mode: Mode, label: str, balanced: bool, stiff: bool, buttons: str) -> ModeFacts:
     name = mode.name.lower().replace("_", " ")
     return ModeFacts(mode.value, name, label, balanced, stiff, buttons)
 
@@ -183,20 +183,22 @@ def _mode(mode: Mode, label: str, balanced: bool, stiff: bool, buttons: str) -> 
 MODES: dict[Mode, ModeFacts] = {
     Mode(facts.id): facts
     for facts in (
-        _mode(
+        _mode_facts(
             Mode.ZERO_TORQUE, "no torque: every joint hangs free", False, False, "after power-on"
         ),
-        _mode(Mode.DAMP, "damped: joints give way slowly", False, False, "L2+B"),
-        _mode(Mode.LOCK_STAND, "standing with locked joints, no balance", False, True, "L2+UP"),
-        _mode(Mode.WALK, "balanced standing and walking", True, True, "R1+X"),
-        _mode(Mode.WALK_WAIST, "balanced, with a free waist", True, True, "R1+Y"),
-        _mode(Mode.RUN, "running, 23 joints", True, True, "R2+A"),
-        _mode(Mode.RUN_29, "running, 29 joints", True, True, "R2+A"),
+        _mode_facts(Mode.DAMP, "damped: joints give way slowly", False, False, "L2+B"),
+        _mode_facts(
+            Mode.LOCK_STAND, "standing with locked joints, no balance", False, True, "L2+UP"
+        ),
+        _mode_facts(Mode.WALK, "balanced standing and walking", True, True, "R1+X"),
+        _mode_facts(Mode.WALK_WAIST, "balanced, with a free waist", True, True, "R1+Y"),
+        _mode_facts(Mode.RUN, "running, 23 joints", True, True, "R2+A"),
+        _mode_facts(Mode.RUN_29, "running, 29 joints", True, True, "R2+A"),
     )
 }
 WALKING = (Mode.WALK, Mode.WALK_WAIST)
 RUNNING = (Mode.RUN, Mode.RUN_29)
-"""Running, for robots of 23 and of 29 joints; the build says which one a robot knows."""
+"""Running, for robots of 23 and of 29 joints; which one a robot knows depends on its build."""
 
 # Every transition and the seconds it takes; the times are this project's guess.
 MOVES: dict[tuple[Mode, Mode], float] = {
@@ -240,7 +242,7 @@ _SHAPES_FILE = Path(__file__).with_name("g1_shapes.json")
 
 
 def hulls_of(pieces: Corners) -> tuple[Hull, ...]:
-    """Return shapes by their corners in tenths of a millimetre; those on the left on the right too.
+    """Return hulls by their corners in tenths of a millimetre; left ones are mirrored to the right.
 
     On the right y is -y.
     """
@@ -259,7 +261,7 @@ def hulls_of(pieces: Corners) -> tuple[Hull, ...]:
 
 
 class G1Shapes(Sequence[Hull]):
-    """The hulls of a G1, read when they are first asked for: few commands look for contact."""
+    """The hulls of a G1, read on first use because few commands check contact."""
 
     @cached_property
     def _hulls(self) -> tuple[Hull, ...]:
@@ -269,11 +271,11 @@ class G1Shapes(Sequence[Hull]):
         return len(self._hulls)
 
     @overload
-    def __getitem__(self, place: int) -> Hull: ...
+    def __getitem__(self, index: int) -> Hull: ...
     @overload
-    def __getitem__(self, place: slice) -> tuple[Hull, ...]: ...
-    def __getitem__(self, place: int | slice) -> Hull | tuple[Hull, ...]:
-        return self._hulls[place]
+    def __getitem__(self, index: slice) -> tuple[Hull, ...]: ...
+    def __getitem__(self, index: int | slice) -> Hull | tuple[Hull, ...]:
+        return self._hulls[index]
 
 
 G1_SHAPES = G1Shapes()
@@ -283,7 +285,7 @@ _HAND_END_M = (0.13, 0.0, 0.0)
 _HEEL_M, _TOES_M = (-0.05, 0.0, -0.03), ((0.12, 0.03, -0.03), (0.12, -0.03, -0.03))
 
 
-def _limbs(side: str) -> list[tuple[str, Point, Point]]:
+def _limb_sticks(side: str) -> list[tuple[str, Point, Point]]:
     """Return the sticks of one side: foot and leg, and from the neck to the hand."""
     foot = f"{side}_ankle_roll_link"
     leg: list[Point] = [(f"{side}_{link}_link", ZERO) for link in ("hip_roll", "knee")]
@@ -302,8 +304,8 @@ _FOOT_LINKS = tuple(f"{side}_ankle_roll_link" for side in _SIDES)
 G1_FIGURE = Figure(
     sticks=(
         *chain("", ("pelvis", ZERO), ("torso_link", _NECK_M), ("torso_link", _CHIN_M)),
-        *_limbs("left"),
-        *_limbs("right"),
+        *_limb_sticks("left"),
+        *_limb_sticks("right"),
     ),
     head=("torso_link", _HEAD_M),
     head_radius_m=0.075,
@@ -342,7 +344,7 @@ _MOTORS = {
 }
 
 
-def _build(
+def _make_build(
     name: str,
     title: str,
     absent: frozenset[int],
@@ -366,17 +368,19 @@ def _build(
 
 
 _EVERY = frozenset(range(len(G1_JOINTS)))
-G1_29 = _build("g1-29", "G1 with 29 joints", frozenset(), (5, 11, 13, 15, 2))
-G1_27 = _build("g1-27", "G1 with 27 joints, its waist locked", _SLOTS_OF_WAIST, (6, 12, 14, 16, 3))
+G1_29 = _make_build("g1-29", "G1 with 29 joints", frozenset(), (5, 11, 13, 15, 2))
+G1_27 = _make_build(
+    "g1-27", "G1 with 27 joints, its waist locked", _SLOTS_OF_WAIST, (6, 12, 14, 16, 3)
+)
 # One rubber hand on the wrist's roll link, instead of three links and a hand.
 _WRISTS_23 = (
     FixedMass("left_wrist_roll_link", 0.35692864, (0.1079465665, 0.00163511945, 0.00202244863)),
     FixedMass("right_wrist_roll_link", 0.35692864, (0.1079465665, -0.00163511945, 0.00202244863)),
 )
-G1_23 = _build(
+G1_23 = _make_build(
     "g1-23", "G1 with 23 joints", _SLOTS_OF_WAIST | _SLOTS_OF_WRISTS, (4, 10, 1), fixed=_WRISTS_23
 )
-G1_ARMS = _build("g1-arms", "two arms of a G1, without legs and waist", _EVERY - _ARMS, (9,))
+G1_ARMS = _make_build("g1-arms", "two arms of a G1, without legs and waist", _EVERY - _ARMS, (9,))
 
 _URDF = "unitree_ros d6f13aa, robots/g1_description (BSD-3-Clause)"
 

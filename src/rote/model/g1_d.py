@@ -10,7 +10,7 @@ turns about y, and the yaw above it `torso_Joint`.
 
 from dataclasses import replace
 
-from rote.model.dex3 import DEX3, DEX3_EVIDENCE, at_rest
+from rote.model.dex3 import DEX3, DEX3_EVIDENCE, rest_mass
 from rote.model.family import (
     ZERO,
     BodyFacts,
@@ -91,7 +91,7 @@ _CORNERS: tuple[Point, ...] = tuple(
 )
 
 
-def _arm(side: str) -> list[tuple[str, Point, Point]]:
+def _arm_sticks(side: str) -> list[tuple[str, Point, Point]]:
     arm: list[Point] = [
         (f"{side}_{link}_link", ZERO) for link in ("shoulder_roll", "elbow", "wrist_pitch")
     ]
@@ -104,8 +104,8 @@ G1_D_FIGURE = Figure(
         *chain("", (_BASE, (0.0, 0.0, _FLOOR_M)), (_BASE, (0.0, 0.0, 0.55))),
         *chain("", (_BASE, (0.0, 0.0, 0.55)), ("waist_pitch_link", ZERO), ("torso_link", ZERO)),
         *chain("", ("torso_link", ZERO), ("torso_link", _NECK_M), ("torso_link", _CHIN_M)),
-        *_arm("left"),
-        *_arm("right"),
+        *_arm_sticks("left"),
+        *_arm_sticks("right"),
     ),
     head=("torso_link", _HEAD_M),
     head_radius_m=0.075,
@@ -152,7 +152,7 @@ G1_D = Family(
             # The sign on the chest, and the head.
             FixedMass("torso_link", 0.001, (0.0039635, 0.0, -0.054)),
             FixedMass("torso_link", 1.036, (0.0092305, 0.000299, 0.395869)),
-            *map(at_rest, DEX3),
+            *map(rest_mass, DEX3),
         ),
         tips=tuple((f"{side}_wrist_yaw_link", _HAND_END_M) for side in _SIDES),
         figure=G1_D_FIGURE,

@@ -104,12 +104,12 @@ _ROWS: tuple[
 # fmt: on
 
 
-def _joint(index: int) -> Joint:
+def _make_joint(index: int) -> Joint:
     name, slot, *_ = row = _ROWS[index]
     return joint_of(index, (name, *row[2:]), slot=slot)
 
 
-R1_JOINTS: tuple[Joint, ...] = tuple(_joint(index) for index in range(len(_ROWS)))
+R1_JOINTS: tuple[Joint, ...] = tuple(_make_joint(index) for index in range(len(_ROWS)))
 
 _SIDES = ("left", "right")
 _TORSO = "waist_yaw_link"
@@ -162,7 +162,7 @@ _NECK_M, _HAND_END_M = (0.0, 0.0, 0.25), (0.12, 0.0, 0.0)
 _HEEL_M, _TOES_M = (-0.05, 0.0, -0.045), ((0.12, 0.03, -0.045), (0.12, -0.03, -0.045))
 
 
-def _limbs(side: str) -> list[tuple[str, Point, Point]]:
+def _limb_sticks(side: str) -> list[tuple[str, Point, Point]]:
     """Return the sticks of one side: leg and foot, and from the neck to the hand."""
     foot, hand = f"{side}_ankle_roll_link", f"{side}_wrist_roll_link"
     leg: list[Point] = [(f"{side}_{link}_link", ZERO) for link in ("hip_roll", "knee")]
@@ -179,8 +179,8 @@ R1_FIGURE = Figure(
         *chain(
             "", ("pelvis_link", ZERO), (_TORSO, ZERO), (_TORSO, _NECK_M), ("head_yaw_link", ZERO)
         ),
-        *_limbs("left"),
-        *_limbs("right"),
+        *_limb_sticks("left"),
+        *_limb_sticks("right"),
     ),
     head=("head_yaw_link", ZERO),
     head_radius_m=0.08,
@@ -198,7 +198,9 @@ _NO_STREAM = (
 )
 
 
-def _build(name: str, title: str, absent: frozenset[str], fixed: tuple[FixedMass, ...]) -> Build:
+def _make_build(
+    name: str, title: str, absent: frozenset[str], fixed: tuple[FixedMass, ...]
+) -> Build:
     joints = tuple(joint for joint in R1_JOINTS if joint.name not in absent)
     return Build(
         name=name,
@@ -225,8 +227,8 @@ _AIR_MASSES = (
     FixedMass("left_elbow_link", 0.986213, (0.147283, -0.026821, -0.010613)),
     FixedMass("right_elbow_link", 0.986213, (0.147283, 0.026821, -0.010613)),
 )
-R1_26 = _build("r1", "R1 with 26 joints", frozenset(), ())
-R1_AIR = _build("r1-air", "R1 Air with 20 joints", _NOT_OF_AN_AIR, _AIR_MASSES)
+R1_26 = _make_build("r1", "R1 with 26 joints", frozenset(), ())
+R1_AIR = _make_build("r1-air", "R1 Air with 20 joints", _NOT_OF_AN_AIR, _AIR_MASSES)
 
 _URDF = "unitree_ros 8ab3359 r1_description, 3d8d582 r1_air_description (BSD-3-Clause)"
 _LIKE_A_G1 = "the phone app has the same screens for a G1 and an R1; no trace of an R1 is known"

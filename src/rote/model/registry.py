@@ -29,10 +29,8 @@ _SHIPPED: tuple[Family, ...] = (G1, A1, R1, G1_D)
 
 
 @cache
-def _brought() -> tuple[Family, ...]:
-    """Return the families of other packages; raises an error with the reason for one that is
-    unusable.
-    """
+def _load_external_families() -> tuple[Family, ...]:
+    """Return the families of other packages; raises an error with the reason if one is unusable."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - seldom needed, slow to load
 
     found: list[Family] = []
@@ -68,30 +66,30 @@ def _names_of(family: Family) -> set[str]:
 
 
 def forget() -> None:
-    """Forget the families of other packages; they are loaded again when one is next asked for."""
-    _brought.cache_clear()
+    """Forget the families of other packages; they are loaded again on the next lookup."""
+    _load_external_families.cache_clear()
 
 
 def families() -> tuple[Family, ...]:
     """Return all families, those that rote ships first."""
-    return (*_SHIPPED, *_brought())
+    return (*_SHIPPED, *_load_external_families())
 
 
-def _lazily() -> Iterator[Family]:
+def _iter_families() -> Iterator[Family]:
     yield from _SHIPPED
-    yield from _brought()
+    yield from _load_external_families()
 
 
 def find_family(name: str) -> Family | None:
     """Return the family of that name, or None."""
-    return next((family for family in _lazily() if family.name == name), None)
+    return next((family for family in _iter_families() if family.name == name), None)
 
 
 def find_build(name: str) -> Build | None:
     """Return the build of that name, or the first of a family of that name; None if there is
     neither.
     """
-    for family in _lazily():
+    for family in _iter_families():
         if family.name == name:
             return family.default
         for build in family.builds:
@@ -137,7 +135,7 @@ def build_with(joints: tuple[str, ...]) -> Build | None:
 
 def joint_named(name: str) -> Joint | None:
     """Return the first joint of that name in any family, or None."""
-    for family in _lazily():
+    for family in _iter_families():
         for joint in family.joints:
             if joint.name == name:
                 return joint

@@ -1,7 +1,7 @@
-"""The table of file formats: what a motion can be written as, and what each format loses.
+"""The table of file formats for motions, and what each format loses.
 
 The command line, the API, the page and the docs use it. A format is one row here and its module,
-which has `load_NAME`, `save_NAME` and `place_in`, and is imported when the format is first used.
+which has `load_NAME`, `save_NAME` and `file_location`. The module is imported on first use.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from rote.motion.files.metadata import FilePlace
+    from rote.motion.files.metadata import FileLocation
     from rote.motion.track import Track
 
 __all__ = ["FORMATS", "NATIVE", "Format", "endings"]
@@ -36,7 +36,7 @@ class Format:
 
     @property
     def load(self) -> "Callable[[Path], Track]":
-        """Read a file; raises `BadRequestError` that names the place that cannot be used."""
+        """Read a file; raises `BadRequestError` that names what cannot be used."""
         return cast("Callable[[Path], Track]", self._import_function(f"load_{self.name}"))
 
     @property
@@ -45,9 +45,9 @@ class Format:
         return cast("Callable[[Track, Path], None]", self._import_function(f"save_{self.name}"))
 
     @property
-    def place_in(self) -> "Callable[[Path], FilePlace]":
-        """Return how an error names a place in a file."""
-        return cast("Callable[[Path], FilePlace]", self._import_function("place_in"))
+    def file_location(self) -> "Callable[[Path], FileLocation]":
+        """Return how an error names a location in a file."""
+        return cast("Callable[[Path], FileLocation]", self._import_function("file_location"))
 
     def _import_function(self, name: str) -> object:
         return getattr(import_module(self.module), name)

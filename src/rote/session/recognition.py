@@ -11,7 +11,7 @@ build is kept with a note, and nothing is streamed.
 from collections.abc import Collection
 from typing import NamedTuple
 
-from rote.model.family import Build, Family, numbered
+from rote.model.family import Build, Family, numbered_build
 from rote.model.g1 import G1
 from rote.model.registry import families, family_of, names
 from rote.text import Act, Text
@@ -50,10 +50,10 @@ def recognise(
                 return _recognise_in_family(family, machine, mode)
         if mode in UNKNOWN_FAMILIES:
             note = f"mode {mode} is one of an {UNKNOWN_FAMILIES[mode]}, which rote does not know"
-            return Recognised(numbered(slots, machine), note, certain=False)
+            return Recognised(numbered_build(slots, machine), note, certain=False)
     if not machine:
         note = "it does not report its mode_machine"
-        return Recognised(numbered(slots, machine), note, certain=False)
+        return Recognised(numbered_build(slots, machine), note, certain=False)
     build = G1.of_machine(machine) or next(
         (
             found
@@ -65,7 +65,7 @@ def recognise(
     if build is not None:
         return Recognised(build)
     note = f"rote does not know mode_machine {machine}"
-    return Recognised(numbered(slots, machine), note, certain=False)
+    return Recognised(numbered_build(slots, machine), note, certain=False)
 
 
 def is_distinctive(mode: int) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from rote.errors import BadRequestError, DecodeError, RoteError, UnsupportedError
 from rote.findings import Severity
 from rote.messages import SOUND_RATE_HZ, HeardSpeech, Phase, Sound, SoundState
-from rote.motion.files.agreed_origins import agreed
+from rote.motion.files.agreed_origins import is_agreed
 from rote.platform import paths
 from rote.platform.atomic_file import appearing
 from rote.platform.clock import LEAST_S, Suspensions, stall_clock
@@ -421,7 +421,7 @@ class Agent:
                 at=part.start,
                 force=True,
                 checked=part.check,
-                imported=agreed(score.motion.track.origin),
+                imported=is_agreed(score.motion.track.origin),
             )
             ready = part.start.lead_s
             failed = asyncio.ensure_future(part.playing.wait())

@@ -20,7 +20,7 @@ from rote.model.family import MAX_MOTION_S, MOVED_RAD, Build, Family, Joint
 from rote.motion.body.balance import Leaning, compute_leaning, has_arms, standing_axes
 from rote.motion.body.contact import Contact, ContactModel
 from rote.motion.body.kinematics import Frames, Kinematics, Pose, kinematics_of, whole_pose
-from rote.motion.check.gap_findings import gap_findings
+from rote.motion.check.gaps import gap_findings
 from rote.motion.check.limits import (
     MAX_PLAYED_RAD_S2,
     TOLERANCE_RAD,

@@ -13,7 +13,7 @@ import numpy as np
 from rote.errors import BadRequestError
 from rote.motion.draw.figure_body import Sticks, body_of
 from rote.motion.draw.plot import FIRST, INK, PALE, SECOND, blank_figure, picture_format, save
-from rote.motion.files.disk import whole
+from rote.motion.files.disk import write_atomically
 from rote.motion.track import Array, Track
 
 LEFT, RIGHT, MIDDLE, _GREY = FIRST, SECOND, "#495057", "#868e96"
@@ -147,7 +147,7 @@ def draw_gif(track: Track, path: Path, *, rate_hz: float | None = None) -> None:
         )
     frames = _render_gif_images(track, step_cs, pictures)
     durations = [step_cs * 10] * (pictures - 1) + [_LAST_SHOWN_CS * 10]
-    with whole(path) as file:
+    with write_atomically(path) as file:
         frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=durations,
                        loop=0)  # fmt: skip
 

@@ -16,7 +16,7 @@ from rote.findings import Finding, Severity
 from rote.model.family import Joint
 from rote.motion.check.gaps import find_gaps
 from rote.motion.draw.spread import Spread
-from rote.motion.files.disk import whole
+from rote.motion.files.disk import write_atomically
 from rote.motion.track import Array, Mark, Track
 from rote.motion.track_build import joints_of
 
@@ -60,7 +60,11 @@ def save(figure: Any, path: Path) -> None:
 
     ending = picture_format(path)
     when = {"Date": None} if ending == "svg" else {}
-    with rc_context({"svg.hashsalt": "rote"}), warnings.catch_warnings(), whole(path) as file:
+    with (
+        rc_context({"svg.hashsalt": "rote"}),
+        warnings.catch_warnings(),
+        write_atomically(path) as file,
+    ):
         # A character that the font lacks is drawn as a box; no warning is needed.
         warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
         figure.savefig(file, format=ending, metadata=when)

@@ -11,7 +11,7 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.motion.files.metadata import (
-    FilePlace,
+    FileLocation,
     check,
     check_joints,
     check_length,
@@ -41,10 +41,10 @@ def save(track: Track, path: FilePath) -> str:
 
 def check_writable(track: Track, path: FilePath) -> None:
     """Raise `BadRequestError` for a track that could not be loaded again."""
-    place = FilePlace(f"{path} cannot be written")
-    check(track, place)
-    check_length(len(track), len(track.names), place)
-    check_unit(track, place)
+    location = FileLocation(f"{path} cannot be written")
+    check(track, location)
+    check_length(len(track), len(track.names), location)
+    check_unit(track, location)
 
 
 def load(path: FilePath, *, degrees: bool = False, any_joints: bool = False) -> Track:
@@ -58,13 +58,13 @@ def load(path: FilePath, *, degrees: bool = False, any_joints: bool = False) -> 
     path = Path(path)
     found = format_of(path)
     track = found.load(path)
-    place = found.place_in(path)
-    check(track, place)
+    location = found.file_location(path)
+    check(track, location)
     if not any_joints:
-        check_joints(track, place)
+        check_joints(track, location)
     if degrees:
         track = track.edited("degrees to rad", joints_rad=np.radians(track.joints_rad))
-    check_unit(track, place)
+    check_unit(track, location)
     return track
 
 

@@ -1,7 +1,7 @@
-"""Which motions of others a person has agreed to play on a real robot.
+"""Which imported motions a person has agreed to play on a real robot.
 
-A motion that was imported is not played on a real robot before somebody said yes to it. The yes
-counts for the file it came from and so for every edit of it; it is kept in the data folder.
+An imported motion is not played on a real robot before a person has agreed to it. The agreement
+covers the file it came from, and so every edit of it. It is stored in the data folder.
 """
 
 import json
@@ -16,18 +16,18 @@ from rote.platform.paths import agreed_file
 _MAX = 10_000
 
 
-def agreed(origin: Origin | None) -> bool:
-    """Whether motions of this origin may be played without asking; those of one's own may."""
-    return origin is None or (bool(origin.digest) and origin.digest in _known())
+def is_agreed(origin: Origin | None) -> bool:
+    """Whether motions of this origin may be played without asking; the user's own motions may."""
+    return origin is None or (bool(origin.digest) and origin.digest in _read_agreed())
 
 
 def agree(origin: Origin | None) -> None:
-    """Note that a person said yes. Where that cannot be written, they are asked again."""
+    """Store that a person has agreed. If that cannot be written, they are asked again."""
     if origin is None or not origin.digest:
         return
     path = agreed_file()
-    with suppress(OSError, RoteError), disk.alone(path.parent):
-        known = _known()
+    with suppress(OSError, RoteError), disk.lock_folder(path.parent):
+        known = _read_agreed()
         known.pop(origin.digest, None)
         known[origin.digest] = f"{origin.file} ({origin.format})"
         newest = dict(list(known.items())[-_MAX:])
@@ -35,8 +35,8 @@ def agree(origin: Origin | None) -> None:
             file.write(json.dumps(newest, ensure_ascii=False, indent=1).encode("utf-8"))
 
 
-def _known() -> dict[str, str]:
-    """Return what was agreed to; what cannot be read counts as nothing."""
+def _read_agreed() -> dict[str, str]:
+    """Return the agreed origins; none if the file cannot be read."""
     try:
         found = json.loads(agreed_file().read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -15,7 +15,7 @@ import numpy as np
 from rote.errors import BadRequestError
 from rote.motion.files import disk
 from rote.motion.files.metadata import (
-    FilePlace,
+    FileLocation,
     TakeMetadata,
     assemble,
     check_length,
@@ -24,63 +24,63 @@ from rote.motion.files.metadata import (
 from rote.motion.track import Track
 
 
-def place_in(path: Path) -> FilePlace:
+def file_location(path: Path) -> FileLocation:
     """Return how rows are counted: the header is row 1."""
-    return FilePlace(str(path), "row", 2)
+    return FileLocation(str(path), "row", 2)
 
 
 def save_csv(track: Track, path: Path) -> None:
     """Write `track`; the file appears only when it is complete."""
     metadata_of(track)
-    with disk.whole(path) as file:
+    with disk.write_atomically(path) as file:
         writer = csv.writer(codecs.getwriter("utf-8")(file), lineterminator="\n")
         writer.writerow(["t", *track.names])
         for time_s, row in zip(track.times_s.tolist(), track.joints_rad.tolist(), strict=True):
-            writer.writerow([_time(time_s), *map(repr, row)])
+            writer.writerow([_format_time(time_s), *map(repr, row)])
 
 
 def load_csv(path: Path) -> Track:
     """Read a track; a `BadRequestError` names the row that cannot be used."""
-    place = place_in(path)
+    location = file_location(path)
     try:
         text = disk.contents(path).decode("utf-8-sig").rstrip("\r\n")
         rows = csv.reader(io.StringIO(text, newline=""))
-        names = _header(next(rows, []), place)
-        values = _numbers(rows, ("t", *names), place)
+        names = _read_header(next(rows, []), location)
+        values = _read_numbers(rows, ("t", *names), location)
     except UnicodeDecodeError:
-        raise place.refuse("it cannot be read as UTF-8", "Save it as CSV in UTF-8.") from None
+        raise location.refuse("it cannot be read as UTF-8", "Save it as CSV in UTF-8.") from None
     except csv.Error as error:
         raise BadRequestError(f"{path} cannot be read as CSV: {error}") from None
     table = np.array(values, dtype=np.float64).reshape(-1, len(names) + 1)
-    metadata = TakeMetadata(names=names, source=place.source)
-    return assemble(metadata, table[:, 0], table[:, 1:], place)
+    metadata = TakeMetadata(names=names, source=location.source)
+    return assemble(metadata, table[:, 0], table[:, 1:], location)
 
 
-def _time(time_s: float) -> str:
+def _format_time(time_s: float) -> str:
     """Return a time in microseconds if that is exact, otherwise with as many digits as needed."""
     text = f"{time_s:.6f}"
     return text if float(text) == time_s else repr(time_s)
 
 
-def _header(row: list[str], place: FilePlace) -> tuple[str, ...]:
+def _read_header(row: list[str], location: FileLocation) -> tuple[str, ...]:
     if row[:1] != ["t"] or len(row) < 2:
         parted = "".join(row[:1]).startswith(("t;", "t\t"))
-        raise place.refuse(
+        raise location.refuse(
             "the first row must be 't' and the joints' names",
             "Put commas between the cells." if parted else "Like: t,left_elbow_joint",
         )
     return tuple(row[1:])
 
 
-def _numbers(
-    rows: Iterator[list[str]], columns: tuple[str, ...], place: FilePlace
+def _read_numbers(
+    rows: Iterator[list[str]], columns: tuple[str, ...], location: FileLocation
 ) -> list[list[float]]:
     values: list[list[float]] = []
     for row in rows:
-        check_length(len(values) + 1, len(columns) - 1, place)
+        check_length(len(values) + 1, len(columns) - 1, location)
         if len(row) != len(columns):
             problem = f"it has {len(row)} cells, the first row has {len(columns)}"
-            raise place.refuse_row(len(values), problem)
+            raise location.refuse_row(len(values), problem)
         try:
             values.append([float(cell) for cell in row])
         except ValueError:
@@ -89,7 +89,7 @@ def _numbers(
                 for column, cell in zip(columns, row, strict=True)
                 if not _is_number(cell)
             )
-            raise place.refuse_row(len(values), problem) from None
+            raise location.refuse_row(len(values), problem) from None
     return values
 
 

@@ -1,4 +1,4 @@
-"""The disk, as every file format uses it: a file is complete or absent, and never too large."""
+"""Disk access for all file formats: a file is complete or absent, and never too large."""
 
 import os
 import shutil
@@ -13,10 +13,10 @@ from rote.platform.atomic_file import appearing
 from rote.platform.system import lock
 
 MAX_BYTES = 256 * 2**20
-"""More is not taken into memory at once: a larger file is read only where it comes in pieces, each
-smaller than this. A minute of 29 joints at 500 Hz takes 17 MB as text."""
+"""The most that is read into memory at once: a larger file is read only in pieces, each smaller
+than this. A minute of 29 joints at 500 Hz takes 17 MB as text."""
 _SPARE_BYTES = 2**20
-"""What stays free on a disk to which a take is offered to be written."""
+"""The space that must stay free on a disk that is suggested for a take."""
 ANOTHER_FILE = "Name another file, in a folder that you may write to."
 ANOTHER_HOME = (
     "Make that folder writable, or choose another: the takes of rote lie below ROTE_HOME."
@@ -24,11 +24,11 @@ ANOTHER_HOME = (
 
 
 @contextmanager
-def whole(path: Path, *, in_pieces: bool = False) -> Iterator[BinaryIO]:
-    """Give a file to write to: it takes the place of `path` when the block ends, and not before.
+def write_atomically(path: Path, *, in_pieces: bool = False) -> Iterator[BinaryIO]:
+    """Open a file for writing that replaces `path` when the block ends, and not before.
 
-    Its folder is made, and a file that would be too large to be read again is refused; with
-    `in_pieces` the caller asks `check_size` about each piece instead.
+    Its folder is created. A file too large to be read again is refused; with `in_pieces` the caller
+    calls `check_size` for each piece instead.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,8 +50,8 @@ def check_size(path: Path, size: int) -> None:
 
 
 @contextmanager
-def opened(path: Path, *, in_pieces: bytes | None = None) -> Iterator[BinaryIO]:
-    """Open a file for reading; refuse one that is not there, no file, or too large.
+def open_checked(path: Path, *, in_pieces: bytes | None = None) -> Iterator[BinaryIO]:
+    """Open a file for reading; refuse one that is missing, not a file, or too large.
 
     A file that begins with the bytes `in_pieces` may have any size: it is read piece by piece.
     """
@@ -78,27 +78,27 @@ def opened(path: Path, *, in_pieces: bytes | None = None) -> Iterator[BinaryIO]:
 
 def contents(path: Path) -> bytes:
     """Return the whole content of a file, within the same limits."""
-    with opened(path) as file:
+    with open_checked(path) as file:
         return file.read()
 
 
-def claim(file: BinaryIO) -> bool:
+def lock_file(file: BinaryIO) -> bool:
     """Lock a file for this process until it is closed; return False if another one has it."""
     return lock(file)
 
 
-def left(path: Path) -> bool:
-    """Return whether no process is writing this file any more."""
+def is_abandoned(path: Path) -> bool:
+    """Return whether no process is writing this file any longer."""
     try:
         with path.open("rb") as file:
-            return claim(file)
+            return lock_file(file)
     except OSError:
         return False
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Wait until no other process changes this folder, and lock it during the block."""
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Lock a folder during the block, waiting for other processes that change it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         shared = (folder / ".lock").open("wb")
@@ -110,7 +110,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def spare_folders(size: int) -> list[Path]:
-    """Return other folders of this computer with room for a file of `size` bytes."""
+    """Return other folders of this computer with space for a file of `size` bytes."""
     found = []
     for folder in dict.fromkeys((Path.home(), Path(tempfile.gettempdir()))):
         with suppress(OSError):

@@ -43,7 +43,7 @@ _BEGIN = CdrLayout("iI s [s] I", text_errors="replace")
 
 
 class JointState(NamedTuple):
-    """Where the joints were at one moment; `joints_rad` is (joints,)."""
+    """The joint positions at one time; `joints_rad` is (joints,)."""
 
     time_ns: int
     names: tuple[str, ...]
@@ -101,7 +101,7 @@ class Decoder:
         """Read many messages of one length, (n, bytes), after one of the same length was read.
 
         Return times in nanoseconds and positions of those with the same joints: up to the first
-        that has others. Each says exactly what `decode` says of it.
+        that has others. The result equals that of `decode` for each.
         """
         begin = _STAMP_END + len(self._middle)
         end = begin + 8 * len(self._names)

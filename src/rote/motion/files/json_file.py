@@ -11,7 +11,7 @@ import numpy as np
 
 from rote.motion.files import disk
 from rote.motion.files.metadata import (
-    FilePlace,
+    FileLocation,
     assemble,
     check_length,
     from_document,
@@ -21,9 +21,9 @@ from rote.motion.files.metadata import (
 from rote.motion.track import Array, Track
 
 
-def place_in(path: Path) -> FilePlace:
+def file_location(path: Path) -> FileLocation:
     """Return how samples are counted: from 1."""
-    return FilePlace(str(path), "sample")
+    return FileLocation(str(path), "sample")
 
 
 def save_json(track: Track, path: Path) -> None:
@@ -37,33 +37,33 @@ def save_json(track: Track, path: Path) -> None:
             "position_m": track.root.position_m.tolist(),
             "quaternion_wxyz": track.root.quaternion_wxyz.tolist(),
         }
-    with disk.whole(path) as file:
+    with disk.write_atomically(path) as file:
         file.write(json.dumps(document, ensure_ascii=False).encode("utf-8"))
 
 
 def load_json(path: Path) -> Track:
     """Read a track; a `BadRequestError` names the sample that cannot be used."""
-    place = place_in(path)
+    location = file_location(path)
     data = disk.contents(path)
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise place.refuse(f"it cannot be read as JSON: {error}") from None
-    metadata = from_document(document, place)
-    times = _numbers(document, "times_s", place)
-    rows = _numbers(document, "joints_rad", place)
+        raise location.refuse(f"it cannot be read as JSON: {error}") from None
+    metadata = from_document(document, location)
+    times = _read_list(document, "times_s", location)
+    rows = _read_list(document, "joints_rad", location)
     if len(times) != len(rows):
-        raise place.refuse(f"it holds {len(times)} times and {len(rows)} samples of angles")
+        raise location.refuse(f"it holds {len(times)} times and {len(rows)} samples of angles")
     width = len(metadata.names)
-    check_length(len(times), width, place)
+    check_length(len(times), width, location)
     table = np.empty((len(times), width + 1))
     for sample, (time_s, row) in enumerate(zip(times, rows, strict=True)):
-        table[sample] = _row(time_s, row, width, sample, place)
-    root = _root(document.get("root"), len(times), place)
-    return assemble(metadata, table[:, 0], table[:, 1:], place, root)
+        table[sample] = _read_row(time_s, row, width, sample, location)
+    root = _read_root(document.get("root"), len(times), location)
+    return assemble(metadata, table[:, 0], table[:, 1:], location, root)
 
 
-def _root(value: object, samples: int, place: FilePlace) -> Array | None:
+def _read_root(value: object, samples: int, location: FileLocation) -> Array | None:
     """Return the root's path, (n, 7), if there is one."""
     if value is None:
         return None
@@ -71,28 +71,30 @@ def _root(value: object, samples: int, place: FilePlace) -> Array | None:
     for name, width in (("position_m", 3), ("quaternion_wxyz", 4)):
         rows = value.get(name) if isinstance(value, dict) else None
         if not isinstance(rows, list) or len(rows) != samples:
-            raise place.refuse(f"its root has no list {name!r} of {samples} samples")
+            raise location.refuse(f"its root has no list {name!r} of {samples} samples")
         part = np.empty((samples, width + 1))
         for sample, row in enumerate(rows):
-            part[sample] = _row(0.0, row, width, sample, place)
+            part[sample] = _read_row(0.0, row, width, sample, location)
         parts.append(part[:, 1:])
     return np.column_stack(parts)
 
 
-def _numbers(document: dict[str, Any], name: str, place: FilePlace) -> list[Any]:
+def _read_list(document: dict[str, Any], name: str, location: FileLocation) -> list[Any]:
     values = document.get(name)
     if not isinstance(values, list):
-        raise place.refuse(f"it has no list {name!r}")
+        raise location.refuse(f"it has no list {name!r}")
     return values
 
 
-def _row(time_s: object, row: object, width: int, sample: int, place: FilePlace) -> Array:
+def _read_row(
+    time_s: object, row: object, width: int, sample: int, location: FileLocation
+) -> Array:
     if not isinstance(row, list) or len(row) != width:
         found = f"{len(row)} angles" if isinstance(row, list) else "no list of angles"
-        raise place.refuse_row(sample, f"it has {found}, and {width} belong there")
+        raise location.refuse_row(sample, f"it has {found} instead of {width}")
     if not all(type(value) in {int, float} for value in (time_s, *row)):
-        raise place.refuse_row(sample, "it holds something that is not a number")
+        raise location.refuse_row(sample, "it holds something that is not a number")
     try:
         return np.array([time_s, *row], dtype=np.float64)
     except OverflowError:
-        raise place.refuse_row(sample, "it holds a number that is too large") from None
+        raise location.refuse_row(sample, "it holds a number that is too large") from None

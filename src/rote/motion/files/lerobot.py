@@ -24,7 +24,7 @@ from rote.errors import BadRequestError, MissingExtraError
 from rote.motion.edit.operations import resample
 from rote.motion.files import disk
 from rote.motion.files.exchange.lerobot_names import DRIVER, driver_name, joint_named
-from rote.motion.files.metadata import FilePlace, check
+from rote.motion.files.metadata import FileLocation, check
 from rote.motion.track import Origin, Track
 
 __all__ = ["export_lerobot"]
@@ -49,13 +49,13 @@ class _ExportOptions(NamedTuple):
     """One for each track."""
     robot_type: str
     names: tuple[str, ...]
-    """What the joints are called in the dataset."""
+    """The names of the joints in the dataset."""
     velocities: bool
     licence: str
 
 
-class _Before(NamedTuple):
-    """What a dataset holds already."""
+class _ExistingDataset(NamedTuple):
+    """The contents of the dataset that is appended to."""
 
     info: dict[str, Any]
     tasks: list[str]
@@ -83,20 +83,26 @@ def export_lerobot(
     not exist before; with `append` the episodes are added to a dataset of the same joints and rate.
     """
     tasks = (task,) * len(tracks) if isinstance(task, str) else tuple(task)
-    _check(tracks, folder, fps, tasks, append=append)
+    _check_arguments(tracks, folder, fps, tasks, append=append)
     arrow()
     names = tracks[0].names
     if as_driver:
         _check_driver(tracks[0], robot_type)
         names, robot_type = tuple(map(driver_name, names)), DRIVER
-    wish = _ExportOptions(
+    options = _ExportOptions(
         fps, tasks, robot_type or tracks[0].variant, names, velocities, licence.strip()
     )
     part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     try:
-        before = _linked(folder, part, wish) if append else None
-        _write(part, _episodes(tracks, wish, before), wish, before, _origins(tracks))
-        if before is not None:
+        existing = _link_existing(folder, part, options) if append else None
+        _write_dataset(
+            part,
+            _make_episodes(tracks, options, existing),
+            options,
+            existing,
+            _unique_origins(tracks),
+        )
+        if existing is not None:
             old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
             folder.rename(old)
             part.rename(folder)
@@ -120,20 +126,20 @@ def _check_driver(track: Track, robot_type: str) -> None:
         raise BadRequestError(f"the driver's robot type is {DRIVER}, not {robot_type}")
 
 
-def _origins(tracks: Sequence[Track]) -> list[Origin]:
-    """Return whose motions these are, each once."""
+def _unique_origins(tracks: Sequence[Track]) -> list[Origin]:
+    """Return the origins of imported motions, each once."""
     return list(dict.fromkeys(track.origin for track in tracks if track.origin is not None))
 
 
-def _episodes(
-    tracks: Sequence[Track], wish: _ExportOptions, before: _Before | None
+def _make_episodes(
+    tracks: Sequence[Track], options: _ExportOptions, existing: _ExistingDataset | None
 ) -> list[dict[str, Column]]:
-    first = 0 if before is None else int(before.info["total_frames"])
-    number = 0 if before is None else int(before.info["total_episodes"])
-    every = list(dict.fromkeys([*([] if before is None else before.tasks), *wish.tasks]))
+    first = 0 if existing is None else int(existing.info["total_frames"])
+    number = 0 if existing is None else int(existing.info["total_episodes"])
+    every = list(dict.fromkeys([*([] if existing is None else existing.tasks), *options.tasks]))
     episodes = []
-    for track, task in zip(tracks, wish.tasks, strict=True):
-        episode = _frames(track, number, wish)
+    for track, task in zip(tracks, options.tasks, strict=True):
+        episode = _episode_frames(track, number, options)
         count = len(episode["index"])
         episode["index"] = np.arange(first, first + count)
         episode["task_index"] = np.full(count, every.index(task))
@@ -142,31 +148,32 @@ def _episodes(
     return episodes
 
 
-def _linked(folder: Path, part: Path, wish: _ExportOptions) -> _Before:
-    """Return what a dataset holds, and make another folder with the same files: the old one stays
-    as it is until the new one is complete.
+def _link_existing(folder: Path, part: Path, options: _ExportOptions) -> _ExistingDataset:
+    """Hard-link the files of a dataset into a new folder, and return the dataset's contents.
+
+    The old folder stays unchanged until the new one is complete.
     """
     path = folder / "meta" / "info.json"
-    place = FilePlace(str(folder))
+    location = FileLocation(str(folder))
     try:
         info = json.loads(disk.contents(path))
         features, total = info["features"], (info["total_frames"], info["total_episodes"])
         same = (
             info["codebase_version"] == "v3.0"
             and all(type(each) is int for each in total)
-            and info["fps"] == wish.fps
-            and features[_STATE]["names"] == features[_ACTION]["names"] == list(wish.names)
-            and (_VELOCITY in features) == wish.velocities
+            and info["fps"] == options.fps
+            and features[_STATE]["names"] == features[_ACTION]["names"] == list(options.names)
+            and (_VELOCITY in features) == options.velocities
             and set(features) <= {*_COLUMNS, _VELOCITY}
         )
         tasks = arrow().parquet.read_table(folder / "meta" / "tasks.parquet").to_pydict()
         labels = [str(each) for each in tasks[_LABEL]]
         in_order = [labels[tasks["task_index"].index(number)] for number in range(len(labels))]
     except (ValueError, KeyError, TypeError, OSError) as error:
-        raise place.refuse(f"it cannot be appended to: {error!s:.100}") from None
+        raise location.refuse(f"it cannot be appended to: {error!s:.100}") from None
     if not same:
-        raise place.refuse(
-            f"it has other joints, another rate than {wish.fps}, or more than joints",
+        raise location.refuse(
+            f"it has other joints, another rate than {options.fps}, or more than joints",
             "Append motions of the same joints at its rate, or write a new data set.",
         )
     files = len(list(folder.glob("data/chunk-000/file-*.parquet")))
@@ -178,10 +185,10 @@ def _linked(folder: Path, part: Path, wish: _ExportOptions) -> _Before:
                 os.link(source, target)
             except OSError:
                 shutil.copyfile(source, target)
-    return _Before(info, in_order, files)
+    return _ExistingDataset(info, in_order, files)
 
 
-def _check(
+def _check_arguments(
     tracks: Sequence[Track], folder: Path, fps: int, tasks: tuple[str, ...], *, append: bool
 ) -> None:
     if not tracks:
@@ -191,20 +198,20 @@ def _check(
             f"{len(tasks)} tasks cannot go with {len(tracks)} tracks", "Give one, or one for each."
         )
     if not all(task.strip() for task in tasks):
-        raise BadRequestError("a dataset needs its task in words", "For example: wave with one arm")
+        raise BadRequestError("a dataset needs a task as text", "For example: wave with one arm")
     if not isinstance(fps, int) or not 1 <= fps <= 1000:
         raise BadRequestError(f"{fps} frames a second are not possible", "Choose 1 to 1000.")
     if append and not (folder / "meta" / "info.json").is_file():
         raise BadRequestError(f"{folder} is no data set to append to", "Name one, or write it new.")
     if folder.exists() and not append:
-        raise BadRequestError(f"{folder} is there already", "Name a folder that is not.")
+        raise BadRequestError(f"{folder} exists already", "Name a folder that does not exist.")
     if not folder.parent.is_dir():
         raise BadRequestError(
             f"{folder} cannot be made: there is no folder {folder.parent}",
             f"Name another one, or run: mkdir -p {folder.parent}",
         )
     for number, track in enumerate(tracks, start=1):
-        check(track, FilePlace(f"track {number}"))
+        check(track, FileLocation(f"track {number}"))
         if (track.names, track.variant) != (tracks[0].names, tracks[0].variant):
             raise BadRequestError(
                 f"track {number} has other joints, or is of another robot, than track 1",
@@ -223,15 +230,15 @@ def arrow() -> Any:
     return pa
 
 
-def _frames(track: Track, number: int, wish: _ExportOptions) -> dict[str, Column]:
+def _episode_frames(track: Track, number: int, options: _ExportOptions) -> dict[str, Column]:
     """Return the columns of one episode, each (frames,) or (frames, joints)."""
-    fps, exact = wish.fps, resample(track, wish.fps).joints_rad
+    fps, exact = options.fps, resample(track, options.fps).joints_rad
     state = exact.astype(np.float32)
     count = len(state)
     speeds = {_VELOCITY: np.gradient(exact, 1.0 / fps, axis=0).astype(np.float32)}
     return {
         _STATE: state,
-        **(speeds if wish.velocities else {}),
+        **(speeds if options.velocities else {}),
         _ACTION: np.concatenate([state[1:], state[-1:]]),
         "timestamp": (np.arange(count) / fps).astype(np.float32),
         "frame_index": np.arange(count),
@@ -241,35 +248,39 @@ def _frames(track: Track, number: int, wish: _ExportOptions) -> dict[str, Column
     }
 
 
-def _write(
+def _write_dataset(
     folder: Path,
     episodes: list[dict[str, Column]],
-    wish: _ExportOptions,
-    before: _Before | None,
+    options: _ExportOptions,
+    existing: _ExistingDataset | None,
     origins: Sequence[Origin],
 ) -> None:
-    number = 0 if before is None else before.files
+    number = 0 if existing is None else existing.files
     file = f"chunk-000/file-{number:03d}.parquet"
     new = {key: np.concatenate([episode[key] for episode in episodes]) for key in episodes[0]}
     _write_table(folder / "data" / file, {key: _arrow_column(v) for key, v in new.items()})
-    rows = _episode_columns(episodes, wish.tasks, number)
+    rows = _episode_columns(episodes, options.tasks, number)
     _write_table(folder / "meta" / "episodes" / file, rows)
-    together = new if before is None else _all_frames(folder, new)
-    tasks = list(dict.fromkeys([*([] if before is None else before.tasks), *wish.tasks]))
+    together = new if existing is None else _read_all_frames(folder, new)
+    tasks = list(dict.fromkeys([*([] if existing is None else existing.tasks), *options.tasks]))
     _write_tasks(folder / "meta" / "tasks.parquet", tasks)
-    count = len(episodes) + (0 if before is None else int(before.info["total_episodes"]))
-    _write_json(folder / "meta" / "stats.json", {k: _statistics(v) for k, v in together.items()})
-    info = _info(together, count, len(tasks), wish)
-    if before is not None:
-        info |= {"robot_type": before.info.get("robot_type", info["robot_type"])}
+    count = len(episodes) + (0 if existing is None else int(existing.info["total_episodes"]))
+    _write_json(
+        folder / "meta" / "stats.json", {k: _column_statistics(v) for k, v in together.items()}
+    )
+    info = _dataset_info(together, count, len(tasks), options)
+    if existing is not None:
+        info |= {"robot_type": existing.info.get("robot_type", info["robot_type"])}
     _write_json(folder / "meta" / "info.json", info)
-    card, said = folder / "README.md", [_origin_line(origin) for origin in origins]
-    if before is not None:
+    card, origin_lines = folder / "README.md", [_origin_line(origin) for origin in origins]
+    if existing is not None:
         old = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
         if old and _OURS not in old:
-            return  # somebody wrote their own
-        said = [line for line in old.splitlines() if line.startswith(_OTHERS)] + said
-    _write_anew(card, _card(info, tasks, wish, list(dict.fromkeys(said))))
+            return  # the user has written their own
+        origin_lines = [
+            line for line in old.splitlines() if line.startswith(_OTHERS)
+        ] + origin_lines
+    _replace_text(card, _dataset_card(info, tasks, options, list(dict.fromkeys(origin_lines))))
 
 
 def _origin_line(origin: Origin) -> str:
@@ -278,7 +289,7 @@ def _origin_line(origin: Origin) -> str:
     return f"{_OTHERS} {origin.file} ({origin.format}{by}): {terms}"
 
 
-def _all_frames(folder: Path, like: dict[str, Column]) -> dict[str, Column]:
+def _read_all_frames(folder: Path, like: dict[str, Column]) -> dict[str, Column]:
     """Return the frames of all files, in the types of new ones."""
     pq, parts = arrow().parquet, []
     for path in sorted(folder.glob("data/chunk-000/file-*.parquet")):
@@ -292,11 +303,11 @@ def _all_frames(folder: Path, like: dict[str, Column]) -> dict[str, Column]:
     return {key: np.concatenate([part[key] for part in parts]) for key in like}
 
 
-def _card(
-    info: dict[str, Any], tasks: Sequence[str], wish: _ExportOptions, origins: Sequence[str]
+def _dataset_card(
+    info: dict[str, Any], tasks: Sequence[str], options: _ExportOptions, origins: Sequence[str]
 ) -> str:
     """Return the dataset's card: what it is, whose it is, and how the Hub shows it."""
-    licence = wish.licence or "other"
+    licence = options.licence or "other"
     lines = [
         "---",
         f"license: {json.dumps(licence, ensure_ascii=False)}",
@@ -312,12 +323,12 @@ def _card(
         f"Motions of a {info['robot_type']}, taught by hand or imported, {_OURS}.",
         "",
         f"- {info['total_episodes']} episodes, {info['total_frames']} frames "
-        f"at {wish.fps} a second; there are no cameras",
-        f"- joints in rad: {', '.join(wish.names)}",
+        f"at {options.fps} a second; there are no cameras",
+        f"- joints in rad: {', '.join(options.names)}",
         "- `action` is the state of the next frame",
         *(
             ["- `observation.velocity` in rad/s is computed from the angles, not measured"]
-            if wish.velocities
+            if options.velocities
             else []
         ),
         f"- tasks: {'; '.join(tasks)}",
@@ -326,19 +337,19 @@ def _card(
     return "\n".join(lines) + "\n"
 
 
-def _info(
-    columns: dict[str, Column], episodes: int, tasks: int, wish: _ExportOptions
+def _dataset_info(
+    columns: dict[str, Column], episodes: int, tasks: int, options: _ExportOptions
 ) -> dict[str, Any]:
     return {
         "codebase_version": "v3.0",
-        "robot_type": wish.robot_type,
+        "robot_type": options.robot_type,
         "total_episodes": episodes,
         "total_frames": len(columns["index"]),
         "total_tasks": tasks,
         "chunks_size": 1000,
         "data_files_size_in_mb": 100,
         "video_files_size_in_mb": 200,
-        "fps": wish.fps,
+        "fps": options.fps,
         "splits": {"train": f"0:{episodes}"},
         "data_path": f"data/{_TEMPLATE}.parquet",
         "video_path": None,
@@ -346,14 +357,14 @@ def _info(
             key: {
                 "dtype": str(column.dtype),
                 "shape": [column.shape[1] if column.ndim > 1 else 1],
-                "names": list(wish.names) if column.ndim > 1 else None,
+                "names": list(options.names) if column.ndim > 1 else None,
             }
             for key, column in columns.items()
         },
     }
 
 
-def _statistics(column: Column) -> dict[str, list[float]]:
+def _column_statistics(column: Column) -> dict[str, list[float]]:
     """Return the numbers that LeRobot normalises by, one per joint."""
     table = column.reshape(len(column), -1).astype(np.float64)
     found = {
@@ -387,7 +398,7 @@ def _episode_columns(
             "meta/episodes/file_index": file,
         }
         for key, column in episode.items():
-            row |= {f"stats/{key}/{name}": v for name, v in _statistics(column).items()}
+            row |= {f"stats/{key}/{name}": v for name, v in _column_statistics(column).items()}
         rows.append(row)
     return {key: [row[key] for row in rows] for key in rows[0]}
 
@@ -432,9 +443,9 @@ def _write_table(path: Path, columns: dict[str, Any], note: dict[str, str] | Non
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:
-    _write_anew(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    _replace_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def _write_anew(path: Path, text: str) -> None:
+def _replace_text(path: Path, text: str) -> None:
     path.unlink(missing_ok=True)
     path.write_text(text, encoding="utf-8")

@@ -5,8 +5,8 @@
     trash/wave/...          what was deleted, until `purge`
     bow.mcap.part           a recording that is going on, or was cut off; or bow.npz.part
 
-The files alone count: copy, move or remove them as you like. What they said when they were last
-read is noted in `.listed.json`, so that a list of a thousand is quick; see `listing`.
+Only the files count: copy, move or remove them as you like. Their summaries are cached in
+`.listed.json`, so that listing a thousand is quick; see `listing`.
 Without the `mcap` extra, takes are recorded and saved as `.npz`.
 """
 
@@ -32,7 +32,7 @@ from rote.platform.paths import takes_folder
 __all__ = ["Library", "Entry", "Trashed", "library"]
 
 MAX_SKETCHED = 100_000
-"""How many samples are read to sketch takes: about a second's work."""
+"""The maximum number of samples read to sketch takes: about a second of work."""
 
 MAX_FILE_NAME_BYTES = 230
 """The longest name of a take's file without its ending; file systems allow 255 bytes."""
@@ -71,7 +71,7 @@ class Trashed:
     id: str
     """The folder below the trash that has it."""
     name: str
-    """How it was called, and is again once it is restored."""
+    """Its name before it was deleted, and after it is restored."""
     deleted_s: float
     """When it was deleted, in seconds since 1970."""
     versions: int
@@ -91,11 +91,11 @@ class Library:
 
     def list(self, search: str = "") -> tuple[Entry, ...]:
         """Return the takes by name: those with each word of `search` in name, tags or source."""
-        wanted = search.casefold().split()
+        search_words = search.casefold().split()
         listing = Listing(self.folder)
-        entries = [_listed(listing, *found) for found in self._newest()]
+        entries = [_list_entry(listing, *found) for found in self._newest_takes()]
         listing.save()
-        return tuple(entry for entry in entries if _matches(entry, wanted))
+        return tuple(entry for entry in entries if _matches(entry, search_words))
 
     def sketches(self, entries: Sequence[Entry]) -> dict[str, str]:
         """Return a line of bars for each take, by its name: the course of the joint that moves
@@ -120,45 +120,45 @@ class Library:
         return lines
 
     def load_deleted(self, name: str, version: int) -> Track | None:
-        """Read a version of a take that was deleted, of the one deleted last; None if the trash has
+        """Read a version of the most recently deleted take of this name; None if the trash has
         none.
         """
         check_existing_name(name)
         for trashed in self.trash():
-            grave = self.folder / _TRASH / trashed.id
-            found = _files_in(grave, grave / _VERSIONS, name)
+            trash_folder = self.folder / _TRASH / trashed.id
+            found = _files_in(trash_folder, trash_folder / _VERSIONS, name)
             if trashed.name == name and version in found:
                 return files.load(found[version], any_joints=True)
         return None
 
     def load(self, name: str, version: int | None = None) -> Track:
         """Read a take; the newest version by default."""
-        return files.load(self._file(name, version), any_joints=True)
+        return files.load(self._version_file(name, version), any_joints=True)
 
     def has(self, name: str) -> bool:
         """Return whether there is a take of this name."""
-        return name in self._names()
+        return name in self._take_names()
 
     def versions(self, name: str) -> tuple[int, ...]:
         """Return the versions that can be loaded, the oldest first."""
-        return tuple(sorted(self._files(name)))
+        return tuple(sorted(self._version_files(name)))
 
     def save(self, track: Track, name: str, tags: Iterable[str] = ()) -> Entry:
         """Save a take; an existing one of that name becomes an older version."""
-        self._check_new(name)
-        suffix = _suffix()
+        self._check_new_name(name)
+        suffix = _new_take_suffix()
         path = self.folder / f"{name}{suffix}"
         draft = self.folder / f".{name}.draft{suffix}"
-        with disk.alone(self.folder):
+        with disk.lock_folder(self.folder):
             try:
-                _write(track, draft, _clean(tags))
-                self._keep(name)
+                _write_take(track, draft, _clean_tags(tags))
+                self._move_to_versions(name)
                 atomic_file.settle(draft, path)
             except OSError as error:
                 raise disk.unwritable(path, error, disk.ANOTHER_HOME) from error
             finally:
                 draft.unlink(missing_ok=True)
-        return self._entry(name)
+        return self._newest_entry(name)
 
     def record(
         self, name: str, joints: Sequence[str], *, variant: str = "", source: str = ""
@@ -167,60 +167,60 @@ class Library:
         check_name(name)
 
         def settle(part: Path, path: Path) -> None:
-            with disk.alone(self.folder):
-                self._keep(name)
+            with disk.lock_folder(self.folder):
+                self._move_to_versions(name)
                 atomic_file.settle(part, path)
 
-        path = self.folder / f"{name}{_suffix()}"
+        path = self.folder / f"{name}{_new_take_suffix()}"
         return TakeWriter(path, joints, variant=variant, source=source, settle=settle)
 
     def tag(self, name: str, add: Iterable[str] = (), remove: Iterable[str] = ()) -> Entry:
         """Add tags to a take's newest version, and remove others."""
-        added, removed = _clean(add), _clean(remove)
-        self._file(name, None)  # before the lock, which makes the folder
-        with disk.alone(self.folder):
-            path = self._file(name, None)
-            kept = tuple(tag for tag in self._entry(name).tags if tag not in removed)
-            _write(files.load(path, any_joints=True), path, tuple(dict.fromkeys(kept + added)))
-        return self._entry(name)
+        added, removed = _clean_tags(add), _clean_tags(remove)
+        self._version_file(name, None)  # before the lock, which makes the folder
+        with disk.lock_folder(self.folder):
+            path = self._version_file(name, None)
+            kept = tuple(tag for tag in self._newest_entry(name).tags if tag not in removed)
+            _write_take(files.load(path, any_joints=True), path, tuple(dict.fromkeys(kept + added)))
+        return self._newest_entry(name)
 
     def rename(self, name: str, to: str) -> Entry:
         """Rename a take and all its versions."""
         check_name(to)
-        self._file(name, None)
-        with disk.alone(self.folder):
-            self._file(name, None)
-            if self._files(to):
+        self._version_file(name, None)
+        with disk.lock_folder(self.folder):
+            self._version_file(name, None)
+            if self._version_files(to):
                 raise BadRequestError(f"there is a take {to!r} already", "Choose another name.")
             _move(self.folder / _VERSIONS / name, self.folder / _VERSIONS / to)
             for suffix in _SUFFIXES:
                 _move(self.folder / f"{name}{suffix}", self.folder / f"{to}{suffix}")
-        return self._entry(to)
+        return self._newest_entry(to)
 
     def delete(self, name: str) -> Path:
         """Move a take and all its versions to the trash; return where they are."""
-        self._file(name, None)
-        with disk.alone(self.folder):
-            self._file(name, None)
-            grave = self._grave(name)
+        self._version_file(name, None)
+        with disk.lock_folder(self.folder):
+            self._version_file(name, None)
+            trash_folder = self._free_trash_folder(name)
             for suffix in _SUFFIXES:
-                _move(self.folder / f"{name}{suffix}", grave / f"{name}{suffix}")
-            _move(self.folder / _VERSIONS / name, grave / _VERSIONS)
+                _move(self.folder / f"{name}{suffix}", trash_folder / f"{name}{suffix}")
+            _move(self.folder / _VERSIONS / name, trash_folder / _VERSIONS)
             with suppress(OSError):
-                os.utime(grave)  # when it was deleted
-        return grave
+                os.utime(trash_folder)  # when it was deleted
+        return trash_folder
 
     def delete_newest(self, name: str) -> Path:
         """Move the newest version of a take to the trash; the one before it, if any, is the take
         then. Return where it is.
         """
-        self._file(name, None)
-        with disk.alone(self.folder):
-            path, grave = self._file(name, None), self._grave(name)
-            _move(path, grave / f"{name}{path.suffix}")
+        self._version_file(name, None)
+        with disk.lock_folder(self.folder):
+            path, trash_folder = self._version_file(name, None), self._free_trash_folder(name)
+            _move(path, trash_folder / f"{name}{path.suffix}")
             with suppress(OSError):
-                os.utime(grave)  # when it was deleted
-        return grave
+                os.utime(trash_folder)  # when it was deleted
+        return trash_folder
 
     def deleted(self) -> tuple[str, ...]:
         """Return the names of the takes in the trash, each once."""
@@ -239,7 +239,11 @@ class Library:
 
     def trash(self) -> tuple[Trashed, ...]:
         """Return what was deleted, the newest first."""
-        found = [_trashed(grave) for grave in _inside(self.folder / _TRASH) if grave.is_dir()]
+        found = [
+            _read_trashed(trash_folder)
+            for trash_folder in _list_folder(self.folder / _TRASH)
+            if trash_folder.is_dir()
+        ]
         return tuple(sorted(found, key=lambda each: (-each.deleted_s, each.id)))
 
     def restore(self, grave_id: str, to: str | None = None) -> Entry:
@@ -247,37 +251,41 @@ class Library:
 
         Raises `BadRequestError` if there is a take of that name already.
         """
-        with disk.alone(self.folder):
-            grave = self._in_trash(grave_id)
-            trashed = _trashed(grave)
+        with disk.lock_folder(self.folder):
+            trash_folder = self._in_trash(grave_id)
+            trashed = _read_trashed(trash_folder)
             if trashed.entry is None:
                 raise BadRequestError(
                     f"{grave_id!r} is a recording that was cut off", "It cannot be restored."
                 )
             name = check_existing_name(trashed.name) if to is None else check_name(to)
-            if self._files(name):
+            if self._version_files(name):
                 raise BadRequestError(f"there is a take {name!r} already", "Choose another name.")
-            _move(grave / _VERSIONS, self.folder / _VERSIONS / name)
-            for path in _current_in(grave):
+            _move(trash_folder / _VERSIONS, self.folder / _VERSIONS / name)
+            for path in _current_in(trash_folder):
                 _move(path, self.folder / f"{name}{path.suffix}")
-            with suppress(OSError):  # what else somebody has put there stays
-                grave.rmdir()
-        return self._entry(name)
+            with suppress(OSError):  # files that the user has put there stay
+                trash_folder.rmdir()
+        return self._newest_entry(name)
 
     def purge(self, grave_id: str) -> None:
         """Delete something from the trash for good."""
-        with disk.alone(self.folder):
-            grave = self._in_trash(grave_id)
+        with disk.lock_folder(self.folder):
+            trash_folder = self._in_trash(grave_id)
             try:
-                shutil.rmtree(grave)
+                shutil.rmtree(trash_folder)
             except OSError as error:
-                raise disk.unwritable(grave, error, disk.ANOTHER_HOME) from error
+                raise disk.unwritable(trash_folder, error, disk.ANOTHER_HOME) from error
 
     def _in_trash(self, grave_id: str) -> Path:
-        """Return the folder of something deleted; only what lies right in the trash has an id."""
-        for grave in _inside(self.folder / _TRASH):
-            if grave.name == grave_id and grave.is_dir() and not grave.is_symlink():
-                return grave
+        """Return the folder of something deleted; only direct entries of the trash have an id."""
+        for trash_folder in _list_folder(self.folder / _TRASH):
+            if (
+                trash_folder.name == grave_id
+                and trash_folder.is_dir()
+                and not trash_folder.is_symlink()
+            ):
+                return trash_folder
         raise BadRequestError(f"there is no {grave_id!r} in the trash", "Look at its list again.")
 
     def unfinished(self) -> tuple[Path, ...]:
@@ -293,56 +301,56 @@ class Library:
         try:
             track = recover(part)
         except BadRequestError:
-            self._bury(part, name)
+            self._move_to_trash(part, name)
             raise
         entry = self.save(track, name)
-        self._bury(part, name)
+        self._move_to_trash(part, name)
         return entry
 
-    def _bury(self, part: Path, name: str) -> None:
-        with disk.alone(self.folder):
-            _move(part, self._grave(name) / part.name)
+    def _move_to_trash(self, part: Path, name: str) -> None:
+        with disk.lock_folder(self.folder):
+            _move(part, self._free_trash_folder(name) / part.name)
 
-    def _names(self) -> tuple[str, ...]:
-        return tuple(name for name, _, _ in self._newest())
+    def _take_names(self) -> tuple[str, ...]:
+        return tuple(name for name, _, _ in self._newest_takes())
 
-    def _newest(self) -> tuple[tuple[str, int, Path], ...]:
+    def _newest_takes(self) -> tuple[tuple[str, int, Path], ...]:
         """Return all names in order, each with its newest version and that one's file.
 
-        The folder is looked at once, not once for each name.
+        The folder is scanned once, not once for each name.
         """
         current: dict[str, list[Path]] = {}
-        for path in _inside(self.folder):
+        for path in _list_folder(self.folder):
             if path.suffix in _SUFFIXES and not path.name.startswith("."):
                 current.setdefault(path.stem, []).append(path)
-        kept = {path.name for path in _inside(self.folder / _VERSIONS)}
+        kept = {path.name for path in _list_folder(self.folder / _VERSIONS)}
         found = []
         for name in sorted(current.keys() | kept):
             paths = current.get(name, [])
             if len(paths) == 1 and name not in kept:
                 found.append((name, 1, paths[0]))
-            elif files_by_version := self._files(name):
+            elif files_by_version := self._version_files(name):
                 version = max(files_by_version)
                 found.append((name, version, files_by_version[version]))
         return tuple(found)
 
-    def _files(self, name: str) -> dict[int, Path]:
+    def _version_files(self, name: str) -> dict[int, Path]:
         """Return the file of each version."""
         return _files_in(self.folder, self.folder / _VERSIONS / name, name)
 
-    def _check_new(self, name: str) -> None:
+    def _check_new_name(self, name: str) -> None:
         """Raise `BadRequestError` if no new take can have this name; one that has it keeps it."""
         check_existing_name(name)
-        if not self._files(name):
+        if not self._version_files(name):
             check_name(name)
 
-    def _file(self, name: str, version: int | None) -> Path:
+    def _version_file(self, name: str, version: int | None) -> Path:
         check_existing_name(name)
-        found = self._files(name)
+        found = self._version_files(name)
         if not found:
             raise BadRequestError(
                 f"there is no take {name!r} in {self.folder}",
-                f"There are {', '.join(self._names()) or 'none'}.",
+                f"There are {', '.join(self._take_names()) or 'none'}.",
             )
         if version is None:
             return found[max(found)]
@@ -353,22 +361,22 @@ class Library:
             )
         return found[version]
 
-    def _keep(self, name: str) -> None:
+    def _move_to_versions(self, name: str) -> None:
         """Move the current file of a name to its versions."""
-        for version, path in sorted(self._files(name).items()):
+        for version, path in sorted(self._version_files(name).items()):
             if path.parent == self.folder:
                 _move(path, self.folder / _VERSIONS / name / f"{version}{path.suffix}")
 
-    def _grave(self, name: str) -> Path:
-        """Return a free place in the trash."""
+    def _free_trash_folder(self, name: str) -> Path:
+        """Return an unused folder in the trash."""
         trash = self.folder / _TRASH
         number = 1
-        while (grave := trash / (name if number == 1 else f"{name} {number}")).exists():
+        while (trash_folder := trash / (name if number == 1 else f"{name} {number}")).exists():
             number += 1
-        return grave
+        return trash_folder
 
-    def _entry(self, name: str) -> Entry:
-        found = self._files(name)
+    def _newest_entry(self, name: str) -> Entry:
+        found = self._version_files(name)
         version = max(found)
         return _read_entry(name, version, found[version])
 
@@ -395,48 +403,50 @@ def write_new(track: Track, folder: Path, name: str) -> Path:
     """
     check_name(name)
     number = 1
-    while (path := folder / f"{name}{'' if number == 1 else f' {number}'}{_suffix()}").exists():
+    while (
+        path := folder / f"{name}{'' if number == 1 else f' {number}'}{_new_take_suffix()}"
+    ).exists():
         number += 1
-    _write(track, path, ())
+    _write_take(track, path, ())
     return path
 
 
-def _suffix() -> str:
+def _new_take_suffix() -> str:
     """Return the ending of new takes."""
     return _SUFFIXES[0 if mcap_records.available() else 1]
 
 
-def _current_in(grave: Path) -> list[Path]:
-    """Return the takes that lie right in a folder of the trash."""
-    return [path for path in _inside(grave) if path.suffix in _SUFFIXES]
+def _current_in(trash_folder: Path) -> list[Path]:
+    """Return the takes directly in a folder of the trash."""
+    return [path for path in _list_folder(trash_folder) if path.suffix in _SUFFIXES]
 
 
-def _trashed(grave: Path) -> Trashed:
-    """Return what a folder of the trash holds; its files count."""
-    current = sorted(_current_in(grave))
-    older = [path for path in _inside(grave / _VERSIONS) if path.suffix in _SUFFIXES]
-    newest = current[0] if current else max(older, key=_number, default=None)
+def _read_trashed(trash_folder: Path) -> Trashed:
+    """Return the contents of a folder of the trash, derived from its files."""
+    current = sorted(_current_in(trash_folder))
+    older = [path for path in _list_folder(trash_folder / _VERSIONS) if path.suffix in _SUFFIXES]
+    newest = current[0] if current else max(older, key=_version_number, default=None)
     if current:
         name = current[0].stem
     else:  # a take without a current file, or a recording that was cut off
-        cut = [take_name(path) for path in _inside(grave)]
-        name = grave.name if newest is not None or not cut else cut[0]
+        cut = [take_name(path) for path in _list_folder(trash_folder)]
+        name = trash_folder.name if newest is not None or not cut else cut[0]
     versions = len(current) + len(older)
     return Trashed(
-        id=grave.name,
+        id=trash_folder.name,
         name=name,
-        deleted_s=grave.stat().st_mtime,
+        deleted_s=trash_folder.stat().st_mtime,
         versions=versions,
         entry=None if newest is None else _read_entry(name, versions, newest),
     )
 
 
-def _number(path: Path) -> int:
+def _version_number(path: Path) -> int:
     return int(path.stem) if path.stem.isdecimal() else 0
 
 
-def _inside(folder: Path) -> tuple[Path, ...]:
-    """Return what lies in a folder; nothing where there is none."""
+def _list_folder(folder: Path) -> tuple[Path, ...]:
+    """Return the entries of a folder; none if it does not exist."""
     try:
         with os.scandir(folder) as inside:
             return tuple(folder / each.name for each in inside)
@@ -444,11 +454,11 @@ def _inside(folder: Path) -> tuple[Path, ...]:
         return ()
 
 
-def _listed(listing: Listing, name: str, version: int, path: Path) -> Entry:
-    """Return a take as its file says, or said when it was last read."""
+def _list_entry(listing: Listing, name: str, version: int, path: Path) -> Entry:
+    """Return a take's entry from the listing, or from its file if that has changed."""
     facts = listing.get(path)
     with suppress(KeyError, TypeError, ValueError):
-        return _noted(name, version, path, facts["take"])
+        return _entry_from_listing(name, version, path, facts["take"])
     entry = _read_entry(name, version, path)
     if not entry.problem:  # an extra that is missing may be there tomorrow
         take = [entry.samples, entry.duration_s, entry.joints, entry.variant, entry.source]
@@ -456,8 +466,8 @@ def _listed(listing: Listing, name: str, version: int, path: Path) -> Entry:
     return entry
 
 
-def _noted(name: str, version: int, path: Path, take: list[Any]) -> Entry:
-    """Return an entry from the note; anything that is not as we wrote it raises."""
+def _entry_from_listing(name: str, version: int, path: Path, take: list[Any]) -> Entry:
+    """Return an entry from the listing; raises for anything that rote did not write."""
     samples, duration_s, joints, variant, source, tags = take
     return Entry(
         name=name,
@@ -490,15 +500,15 @@ def _read_entry(name: str, version: int, path: Path) -> Entry:
     )
 
 
-def _write(track: Track, path: Path, tags: tuple[str, ...]) -> None:
+def _write_take(track: Track, path: Path, tags: tuple[str, ...]) -> None:
     files.check_writable(track, path)
     write = mcap_file.save_mcap if path.suffix == ".mcap" else npz_file.save_npz
     write(track, path, tags)
 
 
-def _matches(entry: Entry, wanted: Sequence[str]) -> bool:
+def _matches(entry: Entry, search_words: Sequence[str]) -> bool:
     text = " ".join((entry.name, entry.source, *entry.tags)).casefold()
-    return all(word in text for word in wanted)
+    return all(word in text for word in search_words)
 
 
 def check_existing_name(name: str) -> str:
@@ -526,7 +536,7 @@ def _check_name(name: str, most_bytes: int) -> str:
     return name
 
 
-def _clean(tags: Iterable[str]) -> tuple[str, ...]:
+def _clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
     cleaned = tuple(dict.fromkeys(tag.strip().casefold() for tag in tags))
     if not all(cleaned):
         raise BadRequestError("a tag is empty", "Give each tag a word.")

@@ -1,8 +1,8 @@
-"""What the files of a folder said when they were last read, so that a list of many is quick.
+"""A cache of the summaries of a folder's files, so that listing many is quick.
 
-It is a note beside the takes, `.listed.json`, and never the truth: a file is known again by its
-size, its time and its place on the disk, and is read again where one of them differs. The note may
-be removed at any time.
+It is stored beside the takes in `.listed.json`. The files stay authoritative: a file is identified
+by its size, its time and its inode, and is read again if one of them differs. The cache may be
+removed at any time.
 """
 
 import json
@@ -17,17 +17,17 @@ _MAX_BYTES = 1 << 26
 
 
 class Listing:
-    """The note of a folder: what was said of each file."""
+    """The cache of a folder: the facts about each file."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / _NOTE
         self._inside = f"{folder}{os.sep}"
-        self._known = self._read()
+        self._known = self._read_note()
         self._used: dict[str, tuple[list[int], dict[str, Any]]] = {}
         self._changed = False
 
-    def _read(self) -> dict[str, Any]:
-        """Return the note; one that cannot be used is none."""
+    def _read_note(self) -> dict[str, Any]:
+        """Return the cache; an empty one if it cannot be used."""
         with suppress(OSError, ValueError, RecursionError):
             if self._path.stat().st_size <= _MAX_BYTES:
                 note = json.loads(self._path.read_bytes())
@@ -37,7 +37,7 @@ class Listing:
         return {}
 
     def get(self, path: Path) -> dict[str, Any]:
-        """Return what is known of a file, to be read and added to; empty where it has changed."""
+        """Return the known facts about a file, to read and to extend; empty if it has changed."""
         try:
             found = os.stat(path)  # noqa: PTH116 - a thousand of them: half the time
         except OSError:
@@ -53,12 +53,12 @@ class Listing:
         return facts
 
     def add(self, facts: dict[str, Any], **more: object) -> None:
-        """Add to what `get` returned."""
+        """Add to the facts that `get` returned."""
         facts.update(more)
         self._changed = True
 
     def save(self) -> None:
-        """Write the note where something is new; a folder that cannot be written to has none."""
+        """Write the cache if something is new; a folder that cannot be written to has none."""
         if not self._changed:
             return
         files = {**self._known, **self._used}

@@ -1,9 +1,9 @@
 """Takes as MCAP: the native format, written so that a crash loses at most the last second.
 
 A take is one topic, `/joint_states`, of ROS 2 joint states: Foxglove, PlotJuggler and rerun open
-it without a plugin. What a track says besides is in the metadata record `rote.take`. A message's
-time is a whole number of nanoseconds; where that is not exactly the track's time, the exact times
-are in an attachment, so that a finished file loses nothing.
+it without a plugin. A track's other fields are in the metadata record `rote.take`. A message's
+time is a whole number of nanoseconds; if that is not exactly the track's time, the exact times are
+in an attachment, so that a finished file loses nothing.
 
 A recording in progress is `NAME.mcap.part`. It gets its name when it is finished; after a crash,
 `recover` reads it up to its last whole chunk.
@@ -32,7 +32,7 @@ from rote.motion.files.joint_state import (
     Stamps,
 )
 from rote.motion.files.metadata import (
-    FilePlace,
+    FileLocation,
     Summary,
     TakeMetadata,
     assemble,
@@ -62,9 +62,9 @@ _ROWS = 1000  # samples in one chunk, about 1 MB
 _EXACT_NS = 2**53  # up to here a whole number is a float too
 
 
-def place_in(path: Path) -> FilePlace:
+def file_location(path: Path) -> FileLocation:
     """Return how messages are counted: from 1, joint states only."""
-    return FilePlace(str(path), "message")
+    return FileLocation(str(path), "message")
 
 
 # ---- writing ------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def save_mcap(track: Track, path: Path, tags: tuple[str, ...] = ()) -> None:
     """Write `track`; the file appears only when it is complete."""
     metadata = metadata_of(track, tags)
     times_ns = nanoseconds(track.times_s, path)
-    with disk.whole(path, in_pieces=True) as file:
+    with disk.write_atomically(path, in_pieces=True) as file:
         stream = McapStream(file, metadata)
         for begin in range(0, len(track), _ROWS):
             part = slice(begin, begin + _ROWS)
@@ -87,7 +87,7 @@ def save_mcap(track: Track, path: Path, tags: tuple[str, ...] = ()) -> None:
 
 
 class McapStream:
-    """A take's records on their way into an open file, in the order they have there."""
+    """Writes a take's records into an open file, in order."""
 
     def __init__(self, file: BinaryIO, metadata: TakeMetadata) -> None:
         self._encoder = Encoder(metadata.names)
@@ -95,7 +95,7 @@ class McapStream:
         self._first_ns: int | None = None
         self._count = 0
         self.chunk_bytes = 0
-        """What a sample takes in a chunk, before it is compressed."""
+        """The size of a sample in a chunk, before compression."""
         self._writer.start(profile="ros2", library="rote")
         self._writer.add_metadata(_WORDS, _to_metadata(metadata))
         schema = self._writer.register_schema(SCHEMA_NAME, "ros2msg", SCHEMA.encode())
@@ -114,7 +114,7 @@ class McapStream:
         self._count += 1
 
     def flush(self) -> None:
-        """End the chunk, so that what was added can be read even after a crash."""
+        """End the chunk, so that the added samples can be read even after a crash."""
         self._writer.flush()
 
     def finish(
@@ -124,10 +124,10 @@ class McapStream:
         times_ns: Stamps,
         root: RootPath | None = None,
     ) -> None:
-        """Write what comes last: the final words, the exact times, the root, the indexes."""
+        """Write the end of the file: the final metadata, the exact times, the root, the indexes."""
         self._writer.flush()
         self._writer.add_metadata(_WORDS, _to_metadata(metadata))
-        if not np.array_equal(_seconds(times_ns), times_s):
+        if not np.array_equal(_to_seconds(times_ns), times_s):
             data = times_s.astype("<f8").tobytes()
             self._writer.add_attachment(0, 0, _TIMES, "application/octet-stream", data)
         if root is not None:
@@ -155,7 +155,7 @@ def nanoseconds(times_s: Array, path: Path) -> Stamps:
     return whole.astype(np.int64) * 10**9 + rest.astype(np.int64)
 
 
-def _seconds(times_ns: Stamps) -> Array:
+def _to_seconds(times_ns: Stamps) -> Array:
     if np.abs(times_ns).max(initial=0) < _EXACT_NS:
         return times_ns / 1e9
     # Rounded once, not twice.
@@ -167,39 +167,39 @@ def _seconds(times_ns: Stamps) -> Array:
 
 def load_mcap(path: Path) -> Track:
     """Read a finished take; a `BadRequestError` names the message that cannot be used."""
-    reading = _read(path, mend=False)
+    reading = _read_file(path, mend=False)
     if not reading.whole:
         lost = "damaged" if reading.finished else "cut off"
         remedy = "Record again: nothing in it can be recovered."
         if reading.samples > 1:
             remedy = f"Record again, or recover them in Python: {recover.__module__}.recover(path)."
-        raise place_in(path).refuse(f"it is {lost} after {reading.samples} samples", remedy)
+        raise file_location(path).refuse(f"it is {lost} after {reading.samples} samples", remedy)
     return reading.track()
 
 
 def recover(path: Path) -> Track:
     """Read a recording that was cut off, up to the last chunk that is whole."""
-    reading = _read(path, mend=True)
+    reading = _read_file(path, mend=True)
     whole = reading.whole
     track = reading.track() if reading.samples else None
     if track is None or len(track) < 2:
-        raise place_in(path).refuse("nothing in it can be recovered")
+        raise file_location(path).refuse("nothing in it can be recovered")
     return track if whole else track.edited("recover a recording that was cut off")
 
 
 def summary(path: Path) -> Summary:
     """Return a take's summary; quickly, if it is finished and written by rote."""
-    reading = _read(path, mend=False, skip=_NOT_SUMMARY)
+    reading = _read_file(path, mend=False, skip=_NOT_SUMMARY)
     if reading.metadata and reading.counted and reading.finished:
         return Summary(reading.metadata, *reading.counted)
     track = load_mcap(path)
     return Summary(metadata_of(track), len(track), track.duration_s)
 
 
-def _read(path: Path, *, mend: bool, skip: frozenset[int] = frozenset()) -> "_Reading":
+def _read_file(path: Path, *, mend: bool, skip: frozenset[int] = frozenset()) -> "_Reading":
     records.need_mcap()
     reading = _Reading(path, mend=mend)
-    with disk.opened(path, in_pieces=records.MAGIC) as file:
+    with disk.open_checked(path, in_pieces=records.MAGIC) as file:
         reading.read(file, skip)
     return reading
 
@@ -216,9 +216,9 @@ class _Samples:
         self._blocks.append((times_ns, joints_rad))
         self.count += len(times_ns)
 
-    def joined(self) -> tuple[Stamps, Array]:
-        """Return all times and positions; the blocks are gone afterwards, so that nothing is in
-        memory twice."""
+    def take_all(self) -> tuple[Stamps, Array]:
+        """Return all times and positions, and drop the blocks, so that nothing is in memory
+        twice."""
         times_ns = np.empty(self.count, dtype=np.int64)
         joints_rad = np.empty((self.count, len(self.names)))
         end = self.count
@@ -231,10 +231,10 @@ class _Samples:
 
 
 class _Reading:
-    """What was read from a file so far. With `mend`, the file ends at the first fault."""
+    """The content read from a file so far. With `mend`, the file ends at the first fault."""
 
     def __init__(self, path: Path, *, mend: bool) -> None:
-        self.place = place_in(path)
+        self.location = file_location(path)
         self.metadata: TakeMetadata | None = None
         self.finished = False
         self.counted: tuple[int, float] | None = None
@@ -259,20 +259,20 @@ class _Reading:
 
     def read(self, file: BinaryIO, skip: frozenset[int]) -> None:
         if file.read(len(records.MAGIC)) != records.MAGIC:
-            raise self.place.refuse("it is not an MCAP file")
+            raise self.location.refuse("it is not an MCAP file")
         try:
-            self._take_all(file, skip)
+            self._take_records(file, skip)
         except BadRequestError:
             if not self._mend:
                 raise
         except records.faults() as error:
             if not self._mend:
                 number = self.samples + 1
-                raise self.place.refuse(
+                raise self.location.refuse(
                     f"it cannot be read from message {number} on: {error}"
                 ) from None
 
-    def _take_all(self, file: BinaryIO, skip: frozenset[int]) -> None:
+    def _take_records(self, file: BinaryIO, skip: frozenset[int]) -> None:
         for code, content in records.records(file, skip, disk.MAX_BYTES):
             self._take_record(code, content)
             if self.finished:
@@ -285,36 +285,36 @@ class _Reading:
         elif code == records.CHUNK:
             self._take_chunk(content)
         elif code == records.SCHEMA:
-            record = records.parsed("Schema", content)
+            record = records.parse_record("Schema", content)
             self._schemas[record.id] = f"{record.name} ({record.encoding})"
         elif code == records.CHANNEL:
-            channel = records.parsed("Channel", content)
+            channel = records.parse_record("Channel", content)
             schema = self._schemas.get(channel.schema_id)
             if (schema, channel.message_encoding) == (_OURS, "cdr"):
                 self._topics[channel.id] = channel.topic
         elif code == records.METADATA:
-            self._take_words(content)
+            self._take_metadata(content)
         elif code == records.ATTACHMENT:
-            attachment = records.parsed("Attachment", content)
+            attachment = records.parse_record("Attachment", content)
             self._exact = attachment.data if attachment.name == _TIMES else self._exact
             self._root = attachment.data if attachment.name == _ROOT else self._root
         elif code == records.STATISTICS:
-            said = records.parsed("Statistics", content)
-            lasted_ns = said.message_end_time - said.message_start_time
-            self.counted = said.message_count, lasted_ns / 1e9
+            statistics = records.parse_record("Statistics", content)
+            lasted_ns = statistics.message_end_time - statistics.message_start_time
+            self.counted = statistics.message_count, lasted_ns / 1e9
         elif code == records.FOOTER:
             self.finished = True
 
     def _take_chunk(self, content: bytes) -> None:
-        data = records.unpacked(records.parsed("Chunk", content), disk.MAX_BYTES)
-        place = 0
-        while place < len(data):
-            record = records.record_at(data, place)
-            place = record.end
+        data = records.unpack_chunk(records.parse_record("Chunk", content), disk.MAX_BYTES)
+        offset = 0
+        while offset < len(data):
+            record = records.record_at(data, offset)
+            offset = record.end
             if record.code in _IN_CHUNKS:
                 self._take_record(record.code, data[record.content : record.end])
             if record.code == records.MESSAGE:
-                place += self._take_alike(data, record)
+                offset += self._take_similar_messages(data, record)
 
     def _take_message(self, content: bytes) -> None:
         channel, sequence, _, _ = _MESSAGE.unpack_from(content)
@@ -329,22 +329,22 @@ class _Reading:
         self._check_room(samples, 1)
         samples.add(np.array([state.time_ns]), state.joints_rad[None, :])
 
-    def _take_alike(self, data: bytes, first: records.ChunkSpan) -> int:
-        """Take in messages after one that was just read, all at once; return their bytes.
+    def _take_similar_messages(self, data: bytes, first: records.ChunkSpan) -> int:
+        """Take the messages after one that was just read, all at once; return their size in bytes.
 
-        None is taken that `_take_message` would say something else of, or refuse.
+        No message is taken that `_take_message` would read differently, or refuse.
         """
         channel, before = _MESSAGE.unpack_from(data, first.content)[:2]
         topic = self._topics.get(channel)
-        rows = records.alike(data, first)
+        rows = records.similar_records(data, first)
         if topic is None or not len(rows):
             return 0
         channel_bytes = np.frombuffer(data, np.uint8, 2, first.content)
-        rows = rows[: records.leading((rows[:, :2] == channel_bytes).all(axis=1))]
+        rows = rows[: records.count_leading((rows[:, :2] == channel_bytes).all(axis=1))]
         sequences = np.ascontiguousarray(rows[:, 2:6]).view("<u4")[:, 0].astype(np.int64)
         if self.metadata:
             follows = sequences <= np.concatenate([[before], sequences[:-1]]) + 1
-            rows = rows[: records.leading(follows)]
+            rows = rows[: records.count_leading(follows)]
         times_ns, joints_rad = self._decoder.decode_alike(rows[:, _MESSAGE.size :])
         if len(times_ns):
             samples = self._samples[topic]
@@ -355,67 +355,67 @@ class _Reading:
 
     def _check_room(self, samples: _Samples, more: int) -> None:
         others = sum(each.count for each in self._samples.values())
-        check_length(others + more, len(samples.names), self.place)
+        check_length(others + more, len(samples.names), self.location)
 
     def _check_next(self, topic: str, sequence: int) -> None:
-        """Refuse a message after some that are lost: a take's own are numbered one by one.
+        """Refuse a message after lost ones: the messages of a take are numbered consecutively.
 
-        A chunk has a checksum, but what kind of record it is and where it ends do not: one wrong
-        byte there, and the samples before a hole would be joined to those after it.
+        A chunk has a checksum, but its record kind and its length have none: with one wrong byte
+        there, the samples before a gap would be joined to those after it.
         """
         before = self._sequences.get(topic, sequence)
         if self.metadata and sequence > before + 1:
             raise DecodeError(f"{sequence - before - 1} messages before the next one are missing")
         self._sequences[topic] = sequence
 
-    def _take_words(self, content: bytes) -> None:
-        metadata = records.parsed("Metadata", content)
+    def _take_metadata(self, content: bytes) -> None:
+        metadata = records.parse_record("Metadata", content)
         if metadata.name == _WORDS:
             found = metadata.metadata
             texts = {name: found.pop(name) for name in _TEXTS if name in found}
             lists = {name: json.loads(value) for name, value in found.items()}
-            self.metadata = from_document(texts | lists, self.place)
+            self.metadata = from_document(texts | lists, self.location)
 
     def track(self) -> Track:
-        samples = self._chosen()
+        samples = self._choose_samples()
         self._samples = {}
         names = samples.names
-        metadata = self.metadata or TakeMetadata(names=names, source=self.place.source)
+        metadata = self.metadata or TakeMetadata(names=names, source=self.location.source)
         if metadata.names != names:
-            raise self.place.refuse("its metadata and its messages name different joints")
-        times_ns, joints_rad = samples.joined()
-        times_s = self._exactly(times_ns)
+            raise self.location.refuse("its metadata and its messages name different joints")
+        times_ns, joints_rad = samples.take_all()
+        times_s = self._exact_times_s(times_ns)
         if self._mend and (bad := first_unsound(times_s, joints_rad)) is not None:
             times_s, joints_rad = times_s[:bad].copy(), joints_rad[:bad].copy()
         joints_rad.setflags(write=False)
-        return assemble(metadata, times_s, joints_rad, self.place, self._root_of(len(times_s)))
+        return assemble(metadata, times_s, joints_rad, self.location, self._read_root(len(times_s)))
 
-    def _root_of(self, samples: int) -> Array | None:
+    def _read_root(self, samples: int) -> Array | None:
         """Return the root's path, (n, 7), if there is one; in a mended file only if it is whole."""
         if self._root is None:
             return None
         if len(self._root) != 7 * 8 * samples:
             if self._mend:
                 return None
-            raise self.place.refuse(f"{samples} samples cannot go with its root's path")
+            raise self.location.refuse(f"{samples} samples cannot go with its root's path")
         return np.frombuffer(self._root, "<f8").astype(np.float64).reshape(samples, 7)
 
-    def _chosen(self) -> _Samples:
+    def _choose_samples(self) -> _Samples:
         topics = sorted(self._samples)
         if TOPIC in topics or len(topics) == 1:
             return self._samples[TOPIC if TOPIC in topics else topics[0]]
         if topics:
             problem = f"it holds several topics with joints: {', '.join(topics)}"
-            raise self.place.refuse(problem, f"Keep one of them, or name one {TOPIC}.")
+            raise self.location.refuse(problem, f"Keep one of them, or name one {TOPIC}.")
         held = ", ".join(sorted(set(self._schemas.values()))) or "none"
-        raise self.place.refuse(
+        raise self.location.refuse(
             f"it holds no joint states; its messages: {held}",
             f"A track needs {_OURS}, encoded as cdr.",
         )
 
-    def _exactly(self, times_ns: Stamps) -> Array:
-        """Return the times in seconds, exact where the attachment is about these messages."""
-        times_s = _seconds(times_ns)
+    def _exact_times_s(self, times_ns: Stamps) -> Array:
+        """Return the times in seconds, exact if the attachment belongs to these messages."""
+        times_s = _to_seconds(times_ns)
         if self._exact is not None and len(self._exact) == times_s.nbytes:
             exact = np.frombuffer(self._exact, "<f8").astype(np.float64)
             if (np.abs(exact - times_s) <= 1e-9 + np.spacing(np.abs(times_s))).all():

@@ -1,7 +1,7 @@
-"""The records of an MCAP file, walked one by one; the only home of the `mcap` library.
+"""Reads the records of an MCAP file one by one. Only this module uses the `mcap` library.
 
-Its own reader takes a record that is cut off for a short one, and unpacks whatever a chunk
-promises. Here a record is whole or not there, and a chunk is as large as is allowed.
+The library's own reader treats a truncated record as a short one, and unpacks chunks of any size.
+Here a record is complete or absent, and the size of a chunk is limited.
 """
 
 import os
@@ -45,9 +45,9 @@ def writer(file: BinaryIO) -> Any:
 
 
 def records(file: BinaryIO, skip: frozenset[int], most: int) -> Iterator[tuple[int, bytes]]:
-    """Yield kind and content of every record that is whole, but for those to skip.
+    """Yield kind and content of every complete record, except for those to skip.
 
-    None is larger than `most`: a larger attachment is passed over, another record is refused with
+    None is larger than `most`: a larger attachment is skipped, any other larger record raises
     `DecodeError`.
     """
     size = os.fstat(file.fileno()).st_size
@@ -64,7 +64,7 @@ def records(file: BinaryIO, skip: frozenset[int], most: int) -> Iterator[tuple[i
 
 
 class ChunkSpan(NamedTuple):
-    """Where a record is in the data of a chunk: its head from `begin`, its content to `end`."""
+    """The position of a record in a chunk: its head from `begin`, its content to `end`."""
 
     code: int
     begin: int
@@ -72,17 +72,17 @@ class ChunkSpan(NamedTuple):
     end: int
 
 
-def record_at(data: bytes, place: int) -> ChunkSpan:
-    """Return the record that begins at a place of a chunk's data."""
-    code, size = _HEAD.unpack_from(data, place)
-    content = place + _HEAD.size
-    return ChunkSpan(code, place, content, content + size)
+def record_at(data: bytes, offset: int) -> ChunkSpan:
+    """Return the record that begins at an offset of a chunk's data."""
+    code, size = _HEAD.unpack_from(data, offset)
+    content = offset + _HEAD.size
+    return ChunkSpan(code, offset, content, content + size)
 
 
-def alike(data: bytes, first: ChunkSpan) -> NDArray[np.uint8]:
-    """Return the contents of the records that follow `first` at once, (records, bytes).
+def similar_records(data: bytes, first: ChunkSpan) -> NDArray[np.uint8]:
+    """Return the contents of the records directly after `first`, (records, bytes).
 
-    They are those of its kind and length.
+    They have the same kind and length.
     """
     size = first.end - first.begin
     count = max(len(data) - first.end, 0) // size
@@ -90,11 +90,11 @@ def alike(data: bytes, first: ChunkSpan) -> NDArray[np.uint8]:
     rows = rows.reshape(count, size)
     head = np.frombuffer(data, np.uint8, _HEAD.size, first.begin)
     same = (rows[:, : _HEAD.size] == head).all(axis=1)
-    return rows[: leading(same), _HEAD.size :]
+    return rows[: count_leading(same), _HEAD.size :]
 
 
-def leading(true: NDArray[np.bool_]) -> int:
-    """Return how many are true before the first that is not."""
+def count_leading(true: NDArray[np.bool_]) -> int:
+    """Return the number of leading true values."""
     return len(true) if true.all() else int(np.argmin(true))
 
 
@@ -107,8 +107,8 @@ def faults() -> tuple[type[Exception], ...]:
     return (DecodeError, McapError, ZstdError, *wrong)
 
 
-def parsed(kind: str, content: bytes) -> Any:
-    """Return a record as the library reads it."""
+def parse_record(kind: str, content: bytes) -> Any:
+    """Parse a record with the library."""
     import mcap.data_stream  # noqa: PLC0415 - optional
     import mcap.records  # noqa: PLC0415 - optional
 
@@ -116,8 +116,8 @@ def parsed(kind: str, content: bytes) -> Any:
     return getattr(mcap.records, kind).read(stream)
 
 
-def unpacked(chunk: Any, most: int) -> bytes:
-    """Return the content of a chunk; never more than `most` bytes, whatever it announces."""
+def unpack_chunk(chunk: Any, most: int) -> bytes:
+    """Return the content of a chunk; never more than `most` bytes, whatever size it states."""
     if chunk.uncompressed_size > most:
         raise DecodeError(f"a chunk of {chunk.uncompressed_size >> 20} MB is too large")
     if chunk.compression == "zstd":

@@ -1,7 +1,7 @@
-"""What a file says about a track besides its numbers, and a track put together from both.
+"""The metadata of a track in a file, and the assembly of a track from metadata and numbers.
 
-JSON, NPZ and MCAP hold the same metadata. What cannot be used is refused here, with the file and
-the row in the error.
+JSON, NPZ and MCAP hold the same metadata. Unusable content is refused here, with the file and the
+row in the error.
 """
 
 import math
@@ -13,18 +13,18 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.model import registry
-from rote.model.family import numbered
+from rote.model.family import numbered_build
 from rote.motion.body.root_path import RootPath
 from rote.motion.track import Array, Mark, Origin, Track, did_you_mean
 from rote.motion.track_build import build_with, hand_joints
 from rote.text import Act, Text
 
 MAX_SAMPLES = 10_000_000
-"""Longer tracks are neither written nor read: this is five and a half hours at 500 Hz."""
+"""The maximum length of a track in a file: five and a half hours at 500 Hz."""
 
 MAX_VALUES = 300_000_000
-"""More angles and times are neither written nor read: they take 2.4 GB of memory. This is
-`MAX_SAMPLES` of 29 joints."""
+"""The maximum number of angles and times in a file, which take 2.4 GB of memory: `MAX_SAMPLES` of
+29 joints."""
 
 MAX_ANGLE_RAD = 2 * math.pi
 """No joint of a robot reaches this, so a larger number is no angle in rad."""
@@ -32,8 +32,8 @@ MAX_ANGLE_RAD = 2 * math.pi
 MAX_TIME_S = 1e11
 """No clock shows more seconds, so a larger number is no time in seconds."""
 
-_UNKNOWN = numbered(100, 0)
-"""A machine that rote does not know, with more slots than any message has."""
+_UNKNOWN = numbered_build(100, 0)
+"""A machine unknown to rote, with more slots than any message has."""
 _LISTS = ("names", "marks", "history", "tags")
 
 T = TypeVar("T")
@@ -66,8 +66,8 @@ class Summary(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class FilePlace:
-    """A place in a file: which file, and what a sample is called there."""
+class FileLocation:
+    """How errors name a file and its samples."""
 
     file: str
     row: str = "row"
@@ -123,50 +123,50 @@ def to_document(metadata: TakeMetadata) -> dict[str, Any]:
     }
 
 
-def from_document(document: object, place: FilePlace) -> TakeMetadata:
+def from_document(document: object, location: FileLocation) -> TakeMetadata:
     """Read metadata back. Only the names are required."""
     if not isinstance(document, dict):
-        raise place.refuse("it does not hold a track")
-    given = {name: _listed(document, name, place) for name in _LISTS}
+        raise location.refuse("it does not hold a track")
+    given = {name: _read_list(document, name, location) for name in _LISTS}
     return TakeMetadata(
-        names=tuple(_texts(given["names"], "names", place)),
-        variant=_as(str, document.get("variant", ""), "variant", place),
-        source=_as(str, document.get("source", place.source), "source", place),
-        marks=tuple(_mark(mark, place) for mark in given["marks"]),
-        history=tuple(_texts(given["history"], "history", place)),
-        tags=tuple(_texts(given["tags"], "tags", place)),
-        origin=_origin(document.get("origin"), place),
+        names=tuple(_read_texts(given["names"], "names", location)),
+        variant=_require_type(str, document.get("variant", ""), "variant", location),
+        source=_require_type(str, document.get("source", location.source), "source", location),
+        marks=tuple(_read_mark(mark, location) for mark in given["marks"]),
+        history=tuple(_read_texts(given["history"], "history", location)),
+        tags=tuple(_read_texts(given["tags"], "tags", location)),
+        origin=_read_origin(document.get("origin"), location),
     )
 
 
-def _listed(document: dict[str, Any], name: str, place: FilePlace) -> list[Any]:
-    return _as(list, document.get(name, []), name, place)
+def _read_list(document: dict[str, Any], name: str, location: FileLocation) -> list[Any]:
+    return _require_type(list, document.get(name, []), name, location)
 
 
-def _texts(values: list[Any], what: str, place: FilePlace) -> list[str]:
-    return [_as(str, value, what, place) for value in values]
+def _read_texts(values: list[Any], what: str, location: FileLocation) -> list[str]:
+    return [_require_type(str, value, what, location) for value in values]
 
 
-def _mark(value: object, place: FilePlace) -> Mark:
-    mark = _as(dict, value, "marks", place)
+def _read_mark(value: object, location: FileLocation) -> Mark:
+    mark = _require_type(dict, value, "marks", location)
     time_s: Any = mark.get("time_s")
     if type(time_s) not in {int, float} or not abs(time_s) <= sys.float_info.max:
-        raise place.refuse(f"the mark {mark} has no time")
+        raise location.refuse(f"the mark {mark} has no time")
     label = mark.get("label", mark.get("words"))  # "words" until version 0.2
-    return Mark(float(time_s), _as(str, label, "marks", place))
+    return Mark(float(time_s), _require_type(str, label, "marks", location))
 
 
-def _origin(value: object, place: FilePlace) -> Origin | None:
+def _read_origin(value: object, location: FileLocation) -> Origin | None:
     if value is None:
         return None
-    given = _as(dict, value, "origin", place)
+    given = _require_type(dict, value, "origin", location)
     names = [field.name for field in fields(Origin)]
-    return Origin(*(_as(str, given.get(name, ""), "origin", place) for name in names))
+    return Origin(*(_require_type(str, given.get(name, ""), "origin", location) for name in names))
 
 
-def _as(kind: type[T], value: object, what: str, place: FilePlace) -> T:
+def _require_type(kind: type[T], value: object, what: str, location: FileLocation) -> T:
     if not isinstance(value, kind):
-        raise place.refuse(f"its {what} cannot be read: {value!r:.60} is no {kind.__name__}")
+        raise location.refuse(f"its {what} cannot be read: {value!r:.60} is no {kind.__name__}")
     return value
 
 
@@ -174,7 +174,7 @@ def assemble(
     metadata: TakeMetadata,
     times_s: Array,
     joints_rad: Array,
-    place: FilePlace,
+    location: FileLocation,
     root: Array | None = None,
 ) -> Track:
     """Make a track of (n,) times and (n, joints) angles; refuse the first bad row.
@@ -183,13 +183,15 @@ def assemble(
     """
     width = len(metadata.names)
     if times_s.ndim != 1 or joints_rad.shape != (times_s.size, width):
-        raise place.refuse(
+        raise location.refuse(
             f"{width} joint names and {times_s.size} times cannot go "
             f"with angles of shape {joints_rad.shape}"
         )
-    check_length(times_s.size, width, place)
+    check_length(times_s.size, width, location)
     if (sample := first_unsound(times_s, joints_rad)) is not None:
-        raise place.refuse_row(sample, _problem(times_s, joints_rad, metadata.names, sample))
+        raise location.refuse_row(
+            sample, _describe_problem(times_s, joints_rad, metadata.names, sample)
+        )
     return Track(
         times_s=times_s,
         joints_rad=joints_rad,
@@ -198,19 +200,19 @@ def assemble(
         source=metadata.source,
         marks=metadata.marks,
         history=metadata.history,
-        root=None if root is None else root_path(root, times_s.size, place),
+        root=None if root is None else make_root_path(root, times_s.size, location),
         origin=metadata.origin,
     )
 
 
-def root_path(root: Array, samples: int, place: FilePlace) -> RootPath:
-    """Make the path of a root of (n, 7) numbers; refuse one that is none."""
+def make_root_path(root: Array, samples: int, location: FileLocation) -> RootPath:
+    """Make the path of a root of (n, 7) numbers; refuse invalid ones."""
     if root.shape != (samples, 7):
-        raise place.refuse(f"{samples} samples cannot go with a root of shape {root.shape}")
+        raise location.refuse(f"{samples} samples cannot go with a root of shape {root.shape}")
     try:
         return RootPath(root[:, :3], root[:, 3:])
     except BadRequestError as error:
-        raise place.refuse(str(error)) from None
+        raise location.refuse(str(error)) from None
 
 
 def root_rows(root: RootPath) -> Array:
@@ -218,33 +220,35 @@ def root_rows(root: RootPath) -> Array:
     return np.column_stack([root.position_m, root.quaternion_wxyz])
 
 
-def check_length(samples: int, joints: int, place: FilePlace) -> None:
+def check_length(samples: int, joints: int, location: FileLocation) -> None:
     """Refuse more samples than are read."""
     if samples > max_samples(joints):
-        raise too_long(place, joints)
+        raise too_long(location, joints)
 
 
 def max_samples(joints: int) -> int:
-    """Return how many samples of so many joints are read at most."""
+    """Return the maximum number of samples that are read for this number of joints."""
     return min(MAX_SAMPLES, MAX_VALUES // (joints + 1))
 
 
-def too_long(place: FilePlace, joints: int = 0) -> BadRequestError:
+def too_long(location: FileLocation, joints: int = 0) -> BadRequestError:
     """Return the error for more samples than are read."""
-    return place.refuse(
+    return location.refuse(
         f"it holds more than {max_samples(joints):,} samples", "Cut it into pieces, or resample it."
     )
 
 
 def first_unsound(times_s: Array, joints_rad: Array) -> int | None:
-    """Return the first sample that is not finite or not after the one before."""
+    """Return the first sample that is not finite, or not after the one before."""
     sound = np.isfinite(times_s) & np.isfinite(joints_rad).all(axis=1)
     with np.errstate(invalid="ignore"):
         sound[1:] &= np.diff(times_s) > 0
     return None if sound.all() else int(np.argmin(sound))
 
 
-def _problem(times_s: Array, joints_rad: Array, names: tuple[str, ...], sample: int) -> str:
+def _describe_problem(
+    times_s: Array, joints_rad: Array, names: tuple[str, ...], sample: int
+) -> str:
     if np.isfinite(times_s[sample]) and np.isfinite(joints_rad[sample]).all():
         return f"its time {times_s[sample]} is not after the one before"
     strange = np.flatnonzero(~np.isfinite(joints_rad[sample]))
@@ -263,19 +267,21 @@ def variant_with(names: tuple[str, ...]) -> str:
     return build.name
 
 
-def check(track: Track, place: FilePlace) -> None:
-    """Refuse what could never be played, whoever wrote it."""
+def check(track: Track, location: FileLocation) -> None:
+    """Refuse a track that could never be played, even one written by rote."""
     if len(track) < 2:
-        raise place.refuse(f"a motion needs 2 samples, here {'is 1' if len(track) else 'are none'}")
+        raise location.refuse(
+            f"a motion needs 2 samples, here {'is 1' if len(track) else 'are none'}"
+        )
     if not track.names or not all(track.names) or len(set(track.names)) < len(track.names):
-        raise place.refuse(f"a motion needs joints with one name each, not {list(track.names)}")
+        raise location.refuse(f"a motion needs joints with one name each, not {list(track.names)}")
     if (beyond := np.abs(track.times_s) > MAX_TIME_S).any():
         sample = int(np.argmax(beyond))
         problem = f"its time {track.times_s[sample]:g} is more seconds than any clock shows"
-        raise place.refuse_row(sample, problem, "Write times in seconds, best beginning at 0.")
+        raise location.refuse_row(sample, problem, "Write times in seconds, best beginning at 0.")
 
 
-def check_joints(track: Track, place: FilePlace) -> None:
+def check_joints(track: Track, location: FileLocation) -> None:
     """Refuse joints that the robot does not have; an unknown robot is not judged."""
     build = registry.find_build(track.variant)
     if build is None:
@@ -283,21 +289,21 @@ def check_joints(track: Track, place: FilePlace) -> None:
     known = {*build.names, *hand_joints(build)}
     strangers = [name for name in track.names if name not in known]
     if strangers:
-        raise place.refuse(
+        raise location.refuse(
             f"{build.name} has no joint {strangers[0]!r}"
             + (f" (and {len(strangers) - 1} more are wrong)" if len(strangers) > 1 else ""),
             did_you_mean(strangers[0], build.names),
         )
 
 
-def check_unit(track: Track, place: FilePlace) -> None:
+def check_unit(track: Track, location: FileLocation) -> None:
     """Refuse angles that no joint reaches: they are in degrees, most likely."""
     if track.joints_rad.max() <= MAX_ANGLE_RAD and track.joints_rad.min() >= -MAX_ANGLE_RAD:
         return
     beyond = np.abs(track.joints_rad) > MAX_ANGLE_RAD
     sample, joint = divmod(int(np.argmax(beyond)), len(track.names))
     value = track.joints_rad[sample, joint]
-    raise place.refuse_row(
+    raise location.refuse_row(
         sample,
         f"{track.names[joint]} is {value:g}, and no joint goes beyond {MAX_ANGLE_RAD:.2f} rad; "
         "these look like degrees",

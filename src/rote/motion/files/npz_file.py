@@ -2,7 +2,7 @@
 
 Nothing is lost: the other metadata is in `document`, as JSON. For files from other programs, the
 three arrays are enough. Nothing in such a file is ever executed. An archive that would unpack to
-more than it should is refused before it is unpacked.
+more than the limit is refused before it is unpacked.
 """
 
 import io
@@ -22,7 +22,7 @@ from rote.errors import BadRequestError
 from rote.motion.files import disk
 from rote.motion.files.metadata import (
     MAX_SAMPLES,
-    FilePlace,
+    FileLocation,
     Summary,
     TakeMetadata,
     assemble,
@@ -33,7 +33,7 @@ from rote.motion.files.metadata import (
 )
 from rote.motion.track import Array, Track
 
-# What numpy and the zip reader raise for bytes that are no arrays, seen by feeding them such bytes.
+# What numpy and the zip reader raise for bytes that are not arrays, found by experiment.
 FAULTS = (
     ValueError, KeyError, EOFError, OSError, MemoryError, RuntimeError, NotImplementedError,
     SyntaxError, TypeError, OverflowError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
@@ -49,19 +49,19 @@ _HEADER_READERS = {
 }
 
 
-def place_in(path: Path) -> FilePlace:
+def file_location(path: Path) -> FileLocation:
     """Return how rows are counted: from 1."""
-    return FilePlace(str(path), "row")
+    return FileLocation(str(path), "row")
 
 
 def save_npz(track: Track, path: Path, tags: tuple[str, ...] = ()) -> None:
     """Write `track`; the file appears only when it is complete."""
-    # It is small on the disk, and as large as this when it is read.
+    # It is compressed on the disk; this is its size in memory.
     root = () if track.root is None else (track.root.position_m, track.root.quaternion_wxyz)
     numbers = (track.times_s, track.joints_rad, *root)
     disk.check_size(path, sum(each.nbytes for each in numbers) + _NAMES_BYTES)
     arrays = _arrays_of(track, tags)
-    with disk.whole(path) as file:
+    with disk.write_atomically(path) as file:
         np.savez_compressed(file, **arrays)
 
 
@@ -86,79 +86,79 @@ def _arrays_of(track: Track, tags: tuple[str, ...] = ()) -> dict[str, Any]:
 
 def load_npz(path: Path) -> Track:
     """Read a track; a `BadRequestError` names the row that cannot be used."""
-    return _read(path)[1]
+    return _read_file(path)[1]
 
 
 def track_from_npz(data: bytes) -> Track:
     """Read a track from the content of an NPZ file, with the same errors."""
-    return _unpack(data, FilePlace("motion.npz", "row"))[1]
+    return _unpack_bytes(data, FileLocation("motion.npz", "row"))[1]
 
 
 def summary(path: Path) -> Summary:
-    """Return what a file says of itself."""
-    metadata, track = _read(path)
+    """Return a take's summary."""
+    metadata, track = _read_file(path)
     return Summary(metadata, len(track), track.duration_s)
 
 
-def _read(path: Path) -> tuple[TakeMetadata, Track]:
-    return _unpack(disk.contents(path), place_in(path))
+def _read_file(path: Path) -> tuple[TakeMetadata, Track]:
+    return _unpack_bytes(disk.contents(path), file_location(path))
 
 
-def _unpack(data: bytes, place: FilePlace) -> tuple[TakeMetadata, Track]:
+def _unpack_bytes(data: bytes, location: FileLocation) -> tuple[TakeMetadata, Track]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return _track(NpzArrays(archive, place, _NUMBERS, _TEXTS), place)
+            return _unpack_track(NpzArrays(archive, location, _NUMBERS, _TEXTS), location)
     except BadRequestError:
         raise
     except FAULTS as error:
-        raise place.refuse(f"it cannot be read as NPZ: {error}") from None
+        raise location.refuse(f"it cannot be read as NPZ: {error}") from None
 
 
-def _track(arrays: "NpzArrays", place: FilePlace) -> tuple[TakeMetadata, Track]:
-    """Unpack the smaller arrays first: each tells whether the next one is worth its memory."""
-    metadata = _metadata(arrays, place)
+def _unpack_track(arrays: "NpzArrays", location: FileLocation) -> tuple[TakeMetadata, Track]:
+    """Unpack the smaller arrays first: each shows whether the next one is worth its memory."""
+    metadata = _read_metadata(arrays, location)
     rows, shape = arrays.header("times_s").shape, arrays.header("joints_rad").shape
     if len(rows) != 1 or shape != (*rows, len(metadata.names)):
-        raise place.refuse(
+        raise location.refuse(
             f"{len(metadata.names)} joint names and {math.prod(rows)} times cannot go "
             f"with angles of shape {shape}"
         )
     if rows[0] > MAX_SAMPLES:
-        raise too_long(place)
+        raise too_long(location)
     times_s = arrays.floats("times_s")
-    assemble(TakeMetadata(names=()), times_s, np.empty((*rows, 0)), place)  # do the times grow?
+    assemble(TakeMetadata(names=()), times_s, np.empty((*rows, 0)), location)  # do the times grow?
     root = None
     if any(name in arrays for name in _ROOT):
         shapes = [arrays.header(name).shape for name in _ROOT]
         if shapes != [(*rows, 3), (*rows, 4)]:
-            raise place.refuse(f"{rows[0]} samples cannot go with a root of shapes {shapes}")
+            raise location.refuse(f"{rows[0]} samples cannot go with a root of shapes {shapes}")
         root = np.column_stack([arrays.floats(name) for name in _ROOT])
-    return metadata, assemble(metadata, times_s, arrays.floats("joints_rad"), place, root)
+    return metadata, assemble(metadata, times_s, arrays.floats("joints_rad"), location, root)
 
 
 class _Header(NamedTuple):
-    """What an array says of itself before it is unpacked."""
+    """The shape and type of an array, known before it is unpacked."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
 
 class NpzArrays:
-    """The arrays of an archive. One is unpacked when it is asked for, and no larger than it said.
+    """The arrays of an archive. Each is unpacked on request, and never larger than it stated.
 
-    A small archive can unpack to any size. Its directory and the header of each array tell that
+    A small archive can unpack to any size. Its directory and the header of each array state that
     size beforehand, and both must agree.
     """
 
     def __init__(
         self,
         archive: zipfile.ZipFile,
-        place: FilePlace,
+        location: FileLocation,
         numbers: Sequence[str],
         texts: Sequence[str] = (),
     ) -> None:
         self._archive = archive
-        self._place = place
+        self._location = location
         members = {member.filename: member for member in archive.infolist()}
         self._check_bytes(sum(member.file_size for member in members.values()))
         self.names = sorted(name.removesuffix(".npy") for name in members)
@@ -178,10 +178,10 @@ class NpzArrays:
         return name in self._headers
 
     def header(self, name: str) -> _Header:
-        """Return what an array says of itself."""
+        """Return the shape and type of an array."""
         if name not in self._headers:
             others = ", ".join(self.names) or "none"
-            raise self._place.refuse(f"it has no array {name!r}, only {others}")
+            raise self._location.refuse(f"it has no array {name!r}, only {others}")
         return self._headers[name]
 
     def unpack(self, name: str, most_bytes: int = disk.MAX_BYTES) -> NDArray[Any]:
@@ -189,7 +189,7 @@ class NpzArrays:
         header = self.header(name)
         size = math.prod(header.shape) * header.dtype.itemsize
         if size > most_bytes:
-            raise self._place.refuse(
+            raise self._location.refuse(
                 f"its {name} unpack to {size >> 20} MB; at most {most_bytes >> 20} are read"
             )
         with self._archive.open(f"{name}.npy") as file:
@@ -200,8 +200,10 @@ class NpzArrays:
         """Unpack an array of numbers."""
         dtype = self.header(name).dtype
         if dtype.kind not in "fiu":
-            raise self._place.refuse(f"its {name} are of type {dtype}, not numbers")
-        with np.errstate(over="ignore"):  # too large for 64 bits is infinite, and refused as that
+            raise self._location.refuse(f"its {name} are of type {dtype}, not numbers")
+        with np.errstate(
+            over="ignore"
+        ):  # too large for 64 bits becomes infinite, and is refused as such
             return self.unpack(name).astype(np.float64, copy=False)
 
     def _read_header(self, member: zipfile.ZipInfo) -> _Header:
@@ -224,21 +226,21 @@ class NpzArrays:
 
     def _check_bytes(self, unpacked: int) -> None:
         if unpacked > disk.MAX_BYTES:
-            raise self._place.refuse(
+            raise self._location.refuse(
                 f"it unpacks to {unpacked >> 20} MB; at most {disk.MAX_BYTES >> 20} are read"
             )
 
 
-def _metadata(arrays: NpzArrays, place: FilePlace) -> TakeMetadata:
+def _read_metadata(arrays: NpzArrays, location: FileLocation) -> TakeMetadata:
     if "document" in arrays:
         data = arrays.unpack("document", _MAX_TEXT_BYTES).tobytes()
         try:
             document = json.loads(data.decode("utf-8"))
         except (ValueError, RecursionError) as error:
-            raise place.refuse(f"its document cannot be read: {error}") from None
-        return from_document(document, place)
+            raise location.refuse(f"its document cannot be read: {error}") from None
+        return from_document(document, location)
     header = arrays.header("names")
     if len(header.shape) != 1 or header.dtype.kind != "U":
-        raise place.refuse("its names are no list of words")
+        raise location.refuse("its names are no list of words")
     names = arrays.unpack("names", _MAX_TEXT_BYTES).tolist()
-    return TakeMetadata(names=tuple(names), source=place.source)
+    return TakeMetadata(names=tuple(names), source=location.source)

@@ -15,7 +15,7 @@ import numpy as np
 
 from rote.motion.files import disk
 from rote.motion.files.metadata import (
-    FilePlace,
+    FileLocation,
     TakeMetadata,
     assemble,
     check_length,
@@ -30,7 +30,7 @@ _MAX_HEAD = 1 << 20
 
 
 class RowStream:
-    """A take's samples on their way into an open file."""
+    """Writes a take's samples into an open file."""
 
     def __init__(self, file: BinaryIO, metadata: TakeMetadata) -> None:
         self._file = file
@@ -38,7 +38,7 @@ class RowStream:
         head = json.dumps(to_document(metadata), ensure_ascii=False).encode("utf-8") + b"\n"
         file.write(head)
         self.size = len(head)
-        """How many bytes were written."""
+        """The number of bytes written."""
 
     def add(self, time_s: float, row: Sequence[float]) -> None:
         """Write one sample."""
@@ -46,44 +46,44 @@ class RowStream:
         self.size += self._row.size
 
     def flush(self) -> None:
-        """Hand what was added to the system, so that it can be read even after a crash."""
+        """Flush the added samples, so that they can be read even after a crash."""
         self._file.flush()
 
 
 def finish(part: Path, metadata: TakeMetadata, draft: Path) -> None:
     """Write the whole take of the rows in `part` as the NPZ file `draft`."""
-    _, times_s, joints_rad = _read(part)
-    save_npz(assemble(metadata, times_s, joints_rad, _place(part)), draft, metadata.tags)
+    _, times_s, joints_rad = _read_rows(part)
+    save_npz(assemble(metadata, times_s, joints_rad, _location_in(part)), draft, metadata.tags)
 
 
 def recover(path: Path) -> Track:
     """Read a recording that was cut off, up to the last row that is whole."""
-    metadata, times_s, joints_rad = _read(path)
+    metadata, times_s, joints_rad = _read_rows(path)
     bad = first_unsound(times_s, joints_rad)
     sound = len(times_s) if bad is None else bad
-    place = _place(path)
+    location = _location_in(path)
     if sound < 2:
-        raise place.refuse("nothing in it can be recovered")
-    track = assemble(metadata, times_s[:sound], joints_rad[:sound], place)
+        raise location.refuse("nothing in it can be recovered")
+    track = assemble(metadata, times_s[:sound], joints_rad[:sound], location)
     return track.edited("recover a recording that was cut off")
 
 
-def _place(path: Path) -> FilePlace:
-    return FilePlace(str(path), "sample")
+def _location_in(path: Path) -> FileLocation:
+    return FileLocation(str(path), "sample")
 
 
-def _read(path: Path) -> tuple[TakeMetadata, Array, Array]:
-    place = _place(path)
-    with disk.opened(path) as file:
+def _read_rows(path: Path) -> tuple[TakeMetadata, Array, Array]:
+    location = _location_in(path)
+    with disk.open_checked(path) as file:
         head = file.readline(_MAX_HEAD)
         try:
             document = json.loads(head)
         except (ValueError, RecursionError):
-            raise place.refuse("it is not a recording of rote") from None
-        metadata = from_document(document, place)
+            raise location.refuse("it is not a recording of rote") from None
+        metadata = from_document(document, location)
         width = 1 + len(metadata.names)
         numbers = np.frombuffer(file.read(), dtype=np.uint8)
     rows = len(numbers) // (8 * width)
-    check_length(rows, width - 1, place)
+    check_length(rows, width - 1, location)
     table = numbers[: 8 * width * rows].view("<f8").reshape(rows, width).astype(np.float64)
     return metadata, table[:, 0].copy(), table[:, 1:].copy()

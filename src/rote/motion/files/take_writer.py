@@ -15,7 +15,7 @@ from rote.errors import BadRequestError
 from rote.motion.files import disk, mcap_file, row_file
 from rote.motion.files.mcap_file import McapStream, nanoseconds
 from rote.motion.files.mcap_records import need_mcap
-from rote.motion.files.metadata import FilePlace, TakeMetadata, check_length, metadata_of
+from rote.motion.files.metadata import FileLocation, TakeMetadata, check_length, metadata_of
 from rote.motion.files.row_file import RowStream
 from rote.motion.track import Mark, Track
 from rote.platform import atomic_file, system
@@ -33,11 +33,11 @@ _RECORDED = (".mcap", _ROWS)
 def unfinished(folder: Path) -> list[Path]:
     """Return the recordings here that were cut off; not those that are being written now."""
     parts = (path for ending in _RECORDED for path in folder.glob(f"*{ending}{_PART}"))
-    return [path for path in sorted(parts) if disk.left(path)]
+    return [path for path in sorted(parts) if disk.is_abandoned(path)]
 
 
 def take_name(part: Path) -> str:
-    """Return the name of the take that a recording was to become."""
+    """Return the name of the take that an unfinished recording belongs to."""
     return Path(part.name.removesuffix(_PART)).stem
 
 
@@ -53,9 +53,9 @@ class TakeWriter:
         with TakeWriter(Path("wave.mcap"), names) as take:
             take.add(0.01, joints_rad)
 
-    The block's end gives the file its name. Where the block fails, or the process dies, what was
-    recorded stays in `wave.mcap.part` for `recover`. A flush waits for the disk, every half second
-    of samples. A path that ends in `.npz` needs no extra; the take is then at most 256 MB.
+    The end of the block gives the file its name. If the block fails or the process dies, the
+    recorded samples stay in `wave.mcap.part` for `recover`. Every half second of samples is flushed
+    to the disk. A path that ends in `.npz` needs no extra; the take is then at most 256 MB.
     """
 
     def __init__(
@@ -87,9 +87,9 @@ class TakeWriter:
         self._file = self._open()
         self._stream: McapStream | RowStream
         try:
-            with self._writing():
+            with self._translate_disk_errors():
                 self._stream = (RowStream if plain else McapStream)(self._file, self._metadata)
-            self._sync()
+            self._flush_to_disk()
         except BaseException:
             self.discard()
             raise
@@ -101,11 +101,11 @@ class TakeWriter:
         except OSError as error:
             if self.part.exists():
                 raise BadRequestError(
-                    f"{self.part} is there already: another recording, or one that was cut off",
+                    f"{self.part} exists already: another recording, or one that was cut off",
                     "Recover or remove it, or record under another name.",
                 ) from None
             raise disk.unwritable(self.part, error, disk.ANOTHER_HOME) from error
-        disk.claim(file)
+        disk.lock_file(file)
         return file
 
     def __len__(self) -> int:
@@ -121,28 +121,28 @@ class TakeWriter:
             self.finish()
             return
         with suppress(BadRequestError):
-            self._sync()
+            self._flush_to_disk()
         self._close()
 
     def _close(self) -> None:
-        # A full disk was reported by the write already; closing can only repeat it.
+        # The write has already reported a full disk; closing would only repeat the error.
         with suppress(OSError):
             self._file.close()
 
     def add(self, time_s: float, joints_rad: Sequence[float]) -> None:
         """Add one sample; raise `BadRequestError` for one that no track can hold."""
         row = [float(value) for value in joints_rad]
-        place = FilePlace(str(self.part), "sample")
+        location = FileLocation(str(self.part), "sample")
         if len(row) != len(self._metadata.names):
             problem = f"it has {len(row)} angles for {len(self._metadata.names)} joints"
-            raise place.refuse_row(len(self), problem)
+            raise location.refuse_row(len(self), problem)
         if not all(map(math.isfinite, (time_s, *row))):
-            raise place.refuse_row(len(self), "it holds a value that is not a number")
+            raise location.refuse_row(len(self), "it holds a value that is not a number")
         time_ns = int(nanoseconds(np.array([time_s]), self.part)[0])
         if self._times_ns and time_ns <= self._times_ns[-1]:
-            raise place.refuse_row(len(self), f"its time {time_s} is not after the one before")
-        check_length(len(self) + 1, len(row), place)
-        with self._writing():  # a chunk that is full
+            raise location.refuse_row(len(self), f"its time {time_s} is not after the one before")
+        check_length(len(self) + 1, len(row), location)
+        with self._translate_disk_errors():  # a full chunk is written here
             if isinstance(self._stream, RowStream):
                 disk.check_size(self.path, self._stream.size)
                 self._stream.add(time_s, row)
@@ -151,16 +151,16 @@ class TakeWriter:
         self._times_s.append(float(time_s))
         self._times_ns.append(time_ns)
         if time_s - self._flushed_s >= FLUSH_S:
-            self._sync()
+            self._flush_to_disk()
             self._flushed_s = time_s
 
-    def _sync(self) -> None:
-        with self._writing():
+    def _flush_to_disk(self) -> None:
+        with self._translate_disk_errors():
             self._stream.flush()
             os.fsync(self._file.fileno())
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _translate_disk_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -177,7 +177,7 @@ class TakeWriter:
             self._metadata, marks=tuple(marks), history=tuple(history), tags=tuple(tags)
         )
         try:
-            complete = self._complete(metadata)
+            complete = self._write_end(metadata)
             if not system.renames_open_files():
                 self._close()
             self._settle(complete, self.path)
@@ -189,10 +189,10 @@ class TakeWriter:
             self.discard()
         return self.path
 
-    def _complete(self, metadata: TakeMetadata) -> Path:
-        """Write what comes last; return the file that is to get the name of the take."""
+    def _write_end(self, metadata: TakeMetadata) -> Path:
+        """Write the end of the file; return the file that gets the name of the take."""
         if isinstance(self._stream, RowStream):
-            self._sync()
+            self._flush_to_disk()
             draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.draft")
             row_file.finish(self.part, metadata, draft)
             return draft

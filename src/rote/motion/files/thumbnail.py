@@ -23,10 +23,10 @@ def thumbnail(track: Track) -> str:
     chosen = _most_moving(track)
     at = np.unique(np.linspace(0, len(track) - 1, min(len(track), _MAX_POINTS)).astype(int))
     moved = track.joints_rad[at][:, chosen] - track.joints_rad[:1, chosen]
-    x = _spread(track.times_s[at], _WIDTH)
-    y = _HEIGHT - _spread(moved, _HEIGHT)
+    x = _scale_to(track.times_s[at], _WIDTH)
+    y = _HEIGHT - _scale_to(moved, _HEIGHT)
     lines = [
-        _line(x, y[:, column], colour, track.names[joint])
+        _polyline(x, y[:, column], colour, track.names[joint])
         for column, (joint, colour) in enumerate(zip(chosen, _COLOURS, strict=False))
     ]
     size = f'width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}"'
@@ -64,7 +64,7 @@ def _most_moving(track: Track) -> list[int]:
     return [int(joint) for joint in np.argsort(-ranges, kind="stable")[:_MAX_LINES]]
 
 
-def _spread(values: Array, size: int) -> Array:
+def _scale_to(values: Array, size: int) -> Array:
     """Scale values to a picture `size` wide; equal ones to the middle."""
     if not values.size:
         return values
@@ -73,7 +73,7 @@ def _spread(values: Array, size: int) -> Array:
     return np.asarray(_EDGE + share * (size - 2 * _EDGE))
 
 
-def _line(x: Array, y: Array, colour: str, name: str) -> str:
+def _polyline(x: Array, y: Array, colour: str, name: str) -> str:
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
     title = name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return (

@@ -1,4 +1,4 @@
-"""Lead joints through other angles at one moment of a motion; all else of it stays.
+"""Leads joints through other angles at one time of a motion; everything else stays.
 
 Between `before_s` before that moment and `after_s` after it the motion bends, softly on both sides,
 and keeps its details. A keyframe may also be moved in time: then what was reached at one moment is
@@ -23,22 +23,22 @@ from rote.motion.track_build import joints_of
 __all__ = ["keyframe"]
 
 ANGLE = Range(-7.0, 7.0, "rad")
-"""The angles that any joint can be asked for; those of known joints are checked by their limits."""
+"""The allowed angles of an unknown joint; known joints are checked against their limits."""
 
 _SPARSE_S = 0.025  # samples further apart than this cannot show a bend
 _FILLED_HZ = 50.0
 _MIN_WIDTH_S = 0.02
-_STEEPEST = 3.0  # a cubic rises throughout if no end is steeper than so many times the mean
+_STEEPEST = 3.0  # a cubic is monotone if neither end is steeper than this many times the mean
 
 
 class _Bend(NamedTuple):
-    """Where a motion changes, on the clock of the track."""
+    """The times between which a motion changes, on the clock of the track."""
 
     start_s: float
     old_s: float
-    """Where the moment was."""
+    """The old time of the keyframe."""
     new_s: float
-    """Where it will be."""
+    """Its new time."""
     end_s: float
 
 
@@ -60,25 +60,25 @@ def keyframe(
     track.require_samples(2)
     names = track.choose_joints(pose)
     lower, upper = pose_limits(track, pose)
-    bend = _bend(track, time_s, time_s if to_s is None else to_s, (before_s, after_s))
-    dense = _dense(track, bend)
+    bend = _find_bend(track, time_s, time_s if to_s is None else to_s, (before_s, after_s))
+    dense = _densify(track, bend)
     bend = bend._replace(new_s=float(dense.times_s[np.abs(dense.times_s - bend.new_s).argmin()]))
     columns = dense.columns_of(names)
     old = dense.joints_rad[:, columns]
-    moved = sample(dense.times_s, old, _warped(dense.times_s, bend), Interpolation.CUBIC)
+    moved = sample(dense.times_s, old, _warp_times(dense.times_s, bend), Interpolation.CUBIC)
     there = sample(dense.times_s, old, np.array([bend.old_s]), Interpolation.CUBIC)[0]
     by_rad = np.array([pose[name] for name in names]) - there
-    new = moved + _share(dense.times_s, bend) * by_rad
+    new = moved + _change_share(dense.times_s, bend) * by_rad
     joints_rad = dense.joints_rad.copy()
     joints_rad[:, columns] = np.clip(new, np.minimum(lower, moved), np.maximum(upper, moved))
-    said = ", ".join(f"{name} {pose[name]:.3f} rad" for name in names)
+    angles = ", ".join(f"{name} {pose[name]:.3f} rad" for name in names)
     first_s = float(track.times_s[0])
-    place = f"at {bend.new_s - first_s:.2f} s"
+    moment = f"at {bend.new_s - first_s:.2f} s"
     if bend.new_s != bend.old_s:
-        place += f", was {bend.old_s - first_s:.2f} s"
+        moment += f", was {bend.old_s - first_s:.2f} s"
     root = None if track.root is None else track.root.at(track.times_s, dense.times_s)
     return track.edited(
-        f"keyframe {place}: {said}", times_s=dense.times_s, joints_rad=joints_rad, root=root
+        f"keyframe {moment}: {angles}", times_s=dense.times_s, joints_rad=joints_rad, root=root
     )
 
 
@@ -97,7 +97,7 @@ def pose_limits(track: Track, pose: Mapping[str, float]) -> tuple[Array, Array]:
     return np.array(lower), np.array(upper)
 
 
-def _bend(track: Track, time_s: float, to_s: float, widths_s: tuple[float, float]) -> _Bend:
+def _find_bend(track: Track, time_s: float, to_s: float, widths_s: tuple[float, float]) -> _Bend:
     first_s, last_s = float(track.times_s[0]), float(track.times_s[-1])
     old_s = track_time_s(track, time_s, "the moment")
     new_s = track_time_s(track, to_s, "the new moment")
@@ -115,8 +115,8 @@ def _bend(track: Track, time_s: float, to_s: float, widths_s: tuple[float, float
     return _Bend(start_s, old_s, new_s, end_s)
 
 
-def _dense(track: Track, bend: _Bend) -> Track:
-    """Return the track with more samples where it bends, if it has too few to show that."""
+def _densify(track: Track, bend: _Bend) -> Track:
+    """Return the track with more samples where it bends, if it has too few there."""
     times_s = track.times_s
     near = (times_s > bend.start_s) & (times_s < bend.end_s)
     around_s = np.unique([bend.start_s, *times_s[near], bend.end_s])
@@ -125,7 +125,7 @@ def _dense(track: Track, bend: _Bend) -> Track:
     count = int(np.ceil((bend.end_s - bend.start_s) * _FILLED_HZ)) + 1
     filled_s = np.linspace(bend.start_s, bend.end_s, count)
     every_s = np.sort(np.concatenate([times_s, filled_s, [bend.new_s]]))
-    # What is nearer than a millisecond to the one before adds nothing; the first and last stay.
+    # A sample within a millisecond of the one before is dropped; the first and last stay.
     kept = np.concatenate([[True], np.diff(every_s) > 1e-3])
     every_s = every_s[kept]
     every_s[0], every_s[-1] = times_s[0], times_s[-1]
@@ -133,8 +133,8 @@ def _dense(track: Track, bend: _Bend) -> Track:
     return Track(times_s=every_s, joints_rad=joints_rad, names=track.names, variant=track.variant)
 
 
-def _warped(times_s: Array, bend: _Bend) -> Array:
-    """Return for each time the old time whose angles are reached then."""
+def _warp_times(times_s: Array, bend: _Bend) -> Array:
+    """Return for each new time the old time whose angles are reached then."""
     start_s, old_s, new_s, end_s = bend
     warped = times_s.copy()
     if old_s == new_s:
@@ -165,8 +165,8 @@ def _middle_slope(bend: _Bend) -> float:
     return 2.0 * before * after / total if total > 0 else 0.0
 
 
-def _share(times_s: Array, bend: _Bend) -> Array:
-    """Return how much of the change there is at each time, (n, 1): 1 at the moment itself."""
+def _change_share(times_s: Array, bend: _Bend) -> Array:
+    """Return the share of the change at each time, (n, 1): 1 at the keyframe itself."""
     zero, one = np.zeros(1), np.ones(1)
     rising = minimum_jerk(
         zero, one, (times_s - bend.start_s) / max(bend.new_s - bend.start_s, 1e-9)

@@ -1,15 +1,15 @@
 """Keyframes whose values are free: straight lines from keyframe to keyframe, anywhere near a joint.
 
 A keyframe lies on a sample in time, and anywhere within the bound of it in value. The search is
-breadth first over samples and `VALUES` values at each: all lines from one of them are judged at
-once, by the slopes that what they pass allows. The value of the sample is one of them, so there are
-never more keyframes than with values on the samples. Then the values of the keyframes found are
-moved, continuously, to where their greatest error is the least.
+breadth first over samples and `VALUES` values at each: all lines from one of them are tested at
+once, by the slopes that the samples on the way allow. The value of the sample is one of them, so
+there are never more keyframes than with values on the samples. Then the values of the keyframes are
+moved continuously to minimise their greatest error.
 
-How good that is: rounding the values of the best keyframes there are to those that are searched
-adds at most 1/(VALUES - 1) of the bound to their error. So for a bound there are no more keyframes
-than the fewest for a bound that is smaller by this part, and a number of keyframes errs by at most
-this part more than the least.
+How good that is: rounding the values of the optimal keyframes to the searched values adds at most
+1/(VALUES - 1) of the bound to their error. So for a bound there are no more keyframes than the
+fewest for a bound that is smaller by this fraction, and the error of a number of keyframes exceeds
+the least error by at most this fraction.
 """
 
 from itertools import pairwise
@@ -23,11 +23,11 @@ from rote.motion.track import Array
 __all__ = ["FreeJoint", "Knot"]
 
 VALUES = 33
-"""How many values are searched at each sample, evenly from bound to bound."""
+"""The number of values searched at each sample, evenly from bound to bound."""
 
 _ROUNDING_RAD = 1e-12
-_PANEL = 64  # samples ahead that are looked at together
-_ROWS = 512  # starts that are looked at together
+_PANEL = 64  # samples ahead that are tested together
+_ROWS = 512  # starts that are tested together
 _HALVINGS = 40
 
 Indices = NDArray[np.intp]
@@ -51,13 +51,13 @@ class FreeJoint:
     def fewest(self, bound_rad: float, most: int) -> list[Knot] | None:
         """Return the fewest keyframes within the bound that were found; None if beyond `most`."""
         bound_rad += _ROUNDING_RAD
-        if self._held(0, float(self._values[0]), bound_rad):
+        if self._can_hold(0, float(self._values[0]), bound_rad):
             return []
         offsets = bound_rad * np.linspace(-1.0, 1.0, VALUES)
         levels = np.full((self._values.size, VALUES), -1, dtype=np.int32)
         starts, begin_rad = np.zeros(1, dtype=np.intp), self._values[:1]
         for level in range(1, most + 1):
-            covered = self._covered(starts, begin_rad, bound_rad)
+            covered = self._reachable_values(starts, begin_rad, bound_rad)
             fresh = covered & (levels < 0)
             fresh[0] = False
             levels[fresh] = level
@@ -70,14 +70,14 @@ class FreeJoint:
                 # Of those that can be held to the end, the one nearest to its sample.
                 off = np.where(rests, np.abs(begin_rad - self._values[starts]), np.inf)
                 last = int(off.argmin())
-                return self._walked_back(
+                return self._trace_back(
                     int(starts[last]), float(begin_rad[last]), levels, bound_rad
                 )
             if not starts.size:
                 return None
         return None
 
-    def settled(self, knots: list[Knot]) -> tuple[float, list[Knot]]:
+    def optimise_values(self, knots: list[Knot]) -> tuple[float, list[Knot]]:
         """Return the least error that keyframes on these samples can have, and their values."""
         if not knots:
             return self.error_rad(knots), knots
@@ -97,7 +97,7 @@ class FreeJoint:
         return self.error_rad(best), best
 
     def error_rad(self, knots: list[Knot]) -> float:
-        """Return how far these keyframes play from the samples at most."""
+        """Return the greatest error of these keyframes."""
         nodes = [0, *(knot.node for knot in knots)]
         values = [float(self._values[0]), *(knot.value_rad for knot in knots)]
         played = np.interp(self._times_s, self._times_s[nodes], values)
@@ -105,13 +105,15 @@ class FreeJoint:
 
     # ---- the search -----------------------------------------------------------------------------
 
-    def _held(self, node: int, value_rad: float, bound_rad: float) -> bool:
-        """Tell whether a value can be held from a sample to the end."""
+    def _can_hold(self, node: int, value_rad: float, bound_rad: float) -> bool:
+        """Return whether a value can be held from a sample to the end."""
         high, low = float(self._highest[node]), float(self._lowest[node])
         return high - value_rad <= bound_rad and value_rad - low <= bound_rad
 
-    def _covered(self, starts: Indices, begin_rad: Array, bound_rad: float) -> NDArray[np.bool_]:
-        """Return which of the searched values some line from a start may go to, (n, VALUES)."""
+    def _reachable_values(
+        self, starts: Indices, begin_rad: Array, bound_rad: float
+    ) -> NDArray[np.bool_]:
+        """Return which of the searched values some line from a start can reach, (n, VALUES)."""
         size = self._values.size
         edges = np.zeros(size * (VALUES + 1), dtype=np.int64)
         for first in range(0, starts.size, _ROWS):
@@ -132,7 +134,7 @@ class FreeJoint:
                 np.maximum.accumulate(low, axis=1, out=low)
                 np.minimum.accumulate(high, axis=1, out=high)
                 rows, steps = np.nonzero((low <= high) & inside)
-                self._mark(
+                self._mark_ranges(
                     edges, ends[rows, steps], (seconds, low, high, at_rad), rows, steps, bound_rad
                 )
                 least, greatest = low[:, -1], high[:, -1]
@@ -142,7 +144,7 @@ class FreeJoint:
         counts = edges.reshape(size, VALUES + 1).cumsum(axis=1)
         return np.asarray(counts[:, :VALUES] > 0)
 
-    def _mark(
+    def _mark_ranges(
         self,
         edges: NDArray[np.int64],
         ends: Indices,
@@ -168,7 +170,7 @@ class FreeJoint:
         edges += np.bincount(base + begin, minlength=edges.size)
         edges -= np.bincount(base + after, minlength=edges.size)
 
-    def _walked_back(
+    def _trace_back(
         self, node: int, value_rad: float, levels: NDArray[np.int32], bound_rad: float
     ) -> list[Knot]:
         """Return keyframes that lead to a value, by lines backwards to a level less each time."""
@@ -200,14 +202,14 @@ class FreeJoint:
     # ---- the best values of given keyframes -----------------------------------------------------
 
     def _values_within(self, nodes: list[int], bound_rad: float) -> list[float] | None:
-        """Return values for keyframes on these samples within a bound; None where there are none.
+        """Return values for keyframes on these samples within a bound; None if there are none.
 
-        What can be reached at each is a range, from the range before it; then the ranges are walked
-        back.
+        The reachable values at each are a range that follows from the range before it; then the
+        ranges are traced back.
         """
         ranges = [(float(self._values[0]), float(self._values[0]))]
         for begin, end in pairwise(nodes):
-            reached = self._reached(begin, end, ranges[-1], bound_rad)
+            reached = self._reachable_range(begin, end, ranges[-1], bound_rad)
             if reached is None:
                 return None
             ranges.append(reached)
@@ -221,14 +223,14 @@ class FreeJoint:
         for begin, end, range_ in reversed(list(zip(nodes, nodes[1:], ranges, strict=False))):
             if begin == 0:
                 break
-            back = self._reached(end, begin, (value, value), bound_rad)
+            back = self._reachable_range(end, begin, (value, value), bound_rad)
             if back is None:
                 return None
             value = (max(back[0], range_[0]) + min(back[1], range_[1])) / 2
             values.append(value)
         return values[::-1]
 
-    def _reached(
+    def _reachable_range(
         self, begin: int, end: int, range_rad: tuple[float, float], bound_rad: float
     ) -> tuple[float, float] | None:
         """Return which values lines from a range at one sample have at another; None if none."""
@@ -246,9 +248,9 @@ class FreeJoint:
 
 
 class _Lines:
-    """Lines from a value at one end, as what they pass bounds their value at the other end.
+    """Lines from a value at one end, and the bounds of their value at the other end.
 
-    Both bounds fall as the first value rises, and the room between them is concave.
+    Both bounds fall as the first value rises, and the difference between them is concave.
     """
 
     def __init__(self, values: Array, share: Array, bound_rad: float) -> None:
@@ -257,10 +259,10 @@ class _Lines:
 
     def bounds(self, begin_rad: float) -> tuple[float, float]:
         """Return the least and the greatest value at the other end."""
-        low, _, high, _ = self._tight(begin_rad)
+        low, _, high, _ = self._tightest_bounds(begin_rad)
         return low, high
 
-    def _tight(self, begin_rad: float) -> tuple[float, int, float, int]:
+    def _tightest_bounds(self, begin_rad: float) -> tuple[float, int, float, int]:
         middle = self._values / self._share - self._tilts * begin_rad
         slack = self._bound / self._share
         low, high = middle - slack, middle + slack
@@ -275,7 +277,7 @@ class _Lines:
         towards = 1.0 if end_rad >= begin_rad else -1.0
         value = begin_rad
         for _ in range(2 * len(self._values) + 2):
-            low, least, high, most = self._tight(value)
+            low, least, high, most = self._tightest_bounds(value)
             room = high - low
             if room >= -1e-12:
                 return value

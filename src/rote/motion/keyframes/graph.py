@@ -1,4 +1,4 @@
-"""One joint as a graph: its samples are the nodes, what is played between two keyframes an edge.
+"""One joint as a graph: its samples are the nodes, the motion between two keyframes is an edge.
 
 Whether an edge stays within a bound is tested with the cheapest test first: most edges
 ("stretches") are rejected by a few of their samples, most blocks of edges by the ranges of their
@@ -23,18 +23,19 @@ Path = list[int]
 _ROUNDING_RAD = 1e-12  # start + (end - start) is not always end, so a bound of 0 needs this much
 _PROBES = (0.5, 0.25, 0.75)
 _GLANCES = np.arange(1, 32) / 32
-_FEW_GLANCES = np.arange(1, 16, 2) / 16
-_STEPS = (32, 8)  # samples that are looked at as one
+_FEW_FRACTIONS = np.arange(1, 16, 2) / 16
+_STEPS = (32, 8)  # samples that are tested as one
 _BLOCK = 16  # samples that are judged together
-_LITTLE = 1 << 15  # numbers that are not worth being sorted into pieces
-_LONG = 1000  # samples from which on blocks and ranges pay
+_LITTLE = 1 << 15  # numbers that are not worth sorting into pieces
+_LONG = 1000  # samples from which blocks and ranges pay off
 _BLOCK_PROBES = np.arange(1, 8) / 8
 MANY_STRETCHES = 1_500_000
-"""So many possible stretches of one joint are searched in full by smooth steps within a bound."""
-_FEW_STRETCHES = 220_000  # of more, so many
+"""The maximum number of possible stretches of one joint that are searched in full, for smooth steps
+within a bound."""
+_FEW_STRETCHES = 220_000  # searched if there are more
 _UNREACHED, _NO_NODE = -1, -2  # instead of a parent
 _ROWS = 128  # starts that are judged together
-_PANEL = 128  # samples ahead of them that are looked at together
+_PANEL = 128  # samples ahead of them that are tested together
 _CHUNK = 1 << 18  # numbers in one temporary array: bounds the memory, and stays in the cache
 
 
@@ -64,9 +65,9 @@ class JointGraph:
     def __init__(
         self, times_s: Array, values: Array, blend: Blend, *, keep: bool = False, thin: bool = False
     ) -> None:
-        """With `thin`, where very many stretches are possible, keyframes lie on every n-th sample.
+        """With `thin`, keyframes lie on every n-th sample if very many stretches are possible.
 
-        What they err by is judged on all samples as ever.
+        Their error is still measured on all samples.
         """
         self.times_s, self.values, self.blend = times_s, values, blend
         self._thin, self._every = thin, 1
@@ -93,7 +94,7 @@ class JointGraph:
         fewest = self.fewest(bound_rad, most)
         if fewest is not None:
             nodes = np.array([0, *fewest])
-            worst = self._errors(nodes[:-1], nodes[1:]).max(initial=self.held[nodes[-1]])
+            worst = self._stretch_errors(nodes[:-1], nodes[1:]).max(initial=self.held[nodes[-1]])
             self.found = (bound_rad, float(worst), fewest)
         return fewest
 
@@ -114,7 +115,7 @@ class JointGraph:
             if level == most:
                 return None
             frontier = (
-                self._draw(frontier, bound_rad)
+                self._expand_lines(frontier, bound_rad)
                 if self._straight
                 else self._expand(frontier, parents, bound_rad)
             )
@@ -137,7 +138,7 @@ class JointGraph:
             waiting = self._within_reach(
                 part, unreached[parents[unreached] == _UNREACHED], bound_rad
             )
-            floors = self._floors(part, waiting)
+            floors = self._error_floors(part, waiting)
             starts, ends = np.nonzero(floors <= bound_rad)
             likely = floors[starts, ends]
             self._judge((part[starts], waiting[ends], likely), parents, bound_rad)
@@ -146,7 +147,7 @@ class JointGraph:
                 break
         return reached
 
-    def _draw(self, frontier: Indices, bound_rad: float) -> Indices:
+    def _expand_lines(self, frontier: Indices, bound_rad: float) -> Indices:
         """Do what `_expand` does for straight lines; stop as soon as the motion can be held from
         one node.
         """
@@ -163,7 +164,7 @@ class JointGraph:
             if self.seen.size:  # kept for other bounds too
                 return ends
             if not self._reach.size:
-                self._reach = reaches(self.values, 2.0 * bound_rad)
+                self._reach = last_reachable(self.values, 2.0 * bound_rad)
             return ends[: np.searchsorted(ends, self._reach[starts[-1]], side="right")]
         if not self._open.size:
             self._open = open_blocks(self.times_s, self.values, self.blend, bound_rad)
@@ -175,14 +176,14 @@ class JointGraph:
     ) -> None:
         """Measure the stretches, the likeliest to each end first, until its parent is found.
 
-        They are starts, ends, and what each errs by at least.
+        They are starts, ends, and a lower bound of the error of each.
         """
         starts, ends, floors = stretches
         # What errs least at a few samples is likeliest to stay within the bound at all of them.
         order = np.lexsort((floors, ends))
         starts, ends, tries = starts[order], ends[order], 1  # tries double: most ends need one
         while ends.size:
-            # `ends` is sorted, so this is the place of each pair among those with the same end.
+            # `ends` is sorted, so this is the rank of each pair among those with the same end.
             rank = np.arange(ends.size) - np.searchsorted(ends, ends)
             now = rank < tries
             first, last = starts[now], ends[now]
@@ -200,21 +201,21 @@ class JointGraph:
 
         If nothing is kept, those within the bound may be upper bounds as well.
         """
-        errors = self._glances(starts, ends, _FEW_GLANCES)
+        errors = self._sampled_errors(starts, ends, _FEW_FRACTIONS)
         maybe = np.nonzero(errors <= bound_rad)[0]
         errors[maybe] = np.maximum(
-            errors[maybe], self._glances(starts[maybe], ends[maybe], _GLANCES)
+            errors[maybe], self._sampled_errors(starts[maybe], ends[maybe], _GLANCES)
         )
         maybe = maybe[errors[maybe] <= bound_rad]
         if self.values.size >= _LONG:
             for step in _STEPS:
-                least, most = self._ranges(starts[maybe], ends[maybe], step)
+                least, most = self._error_ranges(starts[maybe], ends[maybe], step)
                 errors[maybe] = least
                 maybe = maybe[(least <= bound_rad) & (most > bound_rad)]
-        errors[maybe] = self._errors(starts[maybe], ends[maybe])
+        errors[maybe] = self._stretch_errors(starts[maybe], ends[maybe])
         return errors
 
-    def _floors(self, starts: Indices, ends: Indices) -> Array:
+    def _error_floors(self, starts: Indices, ends: Indices) -> Array:
         """Return a lower bound of each stretch's error, shape (starts, ends); inf if it runs
         backwards.
         """
@@ -239,26 +240,26 @@ class JointGraph:
             np.maximum(floors, np.abs(there - self.values[middle]), out=floors)
         return floors
 
-    def _glances(self, starts: Indices, ends: Indices, glances: Array) -> Array:
-        """Return what each stretch errs by at least, pair by pair, at more samples on the way."""
+    def _sampled_errors(self, starts: Indices, ends: Indices, fractions: Array) -> Array:
+        """Return a lower bound of each stretch's error, pair by pair, from more samples on it."""
         errors = np.zeros(starts.size)
-        rows = _CHUNK // glances.size
+        rows = _CHUNK // fractions.size
         for first in range(0, starts.size, rows):
             part = slice(first, first + rows)
             left, right = starts[part, None], ends[part, None]
-            at = left + ((right - left) * glances).astype(np.intp)
-            errors[part] = self._worst(left, right, at)
+            at = left + ((right - left) * fractions).astype(np.intp)
+            errors[part] = self._worst_errors(left, right, at)
         return errors
 
-    def _ranges(self, starts: Indices, ends: Indices, step: int) -> tuple[Array, Array]:
-        """Return between what each stretch's greatest error lies, by the ranges of few samples."""
+    def _error_ranges(self, starts: Indices, ends: Indices, step: int) -> tuple[Array, Array]:
+        """Return bounds of each stretch's greatest error, from the ranges of few samples."""
         least, most = np.zeros(starts.size), np.zeros(starts.size)
         for part, inner in _chunks((ends - starts) // step + 1):
             left, right = starts[part, None], ends[part, None]
             at = np.minimum(left + step * np.append(0, inner), right)
-            there = self._played(left, right, at)
+            there = self._played_values(left, right, at)
             # In between it is played between the two: the blend never turns back.
-            lows, highs = self._soon[step]
+            lows, highs = self._ranges_ahead[step]
             low, high = lows[at[:, :-1]], highs[at[:, :-1]]
             lower, upper = (
                 np.minimum(there[:, :-1], there[:, 1:]),
@@ -271,31 +272,31 @@ class JointGraph:
         return least, most
 
     @cached_property
-    def _soon(self) -> dict[int, tuple[Array, Array]]:
-        """The range of each sample and the few after it, for so many steps."""
+    def _ranges_ahead(self) -> dict[int, tuple[Array, Array]]:
+        """The range of each sample and the few after it, by the number of steps."""
         here, last = np.arange(self.values.size), self.values.size - 1
         ranges = _Ranges(self.values)
         return {step: ranges.over(here, np.minimum(here + step, last)) for step in _STEPS}
 
-    def _played(self, left: Indices, right: Indices, at: Indices) -> Array:
+    def _played_values(self, left: Indices, right: Indices, at: Indices) -> Array:
         """Return what is played at the samples `at` of each row's stretch."""
         begin_s, begin = self.times_s[left], self.values[left]
         u = (self.times_s[at] - begin_s) / (self.times_s[right] - begin_s)
         there: Array = begin + self.blend.at(u) * (self.values[right] - begin)
         return there
 
-    def _worst(self, left: Indices, right: Indices, at: Indices) -> Array:
+    def _worst_errors(self, left: Indices, right: Indices, at: Indices) -> Array:
         """Return the largest error of each row's stretch at its samples `at`."""
-        worst: Array = np.abs(self._played(left, right, at) - self.values[at]).max(axis=1)
+        worst: Array = np.abs(self._played_values(left, right, at) - self.values[at]).max(axis=1)
         return worst
 
-    def _errors(self, starts: Indices, ends: Indices) -> Array:
+    def _stretch_errors(self, starts: Indices, ends: Indices) -> Array:
         """Return the largest error of each stretch, pair by pair."""
         errors = np.zeros(starts.size)
         for part, inner in _chunks(ends - starts):
             left, right = starts[part, None], ends[part, None]
             # After its end a short stretch repeats the end.
-            errors[part] = self._worst(left, right, np.minimum(left + inner, right))
+            errors[part] = self._worst_errors(left, right, np.minimum(left + inner, right))
         return errors
 
 
@@ -375,7 +376,7 @@ def open_blocks(times_s: Array, values: Array, blend: Blend, bound_rad: float) -
     size = values.size
     first = np.arange(0, size, _BLOCK)
     last = np.minimum(first + _BLOCK, size) - 1
-    reach = reaches(values, 2.0 * bound_rad)[last]
+    reach = last_reachable(values, 2.0 * bound_rad)[last]
     open_to: NDArray[np.bool_] = (last[None, :] >= first[:, None]) & (first <= reach[:, None])
     ranges = _Ranges(values)
     low, high = ranges.over(first, last)
@@ -404,14 +405,14 @@ def open_blocks(times_s: Array, values: Array, blend: Blend, bound_rad: float) -
 
 
 def every_nth(values: Array, bound_rad: float) -> int:
-    """Return which samples keyframes may lie on so that not too many stretches are possible."""
+    """Return n such that keyframes on every n-th sample allow not too many stretches."""
     if values.size**2 / 2 <= MANY_STRETCHES:
         return 1
-    stretches = float((reaches(values, 2.0 * bound_rad) - np.arange(values.size)).sum())
+    stretches = float((last_reachable(values, 2.0 * bound_rad) - np.arange(values.size)).sum())
     return 1 if stretches <= MANY_STRETCHES else int(np.ceil(np.sqrt(stretches / _FEW_STRETCHES)))
 
 
-def reaches(values: Array, by: float) -> Indices:
+def last_reachable(values: Array, by: float) -> Indices:
     """Return for each sample the last one that a stretch from it can go to.
 
     A stretch is monotone. So values that first rise by more than twice the bound and then fall as

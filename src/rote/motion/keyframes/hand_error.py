@@ -1,4 +1,4 @@
-"""How far the hands are from where they should be, and how much each joint moves them."""
+"""The position error of the hands, and how much each joint moves them."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ SIDES = ("left", "right")
 
 
 class HandError(NamedTuple):
-    """The largest distance of a hand from its place."""
+    """The largest distance of a hand from its target position."""
 
     error_mm: float
     hand: str
@@ -28,7 +28,7 @@ def levers_m(track: Track) -> Array:
     Shape (joints,); 0 for a joint that moves no hand.
     """
     levers = np.zeros(len(track.names))
-    body = _body(track)
+    body = _hand_body(track)
     if body is None:
         return levers
     frames = body.forward(body.poses(track, build=build_of(track)))
@@ -49,7 +49,7 @@ def hand_error(track: Track, played_rad: Array) -> HandError | None:
     `played_rad` is (n, joints). None if the track has no joint that moves a hand. The torso is at
     rest, unless the track moves it.
     """
-    body = _body(track)
+    body = _hand_body(track)
     if body is None:
         return None
     build = build_of(track)
@@ -64,7 +64,7 @@ def hand_error(track: Track, played_rad: Array) -> HandError | None:
     return HandError(float(far_mm[row, tip]), SIDES[tip], row)
 
 
-def _body(track: Track) -> Kinematics | None:
+def _hand_body(track: Track) -> Kinematics | None:
     """Return the body of a track's robot; None if none of the track's joints moves a hand."""
     family = family_of(track)
     if family is None or not family.body.tips:

@@ -1,7 +1,7 @@
-"""Which few angles of each joint make up a motion: keyframes for a person to take hold of.
+"""Proposes a few keyframes per joint that approximate a motion, for a person to edit.
 
-They are the fewest that smooth steps between them need to stay near the motion (`keyframes`). A
-long motion is searched in parts, at a rate at which a hand moves, so that the answer is quick.
+They are the fewest with which smooth steps stay near the motion (`search`). A long motion is
+searched in parts, at a rate that suits the movement of a hand, so that the answer is quick.
 """
 
 from collections.abc import Collection
@@ -16,7 +16,7 @@ from rote.motion.keyframes.search import compress_to_bound
 from rote.motion.track import Track
 
 BOUND_RAD = 0.08
-"""How far smooth steps between keyframes may be from the motion: about 5 degrees."""
+"""The maximum error of smooth steps between keyframes: about 5 degrees."""
 STILL_RAD = 0.02
 """A joint that moves less than this over the whole motion has keyframes only if it is named."""
 
@@ -24,7 +24,7 @@ _RATE_HZ = 12.5
 _PART_S = 20.0
 
 
-class Proposed(NamedTuple):
+class ProposedKeyframe(NamedTuple):
     """An angle that a joint passes through; the time is since the first sample."""
 
     joint: str
@@ -32,11 +32,13 @@ class Proposed(NamedTuple):
     value_rad: float
 
 
-def propose(track: Track, joints: Collection[str] | None = None) -> tuple[list[Proposed], float]:
+def propose(
+    track: Track, joints: Collection[str] | None = None
+) -> tuple[list[ProposedKeyframe], float]:
     """Return the keyframes of all joints that move, and the largest error between them, in rad.
 
-    With `joints` only of these. They are by joint, in the track's order, then by time. The first
-    and the last moment are always among them.
+    With `joints` only of these. They are sorted by joint, in the track's order, then by time. The
+    first and the last sample are always among them.
     """
     track.require_samples(2)
     wanted = track.names if joints is None else track.choose_joints(joints)
@@ -48,7 +50,7 @@ def propose(track: Track, joints: Collection[str] | None = None) -> tuple[list[P
     ]
     if not moving:
         return [], 0.0
-    coarse = _coarse(track, moving)
+    coarse = _resample_coarsely(track, moving)
     rows: list[set[int]] = [{0, len(coarse) - 1} for _ in moving]
     worst_rad = 0.0
     size = round(_PART_S * _RATE_HZ)
@@ -67,13 +69,13 @@ def propose(track: Track, joints: Collection[str] | None = None) -> tuple[list[P
         for own in rows:
             own.add(begin)
     return [
-        Proposed(name, float(coarse.times_s[row]), float(coarse.joints_rad[row, column]))
+        ProposedKeyframe(name, float(coarse.times_s[row]), float(coarse.joints_rad[row, column]))
         for column, name in enumerate(moving)
         for row in sorted(rows[column])
     ], worst_rad
 
 
-def _coarse(track: Track, names: list[str]) -> Track:
+def _resample_coarsely(track: Track, names: list[str]) -> Track:
     """Return these joints at the rate of the search, from 0 s, with the last sample."""
     count = max(int(np.ceil(track.duration_s * _RATE_HZ)), 1) + 1
     since_s = np.linspace(0.0, track.duration_s, count)

@@ -8,7 +8,7 @@ at the nearest one; errors are between the keyframes and those samples.
 
 A joint is a graph: its samples are the nodes, the stretch between two keyframes is an edge, and
 what is left after the last keyframe is the hold. Both modes are shortest paths in it. With free
-values straight lines are better still; `free_values` says how near that is to the optimum.
+values straight lines are better still; `free_values` states how near that is to the optimum.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ from rote.text import Act, Text
 
 __all__ = [
     "compress_to_bound", "compress_to_budget", "Compressed", "Measure", "check_faithful",
-    "played",
+    "played_track",
 ]  # fmt: skip
 
 ABSURD_RAD = 0.15
@@ -77,8 +77,8 @@ class Compressed:
 def check_faithful(compressed: Compressed, limit_rad: float = ABSURD_RAD) -> None:
     """Raise `UnsafeMotionError` if the keyframes differ from the track by more than `limit_rad`.
 
-    It is not a `BadRequestError`: the call was valid, but an arm must not move where nobody has led
-    it. The error names the joint, the time and the number.
+    It is not a `BadRequestError`: the call was valid, but an arm must not move where it was not
+    led. The error names the joint, the time and the number.
     """
     if compressed.max_error_rad <= limit_rad:
         return
@@ -106,11 +106,11 @@ def compress_to_bound(
     has keyframes on every n-th sample unless `exact` asks for the fewest: in a tenth of the time,
     and about one in a hundred more.
 
-    With `hand_mm` the hands stay within so many millimetres too. Then the keyframes are few, and
-    the fewest where the joints' bound alone keeps the hands: how the error is best shared among
-    the joints of an arm is not searched in full.
+    With `hand_mm` the hands stay within this many millimetres too. Then the keyframes are few, but
+    the fewest only if the joints' bound alone keeps the hands within theirs: the best division of
+    the error among the joints of an arm is not searched in full.
     """
-    blend, times_ms = _blend(interpolation), _whole_ms(track)
+    blend, times_ms = _select_blend(interpolation), _times_in_ms(track)
     if not (np.isfinite(bound_rad) and bound_rad >= 0):
         raise BadRequestError(f"an error bound of {bound_rad} rad is not a number from 0 up")
     if free:
@@ -125,7 +125,7 @@ def compress_to_bound(
 
         def find(column: int, joint_rad: float) -> list[Knot] | None:
             path = joints[column].fewest_again(joint_rad, len(track))
-            return None if path is None else _on_samples(path, track.joints_rad[:, column])
+            return None if path is None else _knots_on_samples(path, track.joints_rad[:, column])
 
     def within(bounds_rad: Array) -> Compressed:
         paths = []
@@ -133,13 +133,15 @@ def compress_to_bound(
             path = find(column, joint_rad)
             assert path is not None  # every sample a keyframe: no error at all
             paths.append(path)
-        return _compressed(track, times_ms, paths, interpolation)
+        return _make_compressed(track, times_ms, paths, interpolation)
 
     found = within(np.full(len(track.names), bound_rad))
-    return found if hand_mm is None else _hold_hands(track, found, within, (bound_rad, hand_mm))
+    return (
+        found if hand_mm is None else _tighten_for_hands(track, found, within, (bound_rad, hand_mm))
+    )
 
 
-def _hold_hands(
+def _tighten_for_hands(
     track: Track,
     found: Compressed,
     within: Callable[[Array], Compressed],
@@ -190,13 +192,13 @@ def compress_to_budget(
 ) -> Compressed:
     """Return at most `count` keyframes, for all joints together, with the least error.
 
-    Fewer come back where more would not lower the error. Tracks of more than `SEARCHED_SAMPLES`
-    have keyframes on every n-th sample; the errors stated are over all samples all the same. With
-    `free`, values need not lie on samples; only for the greatest error and linear interpolation.
+    Fewer are returned if more would not lower the error. Tracks of more than `SEARCHED_SAMPLES`
+    have keyframes on every n-th sample; the stated errors are still over all samples. With `free`,
+    values need not lie on samples; only for the greatest error and linear interpolation.
     """
-    blend, times_ms = _blend(interpolation), _whole_ms(track)
+    blend, times_ms = _select_blend(interpolation), _times_in_ms(track)
     if count < 0:
-        raise BadRequestError(f"a budget of {count} keyframes is less than none")
+        raise BadRequestError(f"a budget of {count} keyframes is negative")
     if measure not in {"max", "rms"}:
         raise BadRequestError(f"no error measure {measure!r}; known: max, rms")
     step = -(-len(track) // SEARCHED_SAMPLES)
@@ -204,12 +206,14 @@ def compress_to_budget(
     count = min(count, (times_s.size - 1) * joints_rad.shape[1])
     search = _least_max if measure == "max" else _least_squares
     found = search(times_s, joints_rad, count, blend)
-    knots = [_on_samples(path, values) for path, values in zip(found, joints_rad.T, strict=True)]
+    knots = [
+        _knots_on_samples(path, values) for path, values in zip(found, joints_rad.T, strict=True)
+    ]
     if free:
         _check_free(interpolation, measure)
         knots = _least_free(times_s, joints_rad, count, knots)
     paths = [[Knot(step * knot.node, knot.value_rad) for knot in path] for path in knots]
-    return _compressed(track, times_ms, paths, interpolation)
+    return _make_compressed(track, times_ms, paths, interpolation)
 
 
 def _check_free(interpolation: Interpolation, measure: Measure = "max") -> None:
@@ -220,14 +224,14 @@ def _check_free(interpolation: Interpolation, measure: Measure = "max") -> None:
         )
 
 
-def _on_samples(path: Path, values: Array) -> list[Knot]:
+def _knots_on_samples(path: Path, values: Array) -> list[Knot]:
     """Return keyframes on these samples of a joint."""
     return [Knot(node, float(values[node])) for node in path]
 
 
-def played(track: Track, compressed: Compressed) -> Track:
-    """Return what the keyframes of a track play, at its own times, as a track."""
-    times_s, start = _whole_ms(track) / 1000.0, track.joints_rad[0]
+def played_track(track: Track, compressed: Compressed) -> Track:
+    """Return the motion that the keyframes of a track play, sampled at the track's times."""
+    times_s, start = _times_in_ms(track) / 1000.0, track.joints_rad[0]
     poses = sample_keyframes(compressed.keyframes, start, times_s, compressed.interpolation)
     message = (
         f"compress: {len(compressed.keyframes)} keyframes, "
@@ -236,7 +240,7 @@ def played(track: Track, compressed: Compressed) -> Track:
     return replace(track, joints_rad=poses, history=(*track.history, message))
 
 
-def _blend(interpolation: Interpolation) -> Blend:
+def _select_blend(interpolation: Interpolation) -> Blend:
     if interpolation == Interpolation.CUBIC:
         # A plain cubic through 20 keyframes of a wave missed by 1.3 to 1.6 rad. Also, its slope at
         # a keyframe depends on the neighbours, so no stretch can be judged by itself.
@@ -247,7 +251,7 @@ def _blend(interpolation: Interpolation) -> Blend:
     return BLENDS[interpolation]
 
 
-def _whole_ms(track: Track) -> Times:
+def _times_in_ms(track: Track) -> Times:
     """Return the samples' times in whole milliseconds from the first, as keyframes have them."""
     if len(track) < 2 or not track.names:
         raise BadRequestError("keyframes need a motion: at least one joint and two samples")
@@ -260,18 +264,18 @@ def _whole_ms(track: Track) -> Times:
     return times_ms
 
 
-def _compressed(
+def _make_compressed(
     track: Track, times_ms: Times, paths: list[list[Knot]], how: Interpolation
 ) -> Compressed:
-    """Make keyframes of the paths and measure them by playing them, not by what the search said."""
+    """Make keyframes of the paths and measure their error by playing them, not from the search."""
     values, how = track.joints_rad, Interpolation(how)
     chosen = sorted((knot.node, joint, knot) for joint, path in enumerate(paths) for knot in path)
     keyframes = tuple(
         Keyframe(joint=joint, time_ms=int(times_ms[node]), value_rad=knot.value_rad)
         for node, joint, knot in chosen
     )
-    played = sample_keyframes(keyframes, values[0], times_ms / 1000.0, how)
-    errors = np.abs(played - values)
+    played_track = sample_keyframes(keyframes, values[0], times_ms / 1000.0, how)
+    errors = np.abs(played_track - values)
     row, joint = divmod(int(errors.argmax()), errors.shape[1])
     return Compressed(
         keyframes=keyframes,
@@ -280,7 +284,7 @@ def _compressed(
         rms_error_rad=float(np.sqrt(np.mean(errors**2))),
         worst_joint=track.names[joint],
         worst_time_s=float(times_ms[row] / 1000.0),
-        hand=hand_error(track, played),
+        hand=hand_error(track, played_track),
     )
 
 
@@ -297,7 +301,7 @@ def _least_max(times_s: Array, joints_rad: Array, count: int, blend: Blend) -> l
         # Every other try asks whether `high` is the optimum already, which ends the search at once.
         bound_rad = (low + high) / 2 if halve else high - _RESOLUTION_RAD
         halve = not halve
-        found = _afford(joints, bound_rad, count)
+        found = _paths_within(joints, bound_rad, count)
         if found is None:
             low = bound_rad
         else:
@@ -311,26 +315,28 @@ def _least_free(
     """Return keyframes with free values and the least greatest error; `known` are on samples."""
     joints = [FreeJoint(times_s, values) for values in joints_rad.T]
 
-    def settled(paths: list[list[Knot]]) -> tuple[float, list[list[Knot]]]:
-        best = [joint.settled(path) for joint, path in zip(joints, paths, strict=True)]
+    def optimise_values(paths: list[list[Knot]]) -> tuple[float, list[list[Knot]]]:
+        best = [joint.optimise_values(path) for joint, path in zip(joints, paths, strict=True)]
         return max(error for error, _ in best), [path for _, path in best]
 
-    high, paths = settled(known)
+    high, paths = optimise_values(known)
     low = 0.0
     while high - low > _FREE_RESOLUTION * high + _RESOLUTION_RAD:
         bound_rad = (low + high) / 2
-        found = _afford_free(joints, bound_rad, count)
+        found = _free_paths_within(joints, bound_rad, count)
         if found is None:
             low = bound_rad
             continue
-        error_rad, better = settled(found)
+        error_rad, better = optimise_values(found)
         if error_rad < high:
             high, paths = error_rad, better
         high = min(high, bound_rad)
     return paths
 
 
-def _afford_free(joints: list[FreeJoint], bound_rad: float, count: int) -> list[list[Knot]] | None:
+def _free_paths_within(
+    joints: list[FreeJoint], bound_rad: float, count: int
+) -> list[list[Knot]] | None:
     paths: list[list[Knot]] = []
     for joint in joints:
         path = joint.fewest(bound_rad, count - sum(map(len, paths)))
@@ -340,7 +346,7 @@ def _afford_free(joints: list[FreeJoint], bound_rad: float, count: int) -> list[
     return paths
 
 
-def _afford(joints: list[JointGraph], bound_rad: float, count: int) -> list[Path] | None:
+def _paths_within(joints: list[JointGraph], bound_rad: float, count: int) -> list[Path] | None:
     """Return each joint's fewest keyframes within the bound, or None if they exceed `count`."""
     paths: list[Path] = []
     for joint in joints:
@@ -362,7 +368,7 @@ def _least_squares(times_s: Array, joints_rad: Array, count: int, blend: Blend) 
         ahead = best[1:, start + 1 :]
         np.minimum(ahead, best[:-1, start, None] + sums, out=ahead)
     ended = best + _hold_sums(joints_rad)
-    shares = _split(ended.min(axis=1))
+    shares = _split_budget(ended.min(axis=1))
     paths = []
     for joint, share in enumerate(shares):
         node = int(ended[share, :, joint].argmin())
@@ -411,7 +417,7 @@ def _hold_sums(joints_rad: Array) -> Array:
     return sums
 
 
-def _split(costs: Array) -> list[int]:
+def _split_budget(costs: Array) -> list[int]:
     """Return how many keyframes each joint gets; `costs` is (keyframes, joints), from 0 up."""
     total, choices = np.zeros(len(costs)), []
     for cost in costs.T:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rote import messages as m
 from rote.errors import CautionError, LinkError, NoAnswerError, RefusedError
 from rote.messages import Code, Phase, RobotState
-from rote.model.family import Build, Hand, wearing
+from rote.model.family import Build, Hand, attach_hands
 from rote.model.registry import family_of
 from rote.platform.loop import to_the_end
 from rote.session.arm_stream import ArmSetpoint
@@ -166,7 +166,7 @@ class DdsClient(ServicesClient):
     def _read_hand(self, hand: Hand, data: bytes) -> None:
         reading, now = dds_hands.decode_state(data, hand), self._loop.time()
         if self._hands.add_report(hand, reading, now, self._tick_ms / 1000):
-            self.build = wearing(self.identity.build, self._hands.attached)
+            self.build = attach_hands(self.identity.build, self._hands.attached)
             self._update_abilities()
         if self._dds.topics is not None:
             self._dds.topics.hand_writer(hand)  # so that its reader is found before a stream begins
@@ -224,7 +224,7 @@ class DdsClient(ServicesClient):
             self._hands.forget()
             self._update_abilities()
             self._expect_hands()
-        self.build = wearing(self.build, self._hands.attached)
+        self.build = attach_hands(self.build, self._hands.attached)
 
     def _with_hands(self, state: RobotState) -> RobotState:
         """Return a state with the joints of the hands as its last columns."""

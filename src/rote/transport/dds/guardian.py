@@ -21,7 +21,7 @@ from contextlib import suppress
 from typing import IO, NamedTuple
 
 from rote.errors import LinkError
-from rote.model.family import Build, Hand, wearing
+from rote.model.family import Build, Hand, attach_hands
 from rote.model.registry import family_of, find_build
 from rote.platform import clock, system
 from rote.platform.loop import in_thread
@@ -175,7 +175,7 @@ class _AbandonedStream:
         assert isinstance(streamed, list)
         attached = tuple(hand for hand in family.hands if hand.side in sides)
         self._hands = tuple(hand for hand in attached if hand.side in streamed)
-        self._build, self._machine = wearing(bare, attached), int(str(message["machine"]))
+        self._build, self._machine = attach_hands(bare, attached), int(str(message["machine"]))
         self._bus = bus
         self._arms = bus.writer(dds_lowlevel.ARM_SDK_TOPIC, types.LOWCMD)
         self._fingers = [bus.writer(hand.command_topic, types.HAND_COMMAND) for hand in self._hands]

@@ -5,7 +5,7 @@ from typing import Any
 
 from rote import messages as m
 from rote.errors import CautionError, LinkError, RefusedError
-from rote.model.family import Build, numbered
+from rote.model.family import Build, numbered_build
 from rote.model.g1 import G1
 from rote.session.events import (
     Event,
@@ -219,7 +219,7 @@ class TeachingClient(BaseClient[m.Reply]):
         """Choose the build by the number of joints: teaching frames do not name the machine."""
         if not self.recognised:
             alike = [build for build in G1.builds if len(build.names) == joints]
-            self.build = alike[0] if alike else numbered(joints, 0)
+            self.build = alike[0] if alike else numbered_build(joints, 0)
             self.recognised = bool(alike)
             self.build_note = "" if alike else f"no G1 has {joints} joints"
         elif len(self.build.names) != joints:

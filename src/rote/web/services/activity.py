@@ -11,7 +11,7 @@ from rote import messages as m
 from rote.errors import LinkError, RefusedError, RoteError, UnsupportedError
 from rote.messages import Code, Phase, RobotState
 from rote.model.family import MAX_MOTION_S
-from rote.motion.files.agreed_origins import agree, agreed
+from rote.motion.files.agreed_origins import agree, is_agreed
 from rote.motion.record import Sample
 from rote.motion.track import Track
 from rote.robot.api_values import Progress, check_name
@@ -386,7 +386,7 @@ class ActivityService:
         `mapped` accepts joints that a motion of another build lacks or leaves out, and `imported`
         accepts an imported motion, which is asked once. Returns the activity, which has begun.
         """
-        yes = imported or agreed(track.origin)
+        yes = imported or is_agreed(track.origin)
         robot = self._connection.robot
         activity = self._claim_robot("playing", name)
         activity.rounds, activity.duration_s = rounds, track.duration_s / rounds

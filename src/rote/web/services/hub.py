@@ -11,7 +11,7 @@ from typing import Any
 from rote.errors import LinkError, RefusedError, RoteError, UnsupportedError
 from rote.findings import Finding, worst_first
 from rote.messages import Code, Phase, RobotState, explain
-from rote.motion.files.agreed_origins import agreed
+from rote.motion.files.agreed_origins import is_agreed
 from rote.motion.files.library import Library
 from rote.robot import preflight
 from rote.robot.api_values import Actions, ModeReport, Waiting, Waits
@@ -248,7 +248,7 @@ class Hub:
             track,
             request.name,
             offload=self.takes.pool.run,
-            imported=agreed(track.origin),
+            imported=is_agreed(track.origin),
         )
         return {
             "keyframes": len(stored.keyframes),

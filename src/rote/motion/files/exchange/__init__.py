@@ -1,8 +1,8 @@
-"""Motions of the world: files that others made come in as tracks, and tracks go out to trainers.
+"""Exchange formats: imports motions that other programs wrote, and exports tracks for trainers.
 
-Each format is a row of the table. A file is recognised where there is one reading only; where
-there are two, it is refused with both, and a person says which. Nothing in a file is ever run.
-Formats of rote's own are in `rote.motion.files`.
+Each format is a row of the table. A file is recognised if only one format fits; if two fit, it is
+refused with both, and the user has to choose. Nothing in a file is ever executed. Rote's own
+formats are in `rote.motion.files`.
 """
 
 import hashlib
@@ -28,13 +28,13 @@ from rote.motion.files.exchange.contents import (
     quaternion_wxyz,
     read_bytes,
 )
-from rote.motion.files.metadata import MAX_ANGLE_RAD, FilePlace, check_joints, variant_with
+from rote.motion.files.metadata import MAX_ANGLE_RAD, FileLocation, check_joints, variant_with
 from rote.motion.track import Origin, Track
 from rote.motion.track_build import a_robot, build_of, family_of, joints_of
 
 __all__ = [
     "EXCHANGE", "ExchangeFormat", "ImportedMotion", "Quaternion", "export_motion", "import_motion",
-    "recognised",
+    "recognise_format",
 ]  # fmt: skip
 
 RATES_FPS = (1.0, 2000.0)
@@ -47,7 +47,7 @@ _HERE = "rote.motion.files.exchange"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeFormat:
-    """One way in which others write motions of a G1."""
+    """A format in which other programs write motions of a G1."""
 
     name: str
     title: str
@@ -56,24 +56,24 @@ class ExchangeFormat:
     writer: str = ""
     """The same that writes one; empty if rote does not."""
     usual_fps: float | None = None
-    """Frames a second where the file does not state them: what its makers use."""
+    """Frames a second if the file does not state them: the usual rate of its authors."""
     turns: bool = False
-    """Whether its quaternions may be in another order than the format says."""
+    """Whether its quaternions may be in another order than the format specifies."""
     export_fps: int | None = None
     """Frames a second that its readers expect; None keeps those of the track."""
     loss: str = ""
     """What does not survive writing, as a sentence without its full stop."""
 
-    def read(self, place: FilePlace) -> Contents:
+    def read(self, location: FileLocation) -> Contents:
         """Read a file; raises `BadRequestError` that names what cannot be used."""
-        return cast("Callable[[FilePlace], Contents]", _function(self.reader))(place)
+        return cast("Callable[[FileLocation], Contents]", _import_function(self.reader))(location)
 
     def write(self, track: Track, path: Path) -> None:
         """Write a track that has all joints, a root and even samples."""
-        cast("Callable[[Track, Path], None]", _function(self.writer))(track, path)
+        cast("Callable[[Track, Path], None]", _import_function(self.writer))(track, path)
 
 
-def _function(where: str) -> object:
+def _import_function(where: str) -> object:
     module, _, name = where.partition(":")
     return getattr(import_module(f"{_HERE}.{module}"), name)
 
@@ -145,7 +145,7 @@ EXCHANGE: dict[str, ExchangeFormat] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedMotion:
-    """A motion that came in, and what a person should know of it."""
+    """An imported motion, and notes about how it was read."""
 
     track: Track
     format: str
@@ -153,7 +153,7 @@ class ImportedMotion:
     left_out: tuple[str, ...] = ()
     """The joints of the file that the track does not have."""
     notes: tuple[Finding, ...] = ()
-    """What was assumed when it was read."""
+    """The assumptions made when it was read."""
 
 
 def import_motion(
@@ -168,126 +168,126 @@ def import_motion(
 ) -> ImportedMotion:
     """Read a motion that another program wrote.
 
-    `format` is a name of the table; without it the file must have one reading only. `fps` are its
-    frames a second where it does not state them, `quat` is `xyzw` or `wxyz` where the order of its
-    quaternions is in doubt. `upper_body` leaves out legs and waist. `licence` and `address` say
-    under which terms and from where it came. Raises `BadRequestError` that says what cannot be
-    read, or which readings there are. It is not checked here whether a robot can play it.
+    `format` is a name of the table; without it only one format may fit the file. `fps` are its
+    frames a second if it does not state them, `quat` is `xyzw` or `wxyz` if the order of its
+    quaternions is in doubt. `upper_body` leaves out legs and waist. `licence` and `address` state
+    its terms and its source. Raises `BadRequestError` that states what cannot be read, or which
+    formats fit. It is not checked here whether a robot can play it.
     """
-    place = FilePlace(str(path), "frame")
-    found = format_named(format) if format is not None else recognised(path)
-    contents = found.read(place)
-    notes = [_note(text) for text in contents.notes]
+    location = FileLocation(str(path), "frame")
+    found = find_format(format) if format is not None else recognise_format(path)
+    contents = found.read(location)
+    notes = [_make_note(text) for text in contents.notes]
     if format is None:
-        notes.append(_note(f"it was recognised as {found.name}: {found.title}"))
-    rate, assumed = _rate(contents, found, fps, place)
+        notes.append(_make_note(f"it was recognised as {found.name}: {found.title}"))
+    rate, assumed = _frame_rate(contents, found, fps, location)
     if assumed:
         notes.append(
-            _note(
+            _make_note(
                 f"the file does not state its rate; it was read at {rate:g} frames a second, "
                 f"as usual for {found.name}",
                 "If it has another, import it again and give the frames a second.",
             )
         )
-    root = _root(contents, found, quat, format is not None, place)
-    track = assembled(contents, rate, root, place)
+    root = _read_root(contents, found, quat, format is not None, location)
+    track = make_track(contents, rate, root, location)
     name = Path(path).name
     track = track.edited(
         f"import {name} as {found.name} at {rate:g} Hz",
-        origin=Origin(found.name, name, licence.strip(), address.strip(), _digest(place)),
+        origin=Origin(found.name, name, licence.strip(), address.strip(), _file_digest(location)),
     )
     left_out: tuple[str, ...] = ()
     if upper_body:
-        track, left_out = upper_body_of(track, place)
+        track, left_out = upper_body_of(track, location)
     return ImportedMotion(track=track, format=found.name, left_out=left_out, notes=tuple(notes))
 
 
-def format_named(name: str) -> ExchangeFormat:
+def find_format(name: str) -> ExchangeFormat:
     """Return the format of that name; raises `BadRequestError` that lists all."""
     if name not in EXCHANGE:
         raise BadRequestError(f"there is no format {name!r}", f"There are: {', '.join(EXCHANGE)}.")
     return EXCHANGE[name]
 
 
-def recognised(path: FilePath) -> ExchangeFormat:
-    """Return the only format that a file can be; raises `BadRequestError` with all readings."""
-    place = FilePlace(str(path), "frame")
-    data = read_bytes(place)
+def recognise_format(path: FilePath) -> ExchangeFormat:
+    """Return the only format that fits a file; raises `BadRequestError` with all candidates."""
+    location = FileLocation(str(path), "frame")
+    data = read_bytes(location)
     if data[:2] == b"PK":
-        return _recognised_npz(data, place)
+        return _recognise_npz(data, location)
     if data[:1] == b"\x80" or Path(path).suffix.lower() in {".pkl", ".pickle"}:
         return EXCHANGE["gmr"]
     if b"\0" not in data[:4096]:
         from rote.motion.files.exchange import csv_rows, seq_file  # noqa: PLC0415 - tables first
 
-        line = csv_rows.first_line(place, data)
+        line = csv_rows.first_line(location, data)
         if csv_rows.is_header(line):
             return EXCHANGE["bones-seed"]
         if (csv_rows.width_of(line) or 0) > 1:
-            return _recognised_rows(place)
-        if seq_file.looks_like(line) and b"components" in data[:100_000]:
+            return _recognise_rows(location)
+        if seq_file.is_first_line(line) and b"components" in data[:100_000]:
             return EXCHANGE["seq"]
-    raise place.refuse("it is no motion that is known here", _SAY_WHICH)
+    raise location.refuse("it is no motion that is known here", _CHOOSE_FORMAT)
 
 
-_SAY_WHICH = f"If you know what it is, say so: {', '.join(EXCHANGE)}."
+_CHOOSE_FORMAT = f"If you know its format, name it: {', '.join(EXCHANGE)}."
 
 
-def _recognised_npz(data: bytes, place: FilePlace) -> ExchangeFormat:
+def _recognise_npz(data: bytes, location: FileLocation) -> ExchangeFormat:
     from rote.motion.files.exchange import npz_motion  # noqa: PLC0415 - tables first
 
     names = npz_motion.array_names(data)
     if all(name in names for name in npz_motion.AMP):
         return EXCHANGE["amp"]
     if all(name in names for name in npz_motion.TRACKING):
-        misfits = npz_motion.orders_of(place)
-        order = npz_motion.fits(misfits)
+        misfits = npz_motion.order_misfits(location)
+        order = npz_motion.fitting_order(misfits)
         if order is None:
-            raise place.refuse(
+            raise location.refuse(
                 f"it may be of mjlab or of BeyondMimic, and the order of its joints is in doubt: "
-                f"{npz_motion.told(misfits)}",
-                "Say which: mjlab or beyondmimic.",
+                f"{npz_motion.describe(misfits)}",
+                "Name the format: mjlab or beyondmimic.",
             )
         return EXCHANGE[order]
     held = ", ".join(names[:12]) or "nothing"
-    raise place.refuse(f"it is no motion that is known here; it holds {held}", _SAY_WHICH)
+    raise location.refuse(f"it is no motion that is known here; it holds {held}", _CHOOSE_FORMAT)
 
 
-def _recognised_rows(place: FilePlace) -> ExchangeFormat:
-    contents = EXCHANGE["unitree-csv"].read(place)
+def _recognise_rows(location: FileLocation) -> ExchangeFormat:
+    contents = EXCHANGE["unitree-csv"].read(location)
     assert contents.turn is not None
-    readings = Readings(contents.turn, place)
+    readings = Readings(contents.turn, location)
     if readings.certain is None:
-        raise place.refuse(
-            f"it may be Unitree's CSV or Kimodo's, which look the same: {readings.told()}",
-            "Say which: unitree-csv (xyzw) or kimodo (wxyz).",
+        raise location.refuse(
+            f"it may be Unitree's CSV or Kimodo's, which look the same: {readings.describe()}",
+            "Name the format: unitree-csv (xyzw) or kimodo (wxyz).",
         )
     return EXCHANGE["unitree-csv" if readings.certain is Quaternion.XYZW else "kimodo"]
 
 
-def _rate(
-    contents: Contents, found: ExchangeFormat, fps: float | None, place: FilePlace
+def _frame_rate(
+    contents: Contents, found: ExchangeFormat, fps: float | None, location: FileLocation
 ) -> tuple[float, bool]:
     """Return the frames a second, and whether they are only assumed."""
     if contents.fps is not None and fps is not None and abs(fps - contents.fps) > 1e-6:
-        raise place.refuse(
-            f"it says {contents.fps:g} frames a second, not {fps:g}",
+        raise location.refuse(
+            f"it states {contents.fps:g} frames a second, not {fps:g}",
             "Leave your number out; change the speed afterwards if you like.",
         )
     stated = contents.fps if contents.fps is not None else fps
     rate = found.usual_fps if stated is None else stated
     if rate is None:
-        raise place.refuse("it does not state its rate", "Give the frames a second.")
+        raise location.refuse("it does not state its rate", "Give the frames a second.")
     if not RATES_FPS[0] <= rate <= RATES_FPS[1]:
-        raise place.refuse(
+        raise location.refuse(
             f"{rate:g} frames a second are not possible",
             f"{RATES_FPS[0]:g} to {RATES_FPS[1]:g} are.",
         )
     return rate, stated is None
 
 
-def _root(
-    contents: Contents, found: ExchangeFormat, quat: str | None, named: bool, place: FilePlace
+def _read_root(
+    contents: Contents, found: ExchangeFormat, quat: str | None, named: bool, location: FileLocation
 ) -> RootPath | None:
     if quat is not None and quat not in set(Quaternion):
         raise BadRequestError(f"there is no order {quat!r} of quaternions", "xyzw or wxyz.")
@@ -299,34 +299,36 @@ def _root(
         return None
     order = contents.order if quat is None else Quaternion(quat)
     if found.turns and quat is None and named:
-        readings = Readings(contents.turn, place)
+        readings = Readings(contents.turn, location)
         if readings.certain not in {None, order}:
-            raise place.refuse(
-                f"{found.name} has quaternions as {order.value}, but here {readings.told()}",
-                "Say the order yourself: xyzw or wxyz.",
+            raise location.refuse(
+                f"{found.name} has quaternions as {order.value}, but here {readings.describe()}",
+                "Give the order yourself: xyzw or wxyz.",
             )
     try:
         return RootPath(contents.position_m, quaternion_wxyz(contents.turn, order))
     except BadRequestError as error:
-        raise place.refuse(str(error)) from None
+        raise location.refuse(str(error)) from None
 
 
-def assembled(contents: Contents, rate: float, root: RootPath | None, place: FilePlace) -> Track:
-    """Make a track of what a file holds; refuse what could never be played."""
+def make_track(
+    contents: Contents, rate: float, root: RootPath | None, location: FileLocation
+) -> Track:
+    """Make a track of the contents of a file; refuse one that could never be played."""
     joints_rad = contents.joints_rad
     if len(joints_rad) < 2:
-        raise place.refuse(
+        raise location.refuse(
             f"a motion needs 2 samples, here {'is 1' if len(joints_rad) else 'are none'}"
         )
     if len(set(contents.names)) < len(contents.names) or not all(contents.names):
-        raise place.refuse("two of its joints have the same name, or one has none")
+        raise location.refuse("two of its joints have the same name, or one has none")
     worst = int(np.abs(joints_rad).argmax())
     sample, joint = divmod(worst, len(contents.names))
     if not abs(joints_rad[sample, joint]) <= MAX_ANGLE_RAD:
-        raise place.refuse(
+        raise location.refuse(
             f"{contents.names[joint]} is {joints_rad[sample, joint]:g} in frame {sample + 1}, and "
             f"no joint goes beyond {MAX_ANGLE_RAD:.2f} rad",
-            "Look at its units, and whether it is what you say it is.",
+            "Check its units, and whether the format is right.",
         )
     track = Track(
         times_s=np.arange(len(joints_rad)) / rate,
@@ -334,32 +336,32 @@ def assembled(contents: Contents, rate: float, root: RootPath | None, place: Fil
         names=contents.names,
         # Both arms alone are those of a whole robot, not of a bench with two arms.
         variant=_WHOLE if contents.names == arm_joints() else variant_with(contents.names),
-        source=place.source,
+        source=location.source,
         root=root,
     )
     if build_of(track) is None:
-        raise place.refuse(f"no robot that is known here has a joint {contents.names[0]!r:.60}")
-    check_joints(track, place)
+        raise location.refuse(f"no robot that is known here has a joint {contents.names[0]!r:.60}")
+    check_joints(track, location)
     return track
 
 
-def _digest(place: FilePlace) -> str:
-    return hashlib.sha256(read_bytes(place)).hexdigest()[:32]
+def _file_digest(location: FileLocation) -> str:
+    return hashlib.sha256(read_bytes(location)).hexdigest()[:32]
 
 
-def upper_body_of(track: Track, place: FilePlace) -> tuple[Track, tuple[str, ...]]:
+def upper_body_of(track: Track, location: FileLocation) -> tuple[Track, tuple[str, ...]]:
     """Return a track without legs and waist, and the joints that were left out."""
     known = joints_of(track)
     kept = tuple(name for name in track.names if name in known and known[name].part in UPPER_BODY)
     if not kept:
-        raise place.refuse("it has no joints of an upper body", "Import it whole.")
+        raise location.refuse("it has no joints of an upper body", "Import it whole.")
     left_out = tuple(name for name in track.names if name not in kept)
     joints_rad = track.joints_rad[:, track.columns_of(kept)]
     line = f"keep the upper body, {len(kept)} of {len(track.names)} joints"
     return track.edited(line, joints_rad=joints_rad, names=kept), left_out
 
 
-def _note(message: str, remedy: str = "") -> Finding:
+def _make_note(message: str, remedy: str = "") -> Finding:
     return Finding(Severity.NOTE, message, remedy, kind=FindingKind.FILE)
 
 
@@ -376,15 +378,15 @@ def export_motion(
     with its soles on the floor. `fps` are the frames a second; the default is what readers of the
     format expect. Raises `BadRequestError` for a format that is only read, and for other robots.
     """
-    found = format_named(format)
+    found = find_format(format)
     if not found.writer:
         able = ", ".join(each.name for each in EXCHANGE.values() if each.writer)
         raise BadRequestError(f"{found.name} is read here, not written", f"Written are: {able}.")
-    found.write(_whole(track, found, fps), Path(path))
+    found.write(_complete_track(track, found, fps), Path(path))
     return found.loss
 
 
-def _whole(track: Track, found: ExchangeFormat, fps: int | None) -> Track:
+def _complete_track(track: Track, found: ExchangeFormat, fps: int | None) -> Track:
     """Return a track with all joints of its build, even samples and a root."""
     from rote.motion.files.exchange.bodies import standing_root  # noqa: PLC0415 - tables first
 

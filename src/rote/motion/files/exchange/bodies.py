@@ -1,4 +1,4 @@
-"""Where every link of a G1 is in the world during a motion: what trainers want beside the joints.
+"""The poses of all links of a G1 in the world during a motion, which trainers need.
 
 Links are in the order of the joints' table, the pelvis first; that is the order of mjlab's bodies.
 """
@@ -19,7 +19,7 @@ _SOLE_SAMPLES = 500  # of a motion are looked at for how high its base stands
 
 
 class Bodies(NamedTuple):
-    """Every link at every sample, in the world; the samples come last, so that all is quick."""
+    """Every link at every sample, in the world; samples are the last axis, for speed."""
 
     names: tuple[str, ...]
     position_m: Array
@@ -36,10 +36,10 @@ def body_of(build: Build) -> Kinematics:
 
 
 def bodies(track: Track, root: RootPath, build: Build) -> Bodies:
-    """Return where each link is; the first is the base, which follows the root."""
+    """Return the pose of each link; the first is the base, which follows the root."""
     body = body_of(build)
     frames = body.forward(body.poses(track, build=build))
-    base, count = _matrices(root.quaternion_wxyz), len(track)
+    base, count = _rotation_matrices(root.quaternion_wxyz), len(track)
     places = np.empty((3, 1 + len(body.links), count))
     places[:, 0] = root.position_m.T
     for axis in range(3):
@@ -47,7 +47,7 @@ def bodies(track: Track, root: RootPath, build: Build) -> Bodies:
         places[axis, 1:] = turned + root.position_m[:, axis]
     turns = np.empty((4, 1 + len(body.links), count))
     turns[:, 0] = root.quaternion_wxyz.T
-    turns[:, 1:] = _product(root.quaternion_wxyz.T, _quaternions(frames.turns))
+    turns[:, 1:] = _multiply_quaternions(root.quaternion_wxyz.T, _quaternions_of(frames.turns))
     return Bodies((body.family.body.base, *body.links), places, turns)
 
 
@@ -60,13 +60,13 @@ def speeds(values: Array, step_s: float) -> Array:
     return rates
 
 
-def turning(quaternion_wxyz: Array, step_s: float) -> Array:
+def angular_velocities(quaternion_wxyz: Array, step_s: float) -> Array:
     """Return the angular velocity in the world of (4, links, n) orientations, (3, links, n)."""
     last = quaternion_wxyz.shape[-1] - 1
     at = np.arange(last + 1)
     after = quaternion_wxyz[..., np.minimum(at + 1, last)]
     before = quaternion_wxyz[..., np.maximum(at - 1, 0)]
-    w, x, y, z = _product(after, (before[0], -before[1], -before[2], -before[3]))
+    w, x, y, z = _multiply_quaternions(after, (before[0], -before[1], -before[2], -before[3]))
     sine = np.sqrt(x * x + y * y + z * z)
     angle = 2.0 * np.arctan2(sine, np.abs(w))
     share = np.where(sine > 1e-12, angle / np.maximum(sine, 1e-12), 2.0) * np.where(
@@ -77,7 +77,7 @@ def turning(quaternion_wxyz: Array, step_s: float) -> Array:
 
 
 def standing_root(track: Track, build: Build) -> RootPath:
-    """Return the root of a robot that stands where it is: upright, with its soles on the floor."""
+    """Return the root of a robot that stands still: upright, with its soles on the floor."""
     body = body_of(build)
     every = max(len(track) // _SOLE_SAMPLES, 1)
     frames = body.forward(body.poses(track, build=build)[::every])
@@ -89,7 +89,7 @@ def standing_root(track: Track, build: Build) -> RootPath:
     return RootPath.standing(len(track), -min(soles) if soles else 0.0)
 
 
-def _product(a: Sequence[Array] | Array, b: Sequence[Array] | Array) -> Array:
+def _multiply_quaternions(a: Sequence[Array] | Array, b: Sequence[Array] | Array) -> Array:
     """Return products of quaternions; w, x, y and z are the first axis."""
     aw, ax, ay, az = a
     bw, bx, by, bz = b
@@ -103,7 +103,7 @@ def _product(a: Sequence[Array] | Array, b: Sequence[Array] | Array) -> Array:
     )
 
 
-def _matrices(quaternion_wxyz: Array) -> list[list[Array]]:
+def _rotation_matrices(quaternion_wxyz: Array) -> list[list[Array]]:
     """Return the rows of the rotation matrices of (n, 4) quaternions, each entry (n,)."""
     w, x, y, z = quaternion_wxyz.T
     return [
@@ -113,9 +113,9 @@ def _matrices(quaternion_wxyz: Array) -> list[list[Array]]:
     ]
 
 
-def _quaternions(turns: Array) -> Array:
+def _quaternions_of(turns: Array) -> Array:
     """Return the quaternions, (4, links, n), of rotation matrices, (links, 3, 3, n)."""
-    xx, yy, zz = (turns[:, place, place] for place in range(3))
+    xx, yy, zz = (turns[:, index, index] for index in range(3))
     square = 1.0 + xx + yy + zz  # four times that of w
     twice = np.sqrt(np.maximum(square, _SAFE))
     found = np.stack(

@@ -1,4 +1,4 @@
-"""What a file of another program holds, before it is a track: numbers, and what is said of them."""
+"""The contents of another program's file before it becomes a track: numbers and notes on them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +11,7 @@ from rote.errors import BadRequestError
 from rote.model import registry
 from rote.motion.body.root_path import RootPath
 from rote.motion.files import disk
-from rote.motion.files.metadata import FilePlace
+from rote.motion.files.metadata import FileLocation
 from rote.motion.track import Array
 
 MAX_BYTES = 64 * 2**20
@@ -19,7 +19,7 @@ MAX_BYTES = 64 * 2**20
 UPRIGHT_RAD = 0.9
 """A base that stands, walks or bows is tilted less than this, nearly always."""
 OVERTURNED_RAD = 1.75
-"""A base beyond this hangs upside down: no robot on its feet does."""
+"""A base tilted further is upside down, which no robot on its feet is."""
 
 _G1 = "g1-29"
 _WIDTHS = {29: "g1-29", 27: "g1-27", 23: "g1-23"}
@@ -48,15 +48,15 @@ class Contents:
     order: Quaternion = Quaternion.WXYZ
     """The order that the format states."""
     notes: tuple[str, ...] = ()
-    """What a person should know of how it was read."""
+    """Notes for the user about how it was read."""
 
 
-def read_bytes(place: FilePlace) -> bytes:
+def read_bytes(location: FileLocation) -> bytes:
     """Return the content of a file; refuse one that is too large to be read at once."""
-    with disk.opened(Path(place.file)) as file:
+    with disk.open_checked(Path(location.file)) as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise place.refuse(f"it has more than {MAX_BYTES >> 20} MB", "Cut it into pieces.")
+        raise location.refuse(f"it has more than {MAX_BYTES >> 20} MB", "Cut it into pieces.")
     return data
 
 
@@ -100,13 +100,13 @@ def tilts_rad(turn: Array, order: Quaternion) -> Array:
 
 
 class Readings:
-    """Both ways to read a quaternion, and what each would mean."""
+    """Both ways to read a quaternion, and the tilt that each implies."""
 
-    def __init__(self, turn: Array, place: FilePlace) -> None:
+    def __init__(self, turn: Array, location: FileLocation) -> None:
         try:
             self._tilts = {order: tilts_rad(turn, order) for order in Quaternion}
         except BadRequestError as error:
-            raise place.refuse(str(error)) from None
+            raise location.refuse(str(error)) from None
 
     @property
     def certain(self) -> Quaternion | None:
@@ -120,8 +120,8 @@ class Readings:
                 return order
         return None
 
-    def told(self) -> str:
-        """Return both readings as text, each with the tilt that it would mean."""
+    def describe(self) -> str:
+        """Return both readings as text, each with the tilt that it implies."""
         parts = []
         for order in Quaternion:
             tilt = np.degrees(self._tilts[order])

@@ -1,8 +1,8 @@
 """Motions as rows of numbers: Unitree's CSV, Kimodo's, which looks the same, and BONES-SEED's.
 
 Unitree and Kimodo write no header: x, y, z of the base in m, its quaternion, then the joints in rad
-in the order of the motors; 36 columns for a G1 of 29 joints. Only the order of the quaternion tells
-them apart. BONES-SEED has a header, centimetres and degrees.
+in the order of the motors; 36 columns for a G1 of 29 joints. They differ only in the order of the
+quaternion. BONES-SEED has a header, centimetres and degrees.
 """
 
 import warnings
@@ -18,7 +18,7 @@ from rote.motion.files.exchange.contents import (
     joints_in_order,
     read_bytes,
 )
-from rote.motion.files.metadata import FilePlace, check_length
+from rote.motion.files.metadata import FileLocation, check_length
 from rote.motion.track import Array, Track
 
 _ROOT = 7  # columns before the joints
@@ -32,9 +32,9 @@ _DIGITS = 9
 _NUMERIC = b"0123456789+-.eE, \t\r"
 
 
-def first_line(place: FilePlace, data: bytes) -> str:
+def first_line(location: FileLocation, data: bytes) -> str:
     """Return the first line of a text file."""
-    return _text(place, data[:20_000].split(b"\n", 1)[0]).strip("\ufeff\r\n ")
+    return _decode_text(location, data[:20_000].split(b"\n", 1)[0]).strip("\ufeff\r\n ")
 
 
 def is_header(line: str) -> bool:
@@ -51,18 +51,18 @@ def width_of(line: str) -> int | None:
         return None
 
 
-def read_unitree(place: FilePlace, order: Quaternion = Quaternion.XYZW) -> Contents:
+def read_unitree(location: FileLocation, order: Quaternion = Quaternion.XYZW) -> Contents:
     """Read rows without a header."""
-    lines = _lines(place, read_bytes(place))
+    lines = _split_lines(location, read_bytes(location))
     width = width_of(lines[0]) if lines else None
     names = None if width is None else joints_in_order(width - _ROOT)
     if names is None:
         what = "no numbers" if width is None else f"{width} numbers"
-        raise place.refuse(
+        raise location.refuse(
             f"its first row has {what}; 36 belong there for a G1 of 29 joints, "
             "34 for one of 27, 30 for one of 23, and no header"
         )
-    table = _table(lines, _ROOT + len(names), place)
+    table = _read_table(lines, _ROOT + len(names), location)
     return Contents(
         names=names,
         joints_rad=table[:, _ROOT:],
@@ -72,37 +72,37 @@ def read_unitree(place: FilePlace, order: Quaternion = Quaternion.XYZW) -> Conte
     )
 
 
-def read_kimodo(place: FilePlace) -> Contents:
+def read_kimodo(location: FileLocation) -> Contents:
     """Read rows without a header whose quaternions begin with w."""
-    return read_unitree(place, Quaternion.WXYZ)
+    return read_unitree(location, Quaternion.WXYZ)
 
 
-def read_bones_seed(place: FilePlace) -> Contents:
+def read_bones_seed(location: FileLocation) -> Contents:
     """Read a table with a header, in centimetres and degrees."""
-    data = read_bytes(place)
-    if not is_header(first_line(place, data)):
-        raise place.refuse(f"its first row does not begin with {_FRAME},{_PLACES[0]}")
-    lines = _lines(place, data)
+    data = read_bytes(location)
+    if not is_header(first_line(location, data)):
+        raise location.refuse(f"its first row does not begin with {_FRAME},{_PLACES[0]}")
+    lines = _split_lines(location, data)
     header = [name.strip() for name in lines[0].strip("\ufeff").split(",")]
     if len(set(header)) < len(header) or len(header) > _MAX_COLUMNS:
-        raise place.refuse("two of its columns have the same name")
+        raise location.refuse("two of its columns have the same name")
     if missing := [name for name in (*_PLACES, *_TURNS) if name not in header]:
-        raise place.refuse(f"it has no column {missing[0]!r}")
+        raise location.refuse(f"it has no column {missing[0]!r}")
     joints = [name for name in header if name.endswith(_DOF)]
     if not joints:
-        raise place.refuse(f"it has no column of a joint, like left_elbow_joint{_DOF}")
-    table = _table(lines[1:], len(header), place, first=2)
+        raise location.refuse(f"it has no column of a joint, like left_elbow_joint{_DOF}")
+    table = _read_table(lines[1:], len(header), location, first=2)
     columns = {name: table[:, number] for number, name in enumerate(header)}
     turns = np.radians(np.column_stack([columns[name] for name in _TURNS]))
     return Contents(
         names=tuple(name.removesuffix(_DOF) for name in joints),
         joints_rad=np.radians(np.column_stack([columns[name] for name in joints])),
         position_m=np.column_stack([columns[name] for name in _PLACES]) / 100.0,
-        turn=_from_angles(turns),
+        turn=_quaternions_from_rpy(turns),
     )
 
 
-def _from_angles(rpy_rad: Array) -> Array:
+def _quaternions_from_rpy(rpy_rad: Array) -> Array:
     """Return quaternions, w first, of turns about the fixed axes x, y and z, in this order."""
     (cr, cp, cy), (sr, sp, sy) = np.cos(rpy_rad.T / 2), np.sin(rpy_rad.T / 2)
     return np.column_stack(
@@ -115,35 +115,35 @@ def _from_angles(rpy_rad: Array) -> Array:
     )
 
 
-def _lines(place: FilePlace, data: bytes) -> list[str]:
-    return _text(place, data).strip("\ufeff\r\n ").splitlines()
+def _split_lines(location: FileLocation, data: bytes) -> list[str]:
+    return _decode_text(location, data).strip("\ufeff\r\n ").splitlines()
 
 
-def _text(place: FilePlace, data: bytes) -> str:
+def _decode_text(location: FileLocation, data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise place.refuse("it cannot be read as text in UTF-8") from None
+        raise location.refuse("it cannot be read as text in UTF-8") from None
 
 
-def _table(lines: Sequence[str], width: int, place: FilePlace, first: int = 1) -> Array:
+def _read_table(lines: Sequence[str], width: int, location: FileLocation, first: int = 1) -> Array:
     """Return rows of numbers, (n, width); the first bad row is named."""
-    check_length(len(lines), width, place)
+    check_length(len(lines), width, location)
     table = np.empty((len(lines), width))
     for begin in range(0, len(lines), _BLOCK):
         some = lines[begin : begin + _BLOCK]
-        values = _numbers(",".join(some))
+        values = _parse_numbers(",".join(some))
         alike = all(line.count(",") == width - 1 for line in some)
         if not alike or values is None or values.size != len(some) * width:
-            raise _bad_row(some, begin + first, width, place)
+            raise _bad_row_error(some, begin + first, width, location)
         table[begin : begin + len(some)] = values.reshape(len(some), width)
     if not np.isfinite(table).all():
         row, column = divmod(int(np.argmin(np.isfinite(table))), width)
-        raise place.refuse(f"row {row + first}, column {column + 1} is not a number")
+        raise location.refuse(f"row {row + first}, column {column + 1} is not a number")
     return table
 
 
-def _numbers(text: str) -> Array | None:
+def _parse_numbers(text: str) -> Array | None:
     """Return the numbers of a text, with commas between them; None if something else is there."""
     if not text.isascii() or text.encode("ascii").translate(None, _NUMERIC):
         return None
@@ -156,19 +156,23 @@ def _numbers(text: str) -> Array | None:
             return None
 
 
-def _bad_row(lines: Sequence[str], first: int, width: int, place: FilePlace) -> Exception:
+def _bad_row_error(
+    lines: Sequence[str], first: int, width: int, location: FileLocation
+) -> Exception:
     for number, line in enumerate(lines, start=first):
         cells = line.split(",")
         if len(cells) != width:
-            return place.refuse(f"row {number} has {len(cells)} cells, and {width} belong there")
+            return location.refuse(f"row {number} has {len(cells)} cells, and {width} belong there")
         for column, cell in enumerate(cells, start=1):
             try:
                 sound = np.isfinite(float(cell))
             except ValueError:
                 sound = False
             if not sound:
-                return place.refuse(f"row {number}, column {column} is {cell!r:.40}, not a number")
-    return place.refuse("a row cannot be read")
+                return location.refuse(
+                    f"row {number}, column {column} is {cell!r:.40}, not a number"
+                )
+    return location.refuse("a row cannot be read")
 
 
 def write_unitree(track: Track, path: Path) -> None:
@@ -176,12 +180,12 @@ def write_unitree(track: Track, path: Path) -> None:
     assert track.root is not None
     turn = track.root.quaternion_wxyz[:, [1, 2, 3, 0]]
     table = np.column_stack([track.root.position_m, turn, track.joints_rad])
-    with disk.whole(path) as file:
-        for text in _rows(table):
+    with disk.write_atomically(path) as file:
+        for text in _format_rows(table):
             file.write(text)
 
 
-def _rows(table: Array) -> Iterator[bytes]:
+def _format_rows(table: Array) -> Iterator[bytes]:
     line = ",".join([f"%.{_DIGITS}f"] * table.shape[1]) + "\n"
     for begin in range(0, len(table), _BLOCK):
         some = table[begin : begin + _BLOCK]

@@ -1,4 +1,4 @@
-"""How LeRobot's own driver of a G1 names its joints: it acts on these, and ignores all others."""
+"""The joint names of LeRobot's own driver of a G1, which ignores all others."""
 
 from functools import cache
 
@@ -18,19 +18,19 @@ def driver_name(joint: str) -> str:
 
 
 def joint_named(name: str) -> str | None:
-    """Return the joint of a G1 that somebody calls `name` in a data set; None if it is none.
+    """Return the joint of a G1 that is called `name` in a data set; None if there is none.
 
-    Known are rote's own names, with or without `_joint`, and the driver's, in any case: older
-    versions of it say `kLeftWristyaw`. Behind each there may be `.q` or `.pos`.
+    Known are rote's own names, with or without `_joint`, and the driver's, in any letter case:
+    older versions of it use `kLeftWristyaw`. Each may end in `.q` or `.pos`.
     """
     bare = name
     for ending in _ENDINGS:
         bare = bare.removesuffix(ending)
-    return _called().get(bare.lower())
+    return _joints_by_alias().get(bare.lower())
 
 
 @cache
-def _called() -> dict[str, str]:
+def _joints_by_alias() -> dict[str, str]:
     found: dict[str, str] = {}
     for joint in _g1().names:
         found[joint] = found[joint.removesuffix("_joint")] = joint

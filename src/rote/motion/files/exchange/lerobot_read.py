@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from rote.motion.files import FilePath, disk
-from rote.motion.files.exchange import ImportedMotion, assembled, upper_body_of
+from rote.motion.files.exchange import ImportedMotion, make_track, upper_body_of
 from rote.motion.files.exchange.contents import Contents
 from rote.motion.files.exchange.lerobot_names import joint_named
 from rote.motion.files.lerobot import arrow
-from rote.motion.files.metadata import MAX_VALUES, FilePlace
+from rote.motion.files.metadata import MAX_VALUES, FileLocation
 from rote.motion.track import Array, Origin
 
 __all__ = ["import_lerobot"]
@@ -42,28 +42,28 @@ def import_lerobot(
     without pyarrow.
     """
     path = Path(folder)
-    place = FilePlace(str(path), "frame")
+    location = FileLocation(str(path), "frame")
     pq = arrow().parquet
-    info = _info(path, place)
-    feature, names = _joints(info, place)
+    info = _read_info(path, location)
+    feature, names = _find_joints(info, location)
     columns = [(number, joint) for number, n in enumerate(names) if (joint := joint_named(n))]
     if not columns:
-        raise place.refuse(
+        raise location.refuse(
             f"none of its {feature} is a joint of a G1: {', '.join(names[:6])}",
             "Joints are named like left_elbow_joint or kLeftElbow.q.",
         )
-    fps = _fps(info, place)
-    tasks = _tasks(pq, path)
+    fps = _read_fps(info, location)
+    tasks = _read_tasks(pq, path)
     found: dict[int, ImportedMotion] = {}
-    terms = licence.strip() or _licence_of(path)
-    for number, rows in _episodes(pq, path, feature, len(names), episodes, place).items():
-        here = FilePlace(f"{path} episode {number}", "frame")
+    terms = licence.strip() or _read_licence(path)
+    for number, rows in _read_episodes(pq, path, feature, len(names), episodes, location).items():
+        here = FileLocation(f"{path} episode {number}", "frame")
         contents = Contents(
             names=tuple(joint for _, joint in columns),
             joints_rad=rows.values[:, [column for column, _ in columns]],
             fps=fps,
         )
-        track = assembled(contents, fps, None, here)
+        track = make_track(contents, fps, None, here)
         said = tasks.get(rows.task, "")
         track = track.edited(
             f"import episode {number} of {path.name}, {feature} at {fps:g} Hz",
@@ -84,26 +84,26 @@ def import_lerobot(
     return found
 
 
-def _info(path: Path, place: FilePlace) -> dict[str, Any]:
+def _read_info(path: Path, location: FileLocation) -> dict[str, Any]:
     file = path / "meta" / "info.json"
     if not file.is_file():
-        raise place.refuse("it is no LeRobot data set: it has no meta/info.json")
-    with disk.opened(file) as opened:
+        raise location.refuse("it is no LeRobot data set: it has no meta/info.json")
+    with disk.open_checked(file) as opened:
         data = opened.read(_MAX_INFO)
     try:
         info = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise place.refuse(f"its meta/info.json cannot be read: {error}") from None
+        raise location.refuse(f"its meta/info.json cannot be read: {error}") from None
     version = info.get("codebase_version") if isinstance(info, dict) else None
     if not isinstance(version, str) or not version.startswith("v3."):
-        raise place.refuse(
+        raise location.refuse(
             f"it is of version {version!r:.20}, and v3.0 is read",
             "Convert it with LeRobot's own script first.",
         )
     return dict(info)
 
 
-def _joints(info: dict[str, Any], place: FilePlace) -> tuple[str, list[str]]:
+def _find_joints(info: dict[str, Any], location: FileLocation) -> tuple[str, list[str]]:
     features = info.get("features")
     for feature in FEATURES:
         said = features.get(feature) if isinstance(features, dict) else None
@@ -112,17 +112,17 @@ def _joints(info: dict[str, Any], place: FilePlace) -> tuple[str, list[str]]:
             names = next(iter(names.values()))
         if isinstance(names, list) and names and all(isinstance(each, str) for each in names):
             return feature, names
-    raise place.refuse(f"it has neither {FEATURES[0]} nor {FEATURES[1]} with names")
+    raise location.refuse(f"it has neither {FEATURES[0]} nor {FEATURES[1]} with names")
 
 
-def _fps(info: dict[str, Any], place: FilePlace) -> float:
+def _read_fps(info: dict[str, Any], location: FileLocation) -> float:
     fps = info.get("fps")
     if not isinstance(fps, int | float) or not 1 <= fps <= 2000:
-        raise place.refuse(f"its rate is {fps!r:.20} frames a second")
+        raise location.refuse(f"its rate is {fps!r:.20} frames a second")
     return float(fps)
 
 
-class _Rows:
+class _EpisodeRows:
     """The frames of one episode: what its files hold of it so far."""
 
     def __init__(self) -> None:
@@ -136,51 +136,53 @@ class _Rows:
         return np.asarray(rows[np.argsort(frames, kind="stable")])
 
 
-def _episodes(
+def _read_episodes(
     pq: Any,
     path: Path,
     feature: str,
     width: int,
-    wanted: Sequence[int] | None,
-    place: FilePlace,
-) -> dict[int, _Rows]:
+    requested: Sequence[int] | None,
+    location: FileLocation,
+) -> dict[int, _EpisodeRows]:
     """Return the frames of each episode that is wanted, by number."""
     files = sorted(path.glob("data/chunk-*/file-*.parquet"))[:_MAX_FILES]
     if not files:
-        raise place.refuse("it has no files data/chunk-*/file-*.parquet")
+        raise location.refuse("it has no files data/chunk-*/file-*.parquet")
     keys = ["episode_index", "frame_index", "task_index", feature]
-    chosen = None if wanted is None else [("episode_index", "in", list(wanted))]
-    found: dict[int, _Rows] = {}
+    chosen = None if requested is None else [("episode_index", "in", list(requested))]
+    found: dict[int, _EpisodeRows] = {}
     held = 0
     for file in files:
-        with disk.opened(file):
+        with disk.open_checked(file):
             pass  # a file that is too large, or no file, is refused
         try:
             table = pq.read_table(file, columns=keys, filters=chosen)
-            values = _matrix(table.column(feature), width)
+            values = _to_matrix(table.column(feature), width)
             numbers, frames, tasks = (
                 np.asarray(table.column(key).to_numpy(), dtype=np.int64) for key in keys[:3]
             )
         except MemoryError:
-            raise place.refuse(f"{file.name} is too large") from None
+            raise location.refuse(f"{file.name} is too large") from None
         except Exception as error:  # whatever the library raises for a damaged file
-            raise place.refuse(f"{file.relative_to(path)} cannot be read: {error!s:.200}") from None
+            raise location.refuse(
+                f"{file.relative_to(path)} cannot be read: {error!s:.200}"
+            ) from None
         held += values.size
         if held > MAX_VALUES:
-            raise place.refuse("it is too large to be read at once", "Choose some episodes.")
+            raise location.refuse("it is too large to be read at once", "Choose some episodes.")
         for number in np.unique(numbers).tolist():
             at = numbers == number
-            rows = found.setdefault(int(number), _Rows())
+            rows = found.setdefault(int(number), _EpisodeRows())
             rows.parts.append((frames[at], values[at]))
             rows.task = int(tasks[at][0])
-    missing = [number for number in wanted or () if number not in found]
+    missing = [number for number in requested or () if number not in found]
     if missing or not found or len(found) > _MAX_EPISODES:
         what = f"it has no episode {missing[0]}" if missing else f"it has {len(found)} episodes"
-        raise place.refuse(what)
+        raise location.refuse(what)
     return dict(sorted(found.items()))
 
 
-def _matrix(column: Any, width: int) -> Array:
+def _to_matrix(column: Any, width: int) -> Array:
     """Return a column of lists as (n, width) numbers."""
     whole = column.combine_chunks()
     flat = whole if width == 1 and not hasattr(whole, "values") else whole.flatten()
@@ -192,7 +194,7 @@ def _matrix(column: Any, width: int) -> Array:
     return values.reshape(len(column), width)
 
 
-def _tasks(pq: Any, path: Path) -> dict[int, str]:
+def _read_tasks(pq: Any, path: Path) -> dict[int, str]:
     """Return the tasks by number; none if they cannot be read."""
     try:
         table = pq.read_table(path / "meta" / "tasks.parquet").to_pydict()
@@ -203,7 +205,7 @@ def _tasks(pq: Any, path: Path) -> dict[int, str]:
         return {}
 
 
-def _licence_of(path: Path) -> str:
+def _read_licence(path: Path) -> str:
     """Return the licence that the data set's card states; empty if it states none."""
     try:
         head = (path / "README.md").read_text(encoding="utf-8", errors="replace")[:20_000]

@@ -1,8 +1,8 @@
 """Motions for training, as NPZ: mjlab's and BeyondMimic's, which look the same, and AMP's.
 
 mjlab and BeyondMimic name no joints. mjlab orders them limb by limb, BeyondMimic as Isaac does,
-level by level. Where the links were is in the file too, so the order can be checked: the links of
-a G1 are where they should be in one order only, unless the motion is all too still.
+level by level. The file also holds the positions of the links, so the order can be checked: they
+fit the joints in one order only, unless the motion hardly moves.
 """
 
 import io
@@ -15,7 +15,7 @@ from rote.errors import BadRequestError
 from rote.model import registry
 from rote.motion.body.root_path import RootPath
 from rote.motion.files import disk
-from rote.motion.files.exchange.bodies import bodies, speeds, turning
+from rote.motion.files.exchange.bodies import angular_velocities, bodies, speeds
 from rote.motion.files.exchange.contents import (
     MAX_BYTES,
     Contents,
@@ -23,7 +23,7 @@ from rote.motion.files.exchange.contents import (
     joints_in_order,
     read_bytes,
 )
-from rote.motion.files.metadata import FilePlace, check_length
+from rote.motion.files.metadata import FileLocation, check_length
 from rote.motion.files.npz_file import FAULTS, NpzArrays
 from rote.motion.track import Array, Track
 
@@ -35,7 +35,7 @@ AMP = ("dof_positions", "dof_names")
 _FPS = "fps"
 _AMP_ROOT = ("body_positions", "body_rotations")
 _FIT_M, _UNFIT_M = 0.02, 0.04
-"""Links nearer than the first are where they should be; further than the second, they are not."""
+"""Links off by less than the first distance fit; off by more than the second, they do not."""
 _MAX_LINKS = 200  # each is compared with every other
 _LOOKED_AT = 50  # samples, to tell the orders apart
 _MAX_NAMES = 1 << 20
@@ -50,48 +50,50 @@ def array_names(data: bytes) -> tuple[str, ...]:
         return ()
 
 
-def read_mjlab(place: FilePlace) -> Contents:
+def read_mjlab(location: FileLocation) -> Contents:
     """Read a file whose joints are in the order of the motors, limb by limb."""
-    return _tracking(place, "mjlab")
+    return _read_tracking(location, "mjlab")
 
 
-def read_beyondmimic(place: FilePlace) -> Contents:
+def read_beyondmimic(location: FileLocation) -> Contents:
     """Read a file whose joints are in Isaac's order, level by level."""
-    return _tracking(place, "beyondmimic")
+    return _read_tracking(location, "beyondmimic")
 
 
-def orders_of(place: FilePlace) -> dict[str, float]:
-    """Return by how many metres the links would be off, for each order that is known."""
-    with _opened(place) as arrays:
-        _, joints, position, turn = _tracking_arrays(arrays, place)
-        return _misfits(arrays, joints, position, turn, place)
+def order_misfits(location: FileLocation) -> dict[str, float]:
+    """Return the error of the links in metres for each known order."""
+    with _open_arrays(location) as arrays:
+        _, joints, position, turn = _tracking_arrays(arrays, location)
+        return _measure_misfits(arrays, joints, position, turn, location)
 
 
-def fits(misfits: dict[str, float]) -> str | None:
-    """Return the only order that the links fit; None if both or none do."""
+def fitting_order(misfits: dict[str, float]) -> str | None:
+    """Return the only order that fits the links; None if both or none do."""
     near = [name for name, off_m in misfits.items() if off_m <= _FIT_M]
     far = [name for name, off_m in misfits.items() if off_m >= _UNFIT_M]
     return near[0] if len(near) == 1 and len(far) == len(misfits) - 1 else None
 
 
-def told(misfits: dict[str, float]) -> str:
-    """Return the readings as text, each with what it would mean."""
+def describe_misfits(misfits: dict[str, float]) -> str:
+    """Return the orders as text, each with the error of the links."""
     return "; ".join(
         f"read as {name} the links are {1000 * off_m:.0f} mm off" for name, off_m in misfits.items()
     )
 
 
-def _tracking(place: FilePlace, name: str) -> Contents:
-    with _opened(place) as arrays:
-        fps, joints, position, turn = _tracking_arrays(arrays, place)
-        misfits = _misfits(arrays, joints, position, turn, place)
+def _read_tracking(location: FileLocation, name: str) -> Contents:
+    with _open_arrays(location) as arrays:
+        fps, joints, position, turn = _tracking_arrays(arrays, location)
+        misfits = _measure_misfits(arrays, joints, position, turn, location)
     if misfits and misfits[name] > _UNFIT_M:
-        raise place.refuse(
-            f"it is not in the order of {name}: {told(misfits)}",
-            f"Import it as {fits(misfits)}." if fits(misfits) else "Look at where it came from.",
+        raise location.refuse(
+            f"it is not in the order of {name}: {describe_misfits(misfits)}",
+            f"Import it as {fitting_order(misfits)}."
+            if fitting_order(misfits)
+            else "Look at where it came from.",
         )
     return Contents(
-        names=_orders(joints.shape[1])[name],
+        names=_joint_orders(joints.shape[1])[name],
         joints_rad=joints,
         fps=fps,
         position_m=position,
@@ -99,7 +101,7 @@ def _tracking(place: FilePlace, name: str) -> Contents:
     )
 
 
-def _orders(joints: int) -> dict[str, tuple[str, ...]]:
+def _joint_orders(joints: int) -> dict[str, tuple[str, ...]]:
     """Return the joints in each order, for a file of so many."""
     names = joints_in_order(joints)
     if names is None:
@@ -107,20 +109,20 @@ def _orders(joints: int) -> dict[str, tuple[str, ...]]:
     return {"mjlab": names, "beyondmimic": tuple(n for n in breadth_first() if n in names)}
 
 
-def _misfits(
-    arrays: NpzArrays, joints: Array, position: Array, turn: Array, place: FilePlace
+def _measure_misfits(
+    arrays: NpzArrays, joints: Array, position: Array, turn: Array, location: FileLocation
 ) -> dict[str, float]:
-    """Return how far off the links would be in each order: every computed link looks for the
-    nearest one in the file, so the order of the file's own links does not matter.
+    """Return the error of the links in each order: every computed link is compared with the nearest
+    one in the file, so the order of the file's own links does not matter.
     """
     shown = np.linspace(0, len(joints) - 1, min(len(joints), _LOOKED_AT)).astype(int)
     links = arrays.floats("body_pos_w")[shown]
     found = {}
-    for name, names in _orders(joints.shape[1]).items():
+    for name, names in _joint_orders(joints.shape[1]).items():
         try:
             root = RootPath(position[shown], turn[shown])
         except BadRequestError as error:
-            raise place.refuse(str(error)) from None
+            raise location.refuse(str(error)) from None
         track = Track(
             times_s=np.arange(len(shown), dtype=np.float64),
             joints_rad=np.clip(joints[shown], -7.0, 7.0),
@@ -134,126 +136,133 @@ def _misfits(
 
 
 def _tracking_arrays(
-    arrays: NpzArrays, place: FilePlace
+    arrays: NpzArrays, location: FileLocation
 ) -> tuple[float | None, Array, Array, Array]:
     """Return the rate, joints (n, joints), and the root's position and quaternion."""
     joints_shape = arrays.header("joint_pos").shape
     if len(joints_shape) != 2 or joints_in_order(joints_shape[1]) is None:
-        raise place.refuse(f"its joint_pos are of shape {joints_shape}, not (n, 29), 27 or 23")
-    check_length(joints_shape[0], joints_shape[1], place)
+        raise location.refuse(f"its joint_pos are of shape {joints_shape}, not (n, 29), 27 or 23")
+    check_length(joints_shape[0], joints_shape[1], location)
     for name, width in (("body_pos_w", 3), ("body_quat_w", 4)):
         shape = arrays.header(name).shape
         here = (*shape[:1], *shape[2:])
         if here != (joints_shape[0], width) or not 0 < shape[1] <= _MAX_LINKS:
-            raise place.refuse(
+            raise location.refuse(
                 f"its {name} are of shape {shape}, not ({joints_shape[0]}, n, {width})"
             )
-    joints = _finite(arrays, "joint_pos", place)
-    position = _finite(arrays, "body_pos_w", place)[:, 0]
-    return _fps(arrays, place), joints, position, _finite(arrays, "body_quat_w", place)[:, 0]
+    joints = _read_finite(arrays, "joint_pos", location)
+    position = _read_finite(arrays, "body_pos_w", location)[:, 0]
+    return (
+        _read_fps(arrays, location),
+        joints,
+        position,
+        _read_finite(arrays, "body_quat_w", location)[:, 0],
+    )
 
 
-def read_amp(place: FilePlace) -> Contents:
+def read_amp(location: FileLocation) -> Contents:
     """Read a file that names its joints."""
-    with _opened(place) as arrays:
-        names = _texts(arrays, "dof_names", place)
+    with _open_arrays(location) as arrays:
+        names = _read_texts(arrays, "dof_names", location)
         shape = arrays.header("dof_positions").shape
         if shape != (*shape[:1], len(names)):
-            raise place.refuse(f"{len(names)} names cannot go with dof_positions of shape {shape}")
-        check_length(shape[0], len(names), place)
+            raise location.refuse(
+                f"{len(names)} names cannot go with dof_positions of shape {shape}"
+            )
+        check_length(shape[0], len(names), location)
         position = turn = None
         if all(name in arrays for name in _AMP_ROOT):
             shapes = [arrays.header(name).shape for name in _AMP_ROOT]
             if any(len(each) != 3 or not each[1] or each[0] != shape[0] for each in shapes) or [
                 each[2] for each in shapes
             ] != [3, 4]:
-                raise place.refuse(f"its bodies are of shapes {shapes}")
-            base = _base_of(arrays, shapes[0][1], place)
-            position, turn = (_finite(arrays, name, place)[:, base] for name in _AMP_ROOT)
+                raise location.refuse(f"its bodies are of shapes {shapes}")
+            base = _base_index(arrays, shapes[0][1], location)
+            position, turn = (_read_finite(arrays, name, location)[:, base] for name in _AMP_ROOT)
         return Contents(
             names=names,
-            joints_rad=_finite(arrays, "dof_positions", place),
-            fps=_fps(arrays, place),
+            joints_rad=_read_finite(arrays, "dof_positions", location),
+            fps=_read_fps(arrays, location),
             position_m=position,
             turn=turn,
         )
 
 
-def _base_of(arrays: NpzArrays, links: int, place: FilePlace) -> int:
+def _base_index(arrays: NpzArrays, links: int, location: FileLocation) -> int:
     """Return which of the links is the base: the pelvis, or the first."""
     if "body_names" not in arrays:
         return 0
-    names = _texts(arrays, "body_names", place)
+    names = _read_texts(arrays, "body_names", location)
     if len(names) != links:
-        raise place.refuse(f"{len(names)} body_names cannot go with {links} bodies")
+        raise location.refuse(f"{len(names)} body_names cannot go with {links} bodies")
     return names.index("pelvis") if "pelvis" in names else 0
 
 
-class _opened:  # noqa: N801 - used like a function
+class _open_arrays:  # noqa: N801 - used like a function
     """The arrays of a file; what is no NPZ is refused."""
 
-    def __init__(self, place: FilePlace) -> None:
-        self._place = place
+    def __init__(self, location: FileLocation) -> None:
+        self._location = location
 
     def __enter__(self) -> NpzArrays:
-        data = read_bytes(self._place)
+        data = read_bytes(self._location)
         try:
             self._archive = zipfile.ZipFile(io.BytesIO(data))
             numbers = (*TRACKING, AMP[0], *_AMP_ROOT, _FPS)
-            arrays = NpzArrays(self._archive, self._place, numbers, (AMP[1], "body_names"))
+            arrays = NpzArrays(self._archive, self._location, numbers, (AMP[1], "body_names"))
         except FAULTS as error:
-            raise self._refused(error) from None
+            raise self._as_bad_request(error) from None
         for name in (*TRACKING, AMP[0], *_AMP_ROOT):
             if name in arrays:
                 header = arrays.header(name)
                 size = 8 * int(np.prod(header.shape, dtype=np.float64))
                 if size > 2 * MAX_BYTES:
-                    raise self._place.refuse(f"its {name} unpack to {size >> 20} MB")
+                    raise self._location.refuse(f"its {name} unpack to {size >> 20} MB")
         return arrays
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._archive.close()
         if isinstance(error, FAULTS) and not isinstance(error, BadRequestError):
-            raise self._refused(error) from None
+            raise self._as_bad_request(error) from None
 
-    def _refused(self, error: BaseException) -> BadRequestError:
+    def _as_bad_request(self, error: BaseException) -> BadRequestError:
         if isinstance(error, BadRequestError):
             return error
-        return self._place.refuse(f"it cannot be read as NPZ: {error}")
+        return self._location.refuse(f"it cannot be read as NPZ: {error}")
 
 
-def _finite(arrays: NpzArrays, name: str, place: FilePlace) -> Array:
+def _read_finite(arrays: NpzArrays, name: str, location: FileLocation) -> Array:
     values = arrays.floats(name)
     if not np.isfinite(values).all():
         sample = int(np.argmin(np.isfinite(values.reshape(len(values), -1)).all(axis=1)))
-        raise place.refuse(f"its {name} are not numbers in sample {sample + 1}")
+        raise location.refuse(f"its {name} are not numbers in sample {sample + 1}")
     return values
 
 
-def _fps(arrays: NpzArrays, place: FilePlace) -> float | None:
+def _read_fps(arrays: NpzArrays, location: FileLocation) -> float | None:
     if _FPS not in arrays:
         return None
     values = arrays.floats(_FPS).ravel()
     if values.size != 1:
-        raise place.refuse(f"its fps are {values.size} numbers instead of one")
+        raise location.refuse(f"its fps are {values.size} numbers instead of one")
     return float(values[0])
 
 
-def _texts(arrays: NpzArrays, name: str, place: FilePlace) -> tuple[str, ...]:
+def _read_texts(arrays: NpzArrays, name: str, location: FileLocation) -> tuple[str, ...]:
     header = arrays.header(name)
     if len(header.shape) != 1 or header.dtype.kind not in "US":
-        raise place.refuse(f"its {name} are no list of words")
+        raise location.refuse(f"its {name} are no list of words")
     values = arrays.unpack(name, _MAX_NAMES).tolist()
     try:
         return tuple(v.decode("utf-8") if isinstance(v, bytes) else v for v in values)
     except UnicodeDecodeError:
-        raise place.refuse(f"its {name} cannot be read as text") from None
+        raise location.refuse(f"its {name} cannot be read as text") from None
 
 
 def write_mjlab(track: Track, path: Path) -> None:
     """Write a track with the joints of a build, evenly sampled, and a root."""
-    columns = _columns(track)
-    with disk.whole(path) as file:
+    columns = _training_columns(track)
+    with disk.write_atomically(path) as file:
         np.savez(
             file,
             fps=np.array([round(track.rate_hz)]),
@@ -268,8 +277,8 @@ def write_mjlab(track: Track, path: Path) -> None:
 
 def write_amp(track: Track, path: Path) -> None:
     """Write a track with the joints of a build, evenly sampled, and a root; with names."""
-    columns = _columns(track)
-    with disk.whole(path) as file:
+    columns = _training_columns(track)
+    with disk.write_atomically(path) as file:
         np.savez(
             file,
             fps=np.array(round(track.rate_hz)),
@@ -291,9 +300,9 @@ def _link_names(track: Track) -> tuple[str, ...]:
     return (family.body.base, *(joint.link for joint in family.joints))
 
 
-def _columns(track: Track) -> dict[str, Array]:
-    """Return what trainers want, with 32 bits as they have it; joints and positions with 64, so
-    that a root far from the origin comes back to a micrometre."""
+def _training_columns(track: Track) -> dict[str, Array]:
+    """Return the arrays that trainers expect, with 32 bits as usual; joints and positions have 64,
+    so that a root far from the origin is restored to a micrometre."""
     assert track.root is not None
     step_s = 1.0 / track.rate_hz
     world = bodies(track, track.root, registry.build_named(track.variant))
@@ -301,7 +310,7 @@ def _columns(track: Track) -> dict[str, Array]:
         "places": world.position_m,
         "turns": world.quaternion_wxyz,
         "speeds": speeds(world.position_m, step_s),
-        "turning": turning(world.quaternion_wxyz, step_s),
+        "turning": angular_velocities(world.quaternion_wxyz, step_s),
         "joint_speeds": speeds(track.joints_rad.T, step_s),
     }
     found = {name: np.ascontiguousarray(v.astype(np.float32).T) for name, v in narrow.items()}

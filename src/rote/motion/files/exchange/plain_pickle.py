@@ -1,9 +1,9 @@
-"""Reads pickles that hold plain data, and runs nothing.
+"""Reads pickles that hold plain data, and executes nothing.
 
-A pickle is a program that may call anything. Its instructions are checked before any is carried
-out: only those that build numbers, texts, lists, dictionaries and numpy arrays pass, and not
-too many. What the file imports is never imported: each
-known name of numpy stands for a callable of this module, and any other is refused by its name.
+A pickle is a program that may call anything. Its instructions are checked before any is executed:
+only those that build numbers, texts, lists, dictionaries and numpy arrays pass, and only a limited
+number of them. Nothing that the file names is imported: each known name of numpy stands for a
+callable of this module, and any other name is refused.
 """
 
 import io
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rote.errors import DecodeError
 
 MAX_STEPS = 2_000_000
-"""More instructions are not carried out; a file of arrays has a few hundred."""
+"""The maximum number of instructions; a file of arrays has a few hundred."""
 _MAX_ITEMS = 20_000_000
 
 _Array = NDArray[Any]
@@ -28,7 +28,7 @@ _INSTRUCTIONS = frozenset(
     b"\x80\x95.(0N\x88\x89IJKML\x8a\x8bFGVX\x8c\x8dSTUBC\x8e\x96]lae)t\x85\x86\x87}dsu"
     b"pqr\x94ghjc\x93Rb"
 )
-"""Numbers, texts, bytes, lists, tuples and dictionaries, what is remembered, names and calls."""
+"""Numbers, texts, bytes, lists, tuples and dictionaries, the memo, names and calls."""
 _KINDS = frozenset({"f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1"})
 
 
@@ -74,7 +74,7 @@ class _PendingArray:
 
     def __setstate__(self, state: Any) -> None:
         _, shape, dtype, fortran, raw = state
-        self.array = _array(raw, dtype, shape, "F" if fortran else "C")
+        self.array = _make_array(raw, dtype, shape, "F" if fortran else "C")
 
 
 def read_plain(data: bytes) -> Any:
@@ -84,7 +84,7 @@ def read_plain(data: bytes) -> Any:
             _check_instructions(data)
         except ValueError as error:
             raise DecodeError(f"it ends in the middle, or is no pickle ({error})") from None
-        return _finished(_PlainUnpickler(data).load())
+        return _replace_pending_arrays(_PlainUnpickler(data).load())
     except (
         pickle.UnpicklingError, struct.error, AttributeError, EOFError, IndexError, KeyError,
         MemoryError, OverflowError, TypeError, ValueError,
@@ -95,7 +95,7 @@ def read_plain(data: bytes) -> Any:
 
 
 def _check_instructions(data: bytes) -> None:
-    """Refuse instructions that run code, and numbers of them that fill the memory."""
+    """Refuse instructions that run code, and so many that they would fill the memory."""
     for step, (instruction, _, _) in enumerate(pickletools.genops(data)):
         if step >= MAX_STEPS:
             raise DecodeError(f"it has more than {MAX_STEPS:,} instructions")
@@ -106,7 +106,7 @@ def _check_instructions(data: bytes) -> None:
 
 def _check_keys(step: Callable[[Any], None], keys: slice) -> Callable[[Any], None]:
     def run(reader: Any) -> None:
-        # The hash of a tuple that holds one tuple many times over may take for ever.
+        # Hashing a tuple that holds one tuple many times over may take forever.
         if not all(isinstance(key, str | int | float | bytes | None) for key in reader.stack[keys]):
             raise DecodeError("a key of a dictionary is no text or number")
         step(reader)
@@ -131,11 +131,11 @@ class _PlainUnpickler(pickle._Unpickler):
     def __init__(self, data: bytes) -> None:
         super().__init__(io.BytesIO(data), encoding="latin-1")
         self._left = len(data)
-        """Bytes that may still be made of texts: no more than the file has."""
+        """The number of bytes that may still be made from texts: no more than the file has."""
         of_arrays: dict[str, Callable[..., Any]] = {
             "_reconstruct": _PendingArray,
-            "scalar": _scalar,
-            "_frombuffer": _array,
+            "scalar": _make_scalar,
+            "_frombuffer": _make_array,
         }
         self._known: dict[tuple[str, str], _Callable] = {
             (f"{core}.{module}", name): _Callable(make)
@@ -170,7 +170,7 @@ def _refuse_call(*_: Any) -> NoReturn:
     raise DecodeError("it calls something that is no array")
 
 
-def _array(raw: Any, dtype: Any, shape: Any, order: Any) -> _Array:
+def _make_array(raw: Any, dtype: Any, shape: Any, order: Any) -> _Array:
     if not isinstance(raw, bytes | bytearray) or not isinstance(dtype, _Dtype):
         raise DecodeError("an array holds Python objects instead of numbers")
     sizes = shape if isinstance(shape, tuple) else (shape,)
@@ -182,31 +182,37 @@ def _array(raw: Any, dtype: Any, shape: Any, order: Any) -> _Array:
     return np.frombuffer(raw, kind).reshape(sizes, order=order)
 
 
-def _scalar(dtype: Any, raw: Any) -> Any:
-    return _array(raw, dtype, (), "C").item()
+def _make_scalar(dtype: Any, raw: Any) -> Any:
+    return _make_array(raw, dtype, (), "C").item()
 
 
-def _finished(value: Any) -> Any:
-    """Return a value with its arrays in place; those in a dictionary or a list are enough here."""
+def _replace_pending_arrays(value: Any) -> Any:
+    """Return a value with its pending arrays resolved, also directly in a dictionary or a list."""
     if isinstance(value, _PendingArray):
         if value.array is None:
             raise DecodeError("an array has no numbers")
         return value.array
     if isinstance(value, dict):
-        # What many names share is settled once: copies for each would fill all memory.
+        # A shared array is resolved once: a copy for each name could fill the memory.
         settled: dict[int, Any] = {}
         for each in value.values():
             if id(each) not in settled:
-                settled[id(each)] = _settled(each)
+                settled[id(each)] = _resolve_array(each)
         return {key: settled[id(each)] for key, each in value.items()}
-    return _settled(value)
+    return _resolve_array(value)
 
 
-def _settled(value: Any) -> Any:
+def _resolve_array(value: Any) -> Any:
     if isinstance(value, _PendingArray):
-        return _finished(value)
+        return _replace_pending_arrays(value)
     if isinstance(value, list | tuple):
-        return [_finished(each) if isinstance(each, _PendingArray) else each for each in value]
+        return [
+            _replace_pending_arrays(each) if isinstance(each, _PendingArray) else each
+            for each in value
+        ]
     if isinstance(value, dict):
-        return {k: _finished(v) if isinstance(v, _PendingArray) else v for k, v in value.items()}
+        return {
+            k: _replace_pending_arrays(v) if isinstance(v, _PendingArray) else v
+            for k, v in value.items()
+        }
     return value

@@ -1,8 +1,8 @@
-"""Choreonoid's sequences, in which Unitree's own example plays a G1's arms: the joints' frames.
+"""Choreonoid's sequences, the format of Unitree's own example that plays a G1's arms.
 
-The file is YAML; a reader for all of YAML would take minutes for a long motion, and may be made to
-take all memory. Only what these files have is read here: a list of components, of which one holds
-the joints, with its frames one below the other.
+The file is YAML; a full YAML reader would take minutes for a long motion, and a malicious file
+could make it use all memory. Only the subset in these files is read here: a list of components, one
+of which holds the joints, with its frames one below the other.
 """
 
 import re
@@ -10,7 +10,7 @@ import re
 import numpy as np
 
 from rote.motion.files.exchange.contents import Contents, arm_joints, joints_in_order, read_bytes
-from rote.motion.files.metadata import FilePlace, check_length
+from rote.motion.files.metadata import FileLocation, check_length
 from rote.motion.track import Array
 
 _KEY = re.compile(r"^\s*(?:-\s+)?([A-Za-z_]\w*)\s*:(.*)$")
@@ -20,29 +20,29 @@ _JOINTS = re.compile(r"JointDisplacement|JointPos", re.IGNORECASE)
 _MAX_WIDTH = 200
 
 
-def looks_like(line: str) -> bool:
-    """Whether a first line may be that of such a file."""
+def is_first_line(line: str) -> bool:
+    """Whether a line may be the first line of such a file."""
     return bool(re.match(r"^\s*(#.*|type\s*:.*|%YAML.*|---.*|components\s*:.*)$", line))
 
 
-def read_seq(place: FilePlace) -> Contents:
+def read_seq(location: FileLocation) -> Contents:
     """Read the component that holds the joints."""
     try:
-        lines = read_bytes(place).decode("utf-8").splitlines()
+        lines = read_bytes(location).decode("utf-8").splitlines()
     except UnicodeDecodeError:
-        raise place.refuse("it cannot be read as text in UTF-8") from None
-    top, parts = _components(lines, place)
+        raise location.refuse("it cannot be read as text in UTF-8") from None
+    top, parts = _read_components(lines, location)
     chosen = [part for part in parts if part.holds_joints] or parts[1:2]
     if not chosen or chosen[0].frames is None:
-        raise place.refuse("none of its components holds frames of joints")
+        raise location.refuse("none of its components holds frames of joints")
     part = chosen[0]
-    rows = _frames(lines, part, place)
-    fps = _rate(part.values, place) or _rate(top, place)
+    rows = _read_frames(lines, part, location)
+    fps = _read_rate(part.values, location) or _read_rate(top, location)
     if part.values.get("hasframetime", "").lower() == "true":
-        rows, fps = rows[:, 1:], _rate_of(rows[:, 0], place)
+        rows, fps = rows[:, 1:], _rate_from_times(rows[:, 0], location)
     names = arm_joints() if rows.shape[1] == len(arm_joints()) else joints_in_order(rows.shape[1])
     if names is None:
-        raise place.refuse(
+        raise location.refuse(
             f"its frames have {rows.shape[1]} numbers; 14 are both arms of a G1, 29 its whole body"
         )
     return Contents(names=names, joints_rad=rows, fps=fps)
@@ -62,7 +62,9 @@ class _Component:
         return bool(_JOINTS.search(content))
 
 
-def _components(lines: list[str], place: FilePlace) -> tuple[dict[str, str], list[_Component]]:
+def _read_components(
+    lines: list[str], location: FileLocation
+) -> tuple[dict[str, str], list[_Component]]:
     """Return the keys at the top, and the components with the lines of their frames."""
     top: dict[str, str] = {}
     parts: list[_Component] = []
@@ -84,51 +86,51 @@ def _components(lines: list[str], place: FilePlace) -> tuple[dict[str, str], lis
             inside = name == "components"
         elif parts:
             if name == "frames":
-                begin, number = number, _end_of(lines, number)
+                begin, number = number, _end_of_frames(lines, number)
                 parts[-1].frames = range(begin, number)
             else:
                 parts[-1].values.setdefault(name, value)
     if not parts:
-        raise place.refuse("it has no list of components")
+        raise location.refuse("it has no list of components")
     return top, parts
 
 
-def _end_of(lines: list[str], number: int) -> int:
-    """Return the line after the frames that begin at a line: where another key is, or entry."""
+def _end_of_frames(lines: list[str], number: int) -> int:
+    """Return the line after the frames that begin at a line: the next key or entry."""
     while number < len(lines) and lines[number].strip() != "-" and not _KEY.match(lines[number]):
         number += 1
     return number
 
 
-def _frames(lines: list[str], part: _Component, place: FilePlace) -> Array:
+def _read_frames(lines: list[str], part: _Component, location: FileLocation) -> Array:
     assert part.frames is not None
     begin, end = part.frames.start, part.frames.stop
     some = [line.split("#", 1)[0] for line in lines[begin:end]]
     text = "\n".join(some)
     rows = re.findall(r"\[([^\]\[]*)\]", text)
     if not rows:
-        rows = _nested(some)
+        rows = _flatten_nested(some)
     if not rows:
-        raise place.refuse("its frames hold no numbers")
+        raise location.refuse("its frames hold no numbers")
     widths = [row.count(",") for row in rows]
     odd = next((number for number, width in enumerate(widths) if width != widths[0]), None)
     if odd is not None:
-        raise place.refuse(f"frame {odd + 1} has {widths[odd] + 1} numbers, not {widths[0] + 1}")
+        raise location.refuse(f"frame {odd + 1} has {widths[odd] + 1} numbers, not {widths[0] + 1}")
     width = widths[0] + 1
     if width > _MAX_WIDTH:
-        raise place.refuse(f"its frames have {width} numbers")
-    check_length(len(rows), width, place)
+        raise location.refuse(f"its frames have {width} numbers")
+    check_length(len(rows), width, location)
     try:
         values = np.array(list(map(float, ",".join(rows).split(","))))
     except ValueError as error:
-        raise place.refuse(f"a frame cannot be read: {error!s:.80}") from None
+        raise location.refuse(f"a frame cannot be read: {error!s:.80}") from None
     if not np.isfinite(values).all():
         sample = int(np.argmin(np.isfinite(values))) // width
-        raise place.refuse(f"frame {sample + 1} holds something that is not a number")
+        raise location.refuse(f"frame {sample + 1} holds something that is not a number")
     return values.reshape(len(rows), width)
 
 
-def _nested(lines: list[str]) -> list[str]:
+def _flatten_nested(lines: list[str]) -> list[str]:
     """Return frames that are written as lists below lists, each as numbers with commas."""
     rows: list[list[str]] = []
     for line in lines:
@@ -140,20 +142,20 @@ def _nested(lines: list[str]) -> list[str]:
     return [",".join(row) for row in rows]
 
 
-def _rate(values: dict[str, str], place: FilePlace) -> float | None:
+def _read_rate(values: dict[str, str], location: FileLocation) -> float | None:
     for name in _RATE:
         if name in values:
             try:
                 return float(values[name])
             except ValueError:
-                raise place.refuse(f"its frame rate is {values[name]!r:.40}") from None
+                raise location.refuse(f"its frame rate is {values[name]!r:.40}") from None
     return None
 
 
-def _rate_of(times_s: Array, place: FilePlace) -> float | None:
+def _rate_from_times(times_s: Array, location: FileLocation) -> float | None:
     steps = np.diff(times_s)
     if not steps.size or steps.min() <= 0:
-        raise place.refuse("the times of its frames do not grow")
+        raise location.refuse("the times of its frames do not grow")
     if steps.max() - steps.min() > 0.01 * steps.mean() + 1e-6:
-        raise place.refuse("its frames are not evenly spaced, which is not read here")
+        raise location.refuse("its frames are not evenly spaced, which is not read here")
     return float(1.0 / steps.mean())
