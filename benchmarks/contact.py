@@ -192,7 +192,7 @@ def compared(poses: Array, family: Family = G1) -> Compared:
 def _found(model: ContactModel, poses: Array, pairs: set[Pair]) -> list[set[Pair]]:
     """Return the pairs that touch by our shapes, pose by pose."""
     found: list[set[Pair]] = [set() for _ in poses]
-    for contact in model.look(np.arange(float(len(poses))), poses):
+    for contact in model.iter_contacts(np.arange(float(len(poses))), poses):
         if contact.distance_m < 0.0 and (contact.a, contact.b) in pairs:
             found[int(contact.time_s)].add((contact.a, contact.b))
     return found

@@ -177,7 +177,7 @@ def test_all_links_have_shapes_and_none_is_left_out_for_touching_at_rest(
     body: ContactModel,
 ) -> None:
     assert {hull.link for hull in G1_SHAPES} == {"pelvis", *LINKS}
-    assert {tuple(sorted(pair)) for pair in body.apart} == neighbour_pairs(BODY)
+    assert {tuple(sorted(pair)) for pair in body.excluded_pairs} == neighbour_pairs(BODY)
 
 
 def test_an_upper_arm_led_into_the_chest_is_found(body: ContactModel) -> None:

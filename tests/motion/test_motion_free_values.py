@@ -92,7 +92,7 @@ def test_the_values_of_given_keyframes_are_the_best_there_are(seed: int) -> None
     values = random.normal(0.0, 0.3, 10).cumsum()
     nodes = (3, 7)
     joint = FreeJoint(np.arange(10.0), values)
-    error_rad, knots = joint.settled([Knot(node, float(values[node])) for node in nodes])
+    error_rad, knots = joint.optimise_values([Knot(node, float(values[node])) for node in nodes])
     assert error_rad == pytest.approx(least_error(values, nodes), abs=1e-7)
     assert joint.error_rad(knots) == pytest.approx(error_rad, abs=1e-12)
 

@@ -652,20 +652,20 @@ def test_a_chunk_is_never_larger_than_it_may_be() -> None:
     import lz4.frame
     import zstandard
 
-    assert mcap_records.unpacked(chunk_of(b"abc", crc=zlib.crc32(b"abc")), 3) == b"abc"
+    assert mcap_records.unpack_chunk(chunk_of(b"abc", crc=zlib.crc32(b"abc")), 3) == b"abc"
     with pytest.raises(DecodeError, match="too large"):
-        mcap_records.unpacked(chunk_of(b"abc"), 2)
+        mcap_records.unpack_chunk(chunk_of(b"abc"), 2)
     zeros = bytes(50_000_000)
     for compression, packed in (
         ("zstd", zstandard.compress(zeros)),
         ("lz4", lz4.frame.compress(zeros)),
     ):
         with pytest.raises(DecodeError, match="damaged"):
-            mcap_records.unpacked(chunk_of(packed, compression, 10), 100)
+            mcap_records.unpack_chunk(chunk_of(packed, compression, 10), 100)
     with pytest.raises(DecodeError, match="damaged"):
-        mcap_records.unpacked(chunk_of(b"abc", crc=1), 3)
+        mcap_records.unpack_chunk(chunk_of(b"abc", crc=1), 3)
     with pytest.raises(DecodeError, match="'brotli'"):
-        mcap_records.unpacked(chunk_of(b"abc", "brotli"), 3)
+        mcap_records.unpack_chunk(chunk_of(b"abc", "brotli"), 3)
 
 
 def test_all_chunks_together_are_bounded(take: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rote.wire.services.json_shape import kind_of, shape_of, shaped
+from rote.wire.services.json_shape import fit_to_shape, kind_of, shape_of
 from rote.wire.services.list_format import formatted, list_format
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
@@ -15,19 +15,19 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_a_value_has_its_own_shape(value: object) -> None:
-    assert shaped(value, shape_of([value])) == value
+    assert fit_to_shape(value, shape_of([value])) == value
 
 
 @given(JSON, JSON)
 def test_any_value_can_be_given_any_shape(value: object, model: object) -> None:
     shape = shape_of([model])
-    assert kind_of(shaped(value, shape)) in (*shape["kinds"], "text", "empty")
+    assert kind_of(fit_to_shape(value, shape)) in (*shape["kinds"], "text", "empty")
 
 
 def test_kinds_fields_counts_and_nulls_are_taken_over() -> None:
     said = {"tick": 5, "motors": [{"q": 0.5, "dq": 0.1}] * 4, "mode": 500}
     model = {"tick": "5", "motors": [{"q": 1}, None, {"q": 2}], "more": None}
-    assert shaped(said, shape_of([model])) == {
+    assert fit_to_shape(said, shape_of([model])) == {
         "more": None,
         "motors": [{"q": 0}, None, {"q": 0}],
         "tick": "5",
@@ -36,8 +36,8 @@ def test_kinds_fields_counts_and_nulls_are_taken_over() -> None:
 
 def test_a_field_that_comes_now_and_then_is_neither_added_nor_taken_away() -> None:
     shape = shape_of([{"id": 1, "fsm": [500]}, {"id": 2}])
-    assert shaped({"id": 3}, shape) == {"id": 3}
-    assert shaped({"id": 3, "fsm": [501]}, shape) == {"id": 3, "fsm": [501]}
+    assert fit_to_shape({"id": 3}, shape) == {"id": 3}
+    assert fit_to_shape({"id": 3, "fsm": [501]}, shape) == {"id": 3, "fsm": [501]}
 
 
 def test_a_format_keeps_the_factorys_names_and_not_the_owners() -> None:

@@ -84,7 +84,7 @@ def test_no_request_can_be_built_for_a_service_that_is_not_listed(service: str) 
 def test_a_request_for_that_service_cannot_be_smuggled_past_the_list_either() -> None:
     topic = f"rt/api/{FORBIDDEN}/request"
     body = {"header": {"identity": {"id": 1, "api_id": 1001}}, "parameter": "{}"}
-    with pytest.raises(BadRequestError, match="not published"):
+    with pytest.raises(BadRequestError, match="cannot be published"):
         channel.encode(channel.ChannelMessage(topic, body))
     with pytest.raises(BadRequestError, match="known"):
         channel.encode(channel.Unknown("req", {"topic": topic, "data": body}))

@@ -18,7 +18,7 @@ from rote.sim.columns import DEFAULT_BUILD
 from rote.sim.firmware import Firmware, firmware_of
 from rote.sim.quirks import QUIRKS, SERVICES, UDP, Missing, Quirk, Quirks, Refused
 from rote.wire.services import rpc
-from rote.wire.services.json_shape import ABSENT, Shape, shaped
+from rote.wire.services.json_shape import ABSENT, Shape, fit_to_shape
 from rote.wire.services.list_format import formatted
 from rote.wire.services.lowstate import LOWSTATE_TOPIC, MAX_MOTORS
 

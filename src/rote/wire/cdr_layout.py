@@ -53,7 +53,7 @@ class CdrLayout:
     """One kind of message, as a row of codes."""
 
     def __init__(self, codes: str, *, text_errors: str = "strict") -> None:
-        self._parts = _parse(iter(_TOKEN.findall(codes)))
+        self._parts = _parse_codes(iter(_TOKEN.findall(codes)))
         self._text_errors = text_errors
 
     def encode(self, *values: Any) -> bytes:
@@ -79,9 +79,9 @@ class CdrLayout:
         for part in parts:
             if isinstance(part, tuple):
                 items = next(values)
-                self._put(data, "I", len(items))
+                self._append_numbers(data, "I", len(items))
                 if numbers := _bare_number(part):
-                    self._put(data, f"{len(items)}{numbers}" if items else "", *items)
+                    self._append_numbers(data, f"{len(items)}{numbers}" if items else "", *items)
                     continue
                 for item in items:
                     self._write(part, iter([item] if len(part) == 1 else item), data)
@@ -89,12 +89,12 @@ class CdrLayout:
                 raw = next(values)
                 if part == "s":
                     raw = raw.encode("utf-8", self._text_errors) + b"\0"
-                self._put(data, "I", len(raw))
+                self._append_numbers(data, "I", len(raw))
                 data += raw
             else:
-                self._put(data, part, *islice(values, _width(part)))
+                self._append_numbers(data, part, *islice(values, _count_values(part)))
 
-    def _put(self, data: bytearray, codes: str, *values: Any) -> None:
+    def _append_numbers(self, data: bytearray, codes: str, *values: Any) -> None:
         data += _compile_numbers(codes, (len(data) - len(HEADER)) % 8, "<").pack(*values)
 
 
@@ -107,35 +107,35 @@ class _CdrReader:
     def values(self, parts: _Parts) -> Iterator[Any]:
         for part in parts:
             if isinstance(part, tuple):
-                yield self._sequence(part)
+                yield self._read_sequence(part)
             elif part in "sy":
-                (size,) = self._numbers("I")
-                raw = self._take(size)
-                yield raw if part == "y" else self._text(raw)
+                (size,) = self._read_numbers("I")
+                raw = self._take_bytes(size)
+                yield raw if part == "y" else self._decode_text(raw)
             else:
-                yield from self._numbers(part)
+                yield from self._read_numbers(part)
 
-    def _sequence(self, part: _Parts) -> tuple[Any, ...]:
-        (count,) = self._numbers("I")
+    def _read_sequence(self, part: _Parts) -> tuple[Any, ...]:
+        (count,) = self._read_numbers("I")
         left = len(self._data) - self.at
         if count > _MAX_ITEMS or count * _least_size(part) > left:
             raise PayloadError(f"{count} items cannot follow in {left} bytes")
         if number := _bare_number(part):
-            return self._numbers(f"{count}{number}") if count else ()
+            return self._read_numbers(f"{count}{number}") if count else ()
         items = (tuple(self.values(part)) for _ in range(count))
         return tuple(item[0] if len(part) == 1 else item for item in items)
 
-    def _numbers(self, codes: str) -> tuple[Any, ...]:
+    def _read_numbers(self, codes: str) -> tuple[Any, ...]:
         layout = _compile_numbers(codes, (self.at - len(HEADER)) % 8, self._order)
-        return layout.unpack(self._take(layout.size))
+        return layout.unpack(self._take_bytes(layout.size))
 
-    def _take(self, size: int) -> bytes:
+    def _take_bytes(self, size: int) -> bytes:
         begin, self.at = self.at, self.at + size
         if len(self._data) < self.at:
             raise TruncatedError(self.at, len(self._data))
         return self._data[begin : self.at]
 
-    def _text(self, raw: bytes) -> str:
+    def _decode_text(self, raw: bytes) -> str:
         if self._strict and raw[-1:] != b"\0":
             raise PayloadError("a text that does not end with NUL")
         try:
@@ -157,17 +157,17 @@ def check_header(data: bytes, size: int = 0, *, strict: bool = True) -> None:
         )
 
 
-def _parse(tokens: Iterator[str]) -> _Parts:
+def _parse_codes(tokens: Iterator[str]) -> _Parts:
     parts: list[str | _Parts] = []
     for token in tokens:
         if token == "]":  # noqa: S105 - a bracket
             break
-        parts.append(_parse(tokens) if token == "[" else token.replace(" ", ""))  # noqa: S105
+        parts.append(_parse_codes(tokens) if token == "[" else token.replace(" ", ""))  # noqa: S105
     return tuple(parts)
 
 
 @cache
-def _width(codes: str) -> int:
+def _count_values(codes: str) -> int:
     return sum(int(count or 1) for count, _ in _CODE.findall(codes))
 
 

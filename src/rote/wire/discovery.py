@@ -32,8 +32,8 @@ MAX_SERIAL = 64
 
 _NO_HOST = "255.255.255.255"
 _REPORT = (
-    "Check that it comes from a robot; if so, its firmware speaks otherwise than rote knows: "
-    "please report these words and the firmware's version."
+    "Check that it comes from a robot; if so, rote does not know its firmware's format: "
+    "please report this message and the firmware's version."
 )
 
 
@@ -49,7 +49,7 @@ class DocumentError(DecodeError):
 
 @record
 class Query:
-    """Who is there? Or, with a serial: are you there?"""
+    """A question to all robots, or with a serial to one."""
 
     serial: str | None = None
 
@@ -60,7 +60,7 @@ class Query:
 
 @record(kw_only=True)
 class Reply:
-    """Where a robot is."""
+    """The address of a robot."""
 
     serial: str
     address: str
@@ -79,10 +79,10 @@ def groups(family: str | None = None) -> tuple[str, ...]:
 
 
 def encode_query(query: Query) -> bytes:
-    """Return the datagram that asks `query`."""
+    """Return the datagram of `query`."""
     document: dict[str, object] = {"name": NAME}
     if query.serial is not None:
-        document["sn"] = _sendable(_why_no_serial(query.serial), query.serial)
+        document["sn"] = _require_valid(_serial_problem(query.serial), query.serial)
     return json_body(document)
 
 
@@ -94,23 +94,23 @@ def decode_query(datagram: bytes) -> Query:
         raise DocumentError("discovery query", f"it calls {name[:40]!r}, not {NAME!r}")
     if document.get("sn") in (None, ""):
         return Query()
-    return Query(_serial(document, "discovery query"))
+    return Query(_read_serial(document, "discovery query"))
 
 
 def encode_reply(reply: Reply) -> bytes:
-    """Return the datagram that says `reply`."""
-    serial = _sendable(_why_no_serial(reply.serial), reply.serial)
-    address = _sendable(_why_no_address(reply.address), reply.address)
+    """Return the datagram of `reply`."""
+    serial = _require_valid(_serial_problem(reply.serial), reply.serial)
+    address = _require_valid(_address_problem(reply.address), reply.address)
     return json_body({"sn": serial, "key": "", "name": NAME, "ip": address})
 
 
 def decode_reply(datagram: bytes) -> Reply:
-    """Return where a robot says it is. Keys other than the serial and the address are ignored."""
+    """Return the address of a robot. Keys other than the serial and the address are ignored."""
     step = "discovery reply"
     document = json_object(datagram, step)
-    serial = _serial(document, step)
+    serial = _read_serial(document, step)
     address = text_field(document, "ip", step)
-    if reason := _why_no_address(address):
+    if reason := _address_problem(address):
         raise DocumentError(step, reason, "Wait until the robot has joined the network; ask again.")
     return Reply(serial=serial, address=str(ip_address(address)))
 
@@ -159,27 +159,27 @@ def text_field(document: dict[str, object], key: str, step: str, default: str | 
     return value
 
 
-def _serial(document: dict[str, object], step: str) -> str:
+def _read_serial(document: dict[str, object], step: str) -> str:
     serial = text_field(document, "sn", step)
-    if reason := _why_no_serial(serial):
+    if reason := _serial_problem(serial):
         raise DocumentError(step, reason)
     return serial
 
 
-def _sendable(reason: str, value: str) -> str:
+def _require_valid(reason: str, value: str) -> str:
     if reason:
         raise BadRequestError(reason)
     return value
 
 
-def _why_no_serial(serial: str) -> str:
+def _serial_problem(serial: str) -> str:
     # It is shown to people: no escape sequences from the network.
     if 0 < len(serial) <= MAX_SERIAL and serial.isascii() and serial.isprintable():
         return ""
     return f"{serial[:40]!r} is no serial (1 to {MAX_SERIAL} printable ASCII characters)"
 
 
-def _why_no_address(address: str) -> str:
+def _address_problem(address: str) -> str:
     try:
         found = ip_address(address)
     except ValueError:

@@ -33,8 +33,8 @@ def encode(message: OscMessage) -> bytes:
             tag = "f" if abs(value) <= _MAX_F32 or not math.isfinite(value) else "d"
             tags, data = tags + tag, data + struct.pack(_SIZES[tag], float(value))
         else:
-            tags, data = tags + "s", data + _padded(value.encode())
-    return _padded(message.address.encode()) + _padded(tags.encode()) + data
+            tags, data = tags + "s", data + _pad_to_four(value.encode())
+    return _pad_to_four(message.address.encode()) + _pad_to_four(tags.encode()) + data
 
 
 def decode(data: bytes) -> list[OscMessage]:
@@ -42,39 +42,39 @@ def decode(data: bytes) -> list[OscMessage]:
 
     Raises `DecodeError` for anything else.
     """
-    return _decode(data, 0)
+    return _decode_packet(data, 0)
 
 
-def _decode(data: bytes, depth: int) -> list[OscMessage]:
+def _decode_packet(data: bytes, depth: int) -> list[OscMessage]:
     if len(data) > MAX_BYTES or depth > _MAX_DEPTH:
         raise DecodeError("an OSC message that is too large")
     if not data.startswith(_BUNDLE):
-        return [_message(data)]
-    found, place = [], len(_BUNDLE) + 8
-    while place < len(data):
-        if place + 4 > len(data):
+        return [_read_message(data)]
+    found, offset = [], len(_BUNDLE) + 8
+    while offset < len(data):
+        if offset + 4 > len(data):
             raise DecodeError("an OSC bundle that ends early")
-        (size,) = struct.unpack_from(">I", data, place)
-        part = data[place + 4 : place + 4 + size]
+        (size,) = struct.unpack_from(">I", data, offset)
+        part = data[offset + 4 : offset + 4 + size]
         if len(part) < size or not size:
             raise DecodeError("an OSC bundle that ends early")
-        found += _decode(part, depth + 1)
-        place += 4 + size
+        found += _decode_packet(part, depth + 1)
+        offset += 4 + size
     return found
 
 
-def _message(data: bytes) -> OscMessage:
-    address, place = _text(data, 0)
+def _read_message(data: bytes) -> OscMessage:
+    address, offset = _read_text(data, 0)
     if not address.startswith("/"):
         raise DecodeError("an OSC address that does not begin with /")
-    if place >= len(data):
+    if offset >= len(data):
         return OscMessage(address)  # older programs send no type tags
-    tags, place = _text(data, place)
+    tags, offset = _read_text(data, offset)
     if not tags.startswith(","):
         raise DecodeError("an OSC message without type tags")
     args: list[int | float | str | bool | None] = []
     for tag in tags[1:]:
-        value, place = _argument(tag, data, place)
+        value, offset = _read_argument(tag, data, offset)
         args.append(value)
     return OscMessage(address, tuple(args))
 
@@ -83,31 +83,33 @@ _SIZES = {"i": ">i", "f": ">f", "h": ">q", "d": ">d"}
 _CONSTANTS: dict[str, bool | None] = {"T": True, "F": False, "N": None, "I": None}
 
 
-def _argument(tag: str, data: bytes, place: int) -> tuple[int | float | str | bool | None, int]:
+def _read_argument(
+    tag: str, data: bytes, offset: int
+) -> tuple[int | float | str | bool | None, int]:
     if tag in _CONSTANTS:
-        return _CONSTANTS[tag], place
+        return _CONSTANTS[tag], offset
     if tag in ("s", "S"):
-        return _text(data, place)
+        return _read_text(data, offset)
     layout = _SIZES.get(tag)
     if layout is None:
         raise DecodeError(f"an OSC argument of the type {tag!r} is not understood")
     size = struct.calcsize(layout)
-    if place + size > len(data):
+    if offset + size > len(data):
         raise DecodeError("an OSC message that ends early")
-    (value,) = struct.unpack_from(layout, data, place)
-    return value, place + size
+    (value,) = struct.unpack_from(layout, data, offset)
+    return value, offset + size
 
 
-def _text(data: bytes, place: int) -> tuple[str, int]:
-    end = data.find(b"\0", place)
+def _read_text(data: bytes, offset: int) -> tuple[str, int]:
+    end = data.find(b"\0", offset)
     if end < 0:
         raise DecodeError("an OSC text without an end")
     try:
-        text = data[place:end].decode()
+        text = data[offset:end].decode()
     except UnicodeDecodeError:
         raise DecodeError("an OSC text that is none") from None
-    return text, end + 4 - (end - place) % 4
+    return text, end + 4 - (end - offset) % 4
 
 
-def _padded(data: bytes) -> bytes:
+def _pad_to_four(data: bytes) -> bytes:
     return data + b"\0" * (4 - len(data) % 4)

@@ -124,7 +124,7 @@ class AgentState:
 
     def encode(self) -> bytes:
         """Return the message."""
-        body = _plain(self)
+        body = _to_json_value(self)
         head = {name: body.pop(name) for name in _HEAD}
         return _json(head) + b"\n" + _json(body)
 
@@ -146,62 +146,62 @@ def decode_clock(data: bytes) -> float | None:
 
 
 def _encode(message: Stop | ConductorState) -> bytes:
-    return _json(_plain(message))
+    return _json(_to_json_value(message))
 
 
 def _json(data: object) -> bytes:
     return json.dumps(data, separators=(",", ":")).encode()
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """Return a value of a message as JSON data; what is not finite is not known."""
     if value is None or isinstance(value, str | int):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: _to_json_value(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return {name: _plain(getattr(value, name)) for name in value.__slots__}
+        return [_to_json_value(each) for each in value]
+    return {name: _to_json_value(getattr(value, name)) for name in value.__slots__}
 
 
 def decode_conductor(data: bytes) -> ConductorState:
     """Read what a conductor published. Raises `DecodeError` for anything else."""
-    said = _StageReader(data)
-    run, stop = said.object("run"), said.object("stop")
+    reader = _StageReader(data)
+    run, stop = reader.object("run"), reader.object("stop")
     return ConductorState(
-        said.text("epoch"),
-        said.count("number"),
-        None if run is None else _run(run),
-        None if stop is None else _stop(stop),
-        said.text("reset", ""),
+        reader.text("epoch"),
+        reader.count("number"),
+        None if run is None else _read_run(run),
+        None if stop is None else _read_stop(stop),
+        reader.text("reset", ""),
     )
 
 
 def decode_stop(data: bytes) -> Stop:
     """Read a stop that somebody asked for. Raises `DecodeError` for anything else."""
-    return _stop(_StageReader(data))
+    return _read_stop(_StageReader(data))
 
 
-def _stop(said: "_StageReader") -> Stop:
-    if not said.text("id"):
+def _read_stop(reader: "_StageReader") -> Stop:
+    if not reader.text("id"):
         raise DecodeError("a stop without an id")
-    return Stop(said.text("id"), said.text("by", ""))
+    return Stop(reader.text("id"), reader.text("by", ""))
 
 
-def _run(said: "_StageReader") -> Run:
-    scores = said.values.get("scores")
+def _read_run(reader: "_StageReader") -> Run:
+    scores = reader.values.get("scores")
     if not isinstance(scores, dict) or not all(
         isinstance(part, str) and len(part) <= _MAX_TEXT for pair in scores.items() for part in pair
     ):
         raise DecodeError("a run without scores")
     return Run(
-        said.text("id"),
-        said.text("section"),
+        reader.text("id"),
+        reader.text("section"),
         scores,
-        said.number("start_s"),
-        said.values.get("committed") is True,
+        reader.number("start_s"),
+        reader.values.get("committed") is True,
     )
 
 
@@ -225,7 +225,7 @@ class AgentReader:
         first, _, body = data.partition(b"\n")
         head = _StageReader(first)
         if self._state is None or body != self._body:
-            self._state, self._body = _agent(_StageReader(body)), body
+            self._state, self._body = _read_agent(_StageReader(body)), body
         return replace(
             self._state,
             beat=head.count("beat"),
@@ -234,28 +234,28 @@ class AgentReader:
         )
 
 
-def _agent(said: "_StageReader") -> AgentState:
-    report = said.object("report")
+def _read_agent(reader: "_StageReader") -> AgentState:
+    report = reader.object("report")
     return AgentState(
-        name=said.text("name"),
-        epoch=said.text("epoch"),
+        name=reader.text("name"),
+        epoch=reader.text("epoch"),
         beat=0,
-        phase=said.text("phase", "idle"),
-        loaded=said.text("loaded", ""),
-        armed=said.text("armed", ""),
-        lead_s=said.number("lead_s") or 0.0,
-        done=said.text("done", ""),
-        stopped=said.text("stopped", ""),
-        fault=said.text("fault", ""),
-        fault_of=said.text("fault_of", ""),
-        battery_percent=said.number("battery_percent"),
-        robot=said.text("robot", ""),
-        build=said.text("build", ""),
-        moving=said.values.get("moving") is True,
-        heard=said.texts("heard"),
-        report=None if report is None else _report(report),
-        facts=said.texts("facts"),
-        holds=said.texts("holds"),
+        phase=reader.text("phase", "idle"),
+        loaded=reader.text("loaded", ""),
+        armed=reader.text("armed", ""),
+        lead_s=reader.number("lead_s") or 0.0,
+        done=reader.text("done", ""),
+        stopped=reader.text("stopped", ""),
+        fault=reader.text("fault", ""),
+        fault_of=reader.text("fault_of", ""),
+        battery_percent=reader.number("battery_percent"),
+        robot=reader.text("robot", ""),
+        build=reader.text("build", ""),
+        moving=reader.values.get("moving") is True,
+        heard=reader.texts("heard"),
+        report=None if report is None else _read_report(report),
+        facts=reader.texts("facts"),
+        holds=reader.texts("holds"),
     )
 
 
@@ -263,8 +263,8 @@ def _or_unknown(value: float | None) -> float:
     return math.inf if value is None else value
 
 
-def _report(said: "_StageReader") -> StartReport:
-    cues = said.values.get("cues", [])
+def _read_report(reader: "_StageReader") -> StartReport:
+    cues = reader.values.get("cues", [])
     if not isinstance(cues, list):
         raise DecodeError("cues are no list")
     read = []
@@ -273,13 +273,13 @@ def _report(said: "_StageReader") -> StartReport:
             raise DecodeError("a cue is no name with a time")
         read.append((cue[0][:_MAX_TEXT], None if cue[1] is None else _number(cue[1])))
     return StartReport(
-        said.text("run"),
-        said.number("skew_s"),
-        said.number("resolution_s") or 0.0,
-        said.number("lead_s") or 0.0,
+        reader.text("run"),
+        reader.number("skew_s"),
+        reader.number("resolution_s") or 0.0,
+        reader.number("lead_s") or 0.0,
         tuple(read),
-        said.values.get("completed") is True,
-        said.text("reason", ""),
+        reader.values.get("completed") is True,
+        reader.text("reason", ""),
     )
 
 

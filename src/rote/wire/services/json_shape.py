@@ -2,11 +2,11 @@
 
 A shape is JSON itself, so that it can be kept in a report:
 
-    {"kinds": ["float", "null"]}                      which kinds were seen at this place
+    {"kinds": ["float", "null"]}                      which kinds were seen here
     {"kinds": ["object"], "fields": {name: shape}}    `absent` among a field's kinds: not always
     {"kinds": ["list"], "of": shape, "count": 35, "nulls": [0, 5]}
 
-`count` is there where all samples had as many, `nulls` are the places that were always null.
+`count` is present if all samples had equally many, `nulls` are the indices that were always null.
 """
 
 import json
@@ -47,7 +47,7 @@ def shape_of(samples: Iterable[object], depth: int = 0) -> Shape:
     lists = [value for value in seen if isinstance(value, list)]
     if objects:
         names = sorted({str(name) for value in objects for name in value})[:MAX_FIELDS]
-        shape["fields"] = {name: _field(name, objects, depth) for name in names}
+        shape["fields"] = {name: _field_shape(name, objects, depth) for name in names}
     if lists:
         elements = [element for value in lists for element in value]
         if elements:
@@ -62,7 +62,7 @@ def shape_of(samples: Iterable[object], depth: int = 0) -> Shape:
     return shape
 
 
-def _field(name: str, objects: list[dict[str, object]], depth: int) -> Shape:
+def _field_shape(name: str, objects: list[dict[str, object]], depth: int) -> Shape:
     there = [value[name] for value in objects if name in value]
     shape = shape_of(there, depth + 1)
     if len(there) < len(objects):
@@ -70,58 +70,58 @@ def _field(name: str, objects: list[dict[str, object]], depth: int) -> Shape:
     return shape
 
 
-def shaped(value: object, shape: Shape) -> object:
+def fit_to_shape(value: object, shape: Shape) -> object:
     """Return a value brought into a shape: kinds changed, fields left out and added."""
     kinds = [kind for kind in shape.get("kinds", ()) if kind != ABSENT]
     kind = kind_of(value)
     if not kinds:
         return value
     if kind not in kinds:
-        value = _as_kind(value, _nearest(kind, kinds))
+        value = _as_kind(value, _nearest_kind(kind, kinds))
         kind = kind_of(value)
     if isinstance(value, dict) and "fields" in shape:
-        return _shaped_object(value, shape["fields"])
+        return _fit_object(value, shape["fields"])
     if isinstance(value, list):
-        return _shaped_list(value, shape)
+        return _fit_list(value, shape)
     return value
 
 
-def _shaped_object(value: dict[str, object], fields: dict[str, Shape]) -> dict[str, object]:
+def _fit_object(value: dict[str, object], fields: dict[str, Shape]) -> dict[str, object]:
     result: dict[str, object] = {}
     for name, shape in fields.items():
         if name in value:
-            result[name] = shaped(value[name], shape)
+            result[name] = fit_to_shape(value[name], shape)
         elif ABSENT not in shape["kinds"]:
-            result[name] = _default(shape)
+            result[name] = _default_value(shape)
     return result
 
 
-def _shaped_list(value: list[object], shape: Shape) -> list[object]:
+def _fit_list(value: list[object], shape: Shape) -> list[object]:
     count = shape.get("count", len(value))
     filled = list(value[:count])
     while len(filled) < count:
-        filled.append(_default(shape["of"]) if "of" in shape else None)
+        filled.append(_default_value(shape["of"]) if "of" in shape else None)
     nulls = set(shape.get("nulls", ()))
     inner = shape.get("of")
     if inner is not None and nulls:
-        inner = _not_null(inner)
+        inner = _without_null(inner)
     return [
-        None if place in nulls else element if inner is None else shaped(element, inner)
+        None if place in nulls else element if inner is None else fit_to_shape(element, inner)
         for place, element in enumerate(filled)
     ]
 
 
-def _not_null(shape: Shape) -> Shape:
-    """Return a shape without null where something else was seen too: `nulls` says where it is."""
+def _without_null(shape: Shape) -> Shape:
+    """Return a shape without null if other kinds were seen too: `nulls` holds its indices."""
     others = [kind for kind in shape["kinds"] if kind != "null"]
     return {**shape, "kinds": others} if others else shape
 
 
-def _default(shape: Shape) -> object:
+def _default_value(shape: Shape) -> object:
     kinds = [kind for kind in shape["kinds"] if kind != ABSENT]
     if not kinds:
         return None
-    return shaped(_DEFAULTS[kinds[0]], {**shape, "kinds": kinds})
+    return fit_to_shape(_DEFAULTS[kinds[0]], {**shape, "kinds": kinds})
 
 
 _NEAR = {
@@ -136,7 +136,7 @@ _NEAR = {
 }
 
 
-def _nearest(kind: str, kinds: list[str]) -> str:
+def _nearest_kind(kind: str, kinds: list[str]) -> str:
     return next((other for other in _NEAR[kind] if other in kinds), kinds[0])
 
 
@@ -145,7 +145,7 @@ def _as_kind(value: object, kind: str) -> object:
     if kind == "text":
         return value if isinstance(value, str) else json.dumps(value)
     if kind in ("object", "list") and isinstance(value, str) and value:
-        return _read(value, kind)
+        return _parse_or_default(value, kind)
     if kind == "int" and isinstance(value, list):
         return next((one for one in value if isinstance(one, int)), 0)
     if kind in ("int", "float") and isinstance(value, (int, float, str)):
@@ -153,7 +153,7 @@ def _as_kind(value: object, kind: str) -> object:
     return bool(value) if kind == "bool" else _DEFAULTS[kind]
 
 
-def _read(text: str, kind: str) -> object:
+def _parse_or_default(text: str, kind: str) -> object:
     try:
         return json.loads(text)
     except ValueError:

@@ -9,7 +9,7 @@ only the shape is kept. An entry of neither kind, or without a name, is kept if 
 
 from typing import Any
 
-from rote.wire.services.json_shape import Shape, shape_of, shaped
+from rote.wire.services.json_shape import Shape, fit_to_shape, shape_of
 
 ListFormat = dict[str, Any]
 
@@ -21,29 +21,33 @@ def list_format(answers: list[Any]) -> ListFormat | None:
         return None
     newest = lists[-1]
     if newest and not any(isinstance(part, list) for part in newest):
-        return {"flat": True, "parts": [_part([newest], 0, alone=True)]}
+        return {"flat": True, "parts": [_part_format([newest], 0, alone=True)]}
     parts = [
-        _part([answer[place] for answer in lists if place < len(answer)], place, len(newest) == 1)
-        for place in range(len(newest))
+        _part_format(
+            [answer[index] for answer in lists if index < len(answer)], index, len(newest) == 1
+        )
+        for index in range(len(newest))
     ]
     return {"parts": parts}
 
 
-def _part(samples: list[Any], place: int, alone: bool) -> dict[str, Any]:
+def _part_format(samples: list[Any], index: int, alone: bool) -> dict[str, Any]:
     newest = samples[-1] if isinstance(samples[-1], list) else []
-    if place > 1:
-        return {"presets": [], "taught": None, "unnamed": [], "others": _nameless(newest)}
-    is_preset = [_is_preset(entry, place, alone) for entry in newest]
+    if index > 1:
+        return {"presets": [], "taught": None, "unnamed": [], "others": _remove_texts(newest)}
+    is_preset = [_is_preset(entry, index, alone) for entry in newest]
     presets = [entry for entry, so in zip(newest, is_preset, strict=True) if so]
     unnamed = [
-        entry for entry, so in zip(newest, is_preset, strict=True) if not so and not _name(entry)
+        entry
+        for entry, so in zip(newest, is_preset, strict=True)
+        if not so and not _entry_name(entry)
     ]
     seen = [
         entry
         for sample in samples
         if isinstance(sample, list)
         for entry in sample
-        if not _is_preset(entry, place, alone) and _name(entry)
+        if not _is_preset(entry, index, alone) and _entry_name(entry)
     ]
     return {
         "presets": presets,
@@ -53,18 +57,18 @@ def _part(samples: list[Any], place: int, alone: bool) -> dict[str, Any]:
     }
 
 
-def _is_preset(entry: Any, place: int, alone: bool) -> bool:
+def _is_preset(entry: Any, index: int, alone: bool) -> bool:
     if alone:
         return isinstance(entry, dict) and entry.get("id") is not None
-    return place == 0
+    return index == 0
 
 
-def _name(entry: Any) -> str:
+def _entry_name(entry: Any) -> str:
     name = entry.get("name") if isinstance(entry, dict) else entry
     return name if isinstance(name, str) else ""
 
 
-def _nameless(entries: list[Any]) -> list[Any]:
+def _remove_texts(entries: list[Any]) -> list[Any]:
     """Return entries of an unknown list, their texts left out."""
     return [
         {key: "" if isinstance(value, str) else value for key, value in entry.items()}
@@ -80,17 +84,17 @@ def formatted(lists: list[Any], format_: ListFormat) -> object:
     usual = min(1, len(parts) - 1)
     owner = next((n for n, part in enumerate(parts) if part["taught"] is not None), usual)
     result = []
-    for place, part in enumerate(parts):
+    for index, part in enumerate(parts):
         entries = [*part["presets"], *part["unnamed"], *part["others"]]
-        if place == owner:
-            entries += [_entry(action, part["taught"]) for action in taught]
+        if index == owner:
+            entries += [_format_entry(action, part["taught"]) for action in taught]
         result.append(entries)
     return result[0] if format_.get("flat") else result
 
 
-def _entry(action: Any, shape: Shape | None) -> object:
+def _format_entry(action: Any, shape: Shape | None) -> object:
     if shape is None:
         return action
     if "text" in shape["kinds"] and "object" not in shape["kinds"]:
         return action["name"]
-    return shaped(action, shape)
+    return fit_to_shape(action, shape)

@@ -20,25 +20,25 @@ LOWSTATE_TOPIC = "rt/lf/lowstate"
 SPORT_TOPIC = "rt/lf/sportmodestate"
 BMS_TOPIC = "rt/lf/bmsstate"
 HAND_TOPIC = "rt/rote/hand"
-"""The topic on which rote's simulated robot is told which hand moves its arms; others ignore it."""
+"""Selects the hand that moves the arms of rote's simulated robot; other robots ignore it."""
 MAX_MOTORS = 64
 SLOTS = 35
-"""How many motor slots robots of the G1's kind send, whatever joints they have."""
+"""The number of motor slots in messages of the G1 and its relatives, whatever joints they have."""
 _CELLS = 13
 _CELL_MV = (3_400, 4_150)
 """The voltages of an empty and a full lithium cell; the charge is interpolated linearly."""
 
 Numbers = tuple[float, ...]
-Told = tuple[float | None, ...]
+SlotValues = tuple[float | None, ...]
 """By motor slot; None if the robot does not report it."""
 
 
 class Slots(NamedTuple):
     """The contents of a lowstate, by motor slot."""
 
-    joints_rad: Told
-    velocities_rad_s: Told
-    temperatures_c: Told
+    joints_rad: SlotValues
+    velocities_rad_s: SlotValues
+    temperatures_c: SlotValues
     """The higher of two if two are reported."""
     tick_ms: int | None = None
     """The robot's clock; None if it is not reported."""
@@ -70,7 +70,7 @@ class JointColumns(NamedTuple):
 
 
 def encode_lowstate(state: RobotState, *, build: Build, slots: int = SLOTS) -> dict[str, Any]:
-    """Return what a robot of a build publishes on `LOWSTATE_TOPIC`, with so many motor slots."""
+    """Return the message that a robot publishes on `LOWSTATE_TOPIC`, with `slots` motor slots."""
     width = max(slots, max(build.slots) + 1)
     motors: list[dict[str, Any]] = [{"q": 0.0, "dq": 0.0} for _ in range(width)]
     columns = zip(build.slots, state.joints_rad, state.velocities_rad_s, strict=True)
@@ -80,7 +80,10 @@ def encode_lowstate(state: RobotState, *, build: Build, slots: int = SLOTS) -> d
         for motor in motors:
             motor["temperature"] = [0, 0]
         for slot, celsius in zip(build.slots, state.temperatures_c, strict=True):
-            motors[slot]["temperature"] = [_byte(celsius - 2.0), _byte(celsius)]
+            motors[slot]["temperature"] = [
+                _temperature_byte(celsius - 2.0),
+                _temperature_byte(celsius),
+            ]
     return {
         "mode_machine": machine_of(build),
         "tick": state.time_us // 1000,
@@ -111,28 +114,28 @@ def decode_lowstate(data: object) -> Slots:
     if not isinstance(motors, list):
         raise PayloadError(f"'motor_state' of a lowstate is a list of motors, not {seen(motors)}")
     motors = motors[:MAX_MOTORS]
-    positions = _each(motors, "q")
+    positions = _motor_values(motors, "q")
     if positions.count(None) == len(positions):
-        raise PayloadError(f"no motor in 'motor_state' tells its position 'q': {seen(motors)}")
+        raise PayloadError(f"no motor in 'motor_state' reports its position 'q': {seen(motors)}")
     imu = data.get("imu_state")
     machine = whole(data.get("mode_machine"))
     return Slots(
         joints_rad=positions,
-        velocities_rad_s=_each(motors, "dq"),
-        temperatures_c=_temperatures(motors),
-        tick_ms=_tick(data.get("tick")),
-        accelerometer_m_s2=_three(imu, "accelerometer"),
-        gyroscope_rad_s=_three(imu, "gyroscope"),
+        velocities_rad_s=_motor_values(motors, "dq"),
+        temperatures_c=_motor_temperatures(motors),
+        tick_ms=_read_tick(data.get("tick")),
+        accelerometer_m_s2=_vector_of(imu, "accelerometer"),
+        gyroscope_rad_s=_vector_of(imu, "gyroscope"),
         mode_machine=machine if machine is not None and 0 <= machine <= 255 else 0,
     )
 
 
-def _each(motors: list[Any], key: str) -> Told:
+def _motor_values(motors: list[Any], key: str) -> SlotValues:
     """Return one number of each motor; quickly if all are present and numbers."""
     try:
-        told = tuple([motor[key] for motor in motors])
-        if {float, int}.issuperset(map(type, told)) and math.isfinite(sum(told)):
-            return tuple(map(float, told))
+        values = tuple([motor[key] for motor in motors])
+        if {float, int}.issuperset(map(type, values)) and math.isfinite(sum(values)):
+            return tuple(map(float, values))
     except (KeyError, TypeError, OverflowError):
         pass
     return tuple(number(motor.get(key)) if isinstance(motor, dict) else None for motor in motors)
@@ -142,35 +145,35 @@ _SIGNED = tuple(float(byte - 256 if byte >= 128 else byte) for byte in range(256
 """By byte. A number that is already negative finds itself, because Python indexes from the end."""
 
 
-def _temperatures(motors: list[Any]) -> Told:
+def _motor_temperatures(motors: list[Any]) -> SlotValues:
     try:  # two bytes for each, as on a G1
         return tuple(
             [max(_SIGNED[a], _SIGNED[b]) for a, b in [motor["temperature"] for motor in motors]]
         )
     except (KeyError, IndexError, TypeError, ValueError):
-        said = [motor.get("temperature") if isinstance(motor, dict) else None for motor in motors]
-        return tuple(map(_hotter, said))
+        values = [motor.get("temperature") if isinstance(motor, dict) else None for motor in motors]
+        return tuple(map(_max_temperature, values))
 
 
-def _hotter(said: object) -> float | None:
+def _max_temperature(value: object) -> float | None:
     """Return a motor's temperature, the highest of those reported; bytes hold signed values."""
-    if said is None:
+    if value is None:
         return None
-    told = [number(each) for each in (said if isinstance(said, list) else [said])]
-    signed = [n - 256.0 if 128 <= n <= 255 else n for n in told if n is not None]
+    values = [number(each) for each in (value if isinstance(value, list) else [value])]
+    signed = [n - 256.0 if 128 <= n <= 255 else n for n in values if n is not None]
     return max(signed, default=None)
 
 
-def _three(imu: object, key: str) -> Numbers:
-    said = imu.get(key) if isinstance(imu, dict) else None
-    if not isinstance(said, list) or len(said) < 3:
+def _vector_of(imu: object, key: str) -> Numbers:
+    value = imu.get(key) if isinstance(imu, dict) else None
+    if not isinstance(value, list) or len(value) < 3:
         return ()
-    told = [number(each) for each in said[:3]]
-    return tuple(n for n in told if n is not None) if None not in told else ()
+    values = [number(each) for each in value[:3]]
+    return tuple(n for n in values if n is not None) if None not in values else ()
 
 
-def _tick(said: object) -> int | None:
-    tick = number(said)
+def _read_tick(value: object) -> int | None:
+    tick = number(value)
     return int(tick) if tick is not None and 0.0 <= tick < 2**53 else None
 
 
@@ -179,8 +182,8 @@ def _tick(said: object) -> int | None:
 
 def select(slots: Slots, build: Build) -> JointColumns:
     """Return the joints of a build, in the order of its columns; other slots are left out."""
-    pick = _picker(build)
-    positions, missing = _filled(pick(slots.joints_rad), build)
+    pick = _slot_picker(build)
+    positions, missing = _fill_with_rest(pick(slots.joints_rad), build)
     return JointColumns(
         tick_ms=slots.tick_ms,
         joints_rad=positions,
@@ -194,33 +197,33 @@ def select(slots: Slots, build: Build) -> JointColumns:
 
 
 @lru_cache(maxsize=64)
-def _picker(build: Build) -> Callable[[Told], Told]:
+def _slot_picker(build: Build) -> Callable[[SlotValues], SlotValues]:
     """Return a function that picks the slots of a build from those of a message."""
     last = max(build.slots)
     # With two or more indices it returns a tuple, with one it does not; so a single one is picked
     # twice.
     get = itemgetter(*build.slots, build.slots[0])
 
-    def pick(told: Told) -> Told:
-        if len(told) <= last:
-            told = (*told, *(None,) * (last + 1 - len(told)))
-        picked: Told = get(told)
+    def pick(values: SlotValues) -> SlotValues:
+        if len(values) <= last:
+            values = (*values, *(None,) * (last + 1 - len(values)))
+        picked: SlotValues = get(values)
         return picked[:-1]
 
     return pick
 
 
-def _filled(told: Told, build: Build) -> tuple[Numbers, tuple[int, ...]]:
+def _fill_with_rest(values: SlotValues, build: Build) -> tuple[Numbers, tuple[int, ...]]:
     """Return the positions, and the columns that are not reported; those are set to rest."""
-    if None not in told:
-        return told, ()  # type: ignore[return-value] # there is no None in it
-    missing = tuple(column for column, q in enumerate(told) if q is None)
-    rested = zip(told, build.rest_rad, strict=True)
+    if None not in values:
+        return values, ()  # type: ignore[return-value] # there is no None in it
+    missing = tuple(column for column, q in enumerate(values) if q is None)
+    rested = zip(values, build.rest_rad, strict=True)
     return tuple(rest if q is None else q for q, rest in rested), missing
 
 
-def _all_or_none(told: Told) -> Numbers:
-    return () if None in told else told  # type: ignore[return-value] # there is no None in it
+def _all_or_none(values: SlotValues) -> Numbers:
+    return () if None in values else values  # type: ignore[return-value] # there is no None in it
 
 
 # ---- mode and battery ---------------------------------------------------------------------------
@@ -233,10 +236,10 @@ def encode_fsm(mode: int) -> dict[str, Any]:
 
 def decode_fsm(data: object) -> int:
     """Return the mode in a message on `SPORT_TOPIC`, or raise `PayloadError`."""
-    said = data.get("fsm_id") if isinstance(data, dict) else None
-    mode = whole(said)
+    value = data.get("fsm_id") if isinstance(data, dict) else None
+    mode = whole(value)
     if mode is None:
-        raise PayloadError(f"'fsm_id' is the number of a mode, not {seen(said)}")
+        raise PayloadError(f"'fsm_id' is the number of a mode, not {seen(value)}")
     return mode
 
 
@@ -250,20 +253,20 @@ def encode_battery(percent: float) -> dict[str, Any]:
         "cycle": 12,
         "bmsvoltage": [cell_mv * _CELLS, cell_mv * _CELLS],
         "cell_vol": [cell_mv] * _CELLS,
-        "temperature": [_byte(30.0), _byte(31.0)],
+        "temperature": [_temperature_byte(30.0), _temperature_byte(31.0)],
     }
 
 
 def decode_battery(data: object) -> float:
     """Return the charge of the battery in percent, from `BMS_TOPIC`, or raise `PayloadError`."""
-    said = data.get("soc") if isinstance(data, dict) else None
-    percent = number(said)
+    value = data.get("soc") if isinstance(data, dict) else None
+    percent = number(value)
     if percent is None:
-        raise PayloadError(f"'soc' says how full a battery is, and is {seen(said)}")
+        raise PayloadError(f"invalid battery level 'soc': {seen(value)}")
     if not 0 <= percent <= 100:
-        raise PayloadError(f"a battery that is full to {percent} %")
+        raise PayloadError(f"invalid battery level: {percent} %")
     return percent
 
 
-def _byte(celsius: float) -> int:
+def _temperature_byte(celsius: float) -> int:
     return round(min(max(celsius, -128.0), 127.0)) & 0xFF

@@ -22,7 +22,7 @@ ARM, SPORT, VOICE = "arm", "sport", "voice"
 MOTION_SWITCHER, ROBOT_STATE = "motion_switcher", "robot_state"
 
 NO_STATUS = -(2**31)
-"""The code of a response that does not say whether it was done."""
+"""The code of a response without a status."""
 
 # What a code means and what to do about it, by service ("" is any) and code: numbers clash, and
 # 7001 to 7009 are codes of one service and api ids of another.
@@ -259,7 +259,7 @@ class RpcRequest:
     noreply: bool = False
     lease: int = 0
     binary: bytes = b""
-    """Bytes beside the parameter, a sound say; only DDS carries them."""
+    """Bytes beside the parameter, for example a sound; only DDS carries them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,7 +272,7 @@ class RpcResponse:
     """0 if the robot leaves it out."""
     id: int
     code: int = 0
-    """0 is done, `NO_STATUS` is not stated; `explain` says what the others mean."""
+    """0 means done, `NO_STATUS` not stated; `explain` returns the meaning of the others."""
     data: str = ""
     binary: bytes = b""
 
@@ -305,13 +305,13 @@ def service_of(topic: str, kind: type[RpcRequest] | type[RpcResponse]) -> str:
 
 
 def check_service(service: str) -> None:
-    """Raise `BadRequestError` for a service that rote never asks."""
+    """Raise `BadRequestError` for a service that rote never sends requests to."""
     if service not in SERVICES:
         known = ", ".join(sorted(SERVICES))
         raise BadRequestError(f"rote does not ask a service {service!r}", f"It asks: {known}.")
 
 
-# ---- what a service can be asked ----------------------------------------------------------------
+# ---- requests of the services -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,9 +339,7 @@ class Call:
 LIST_ACTIONS = Call(ARM, ArmApi.LIST_ACTIONS)
 """Asks for the presets and taught actions; `decode_actions` reads the answer."""
 KEEP_TEACHING = Call(ARM, ArmApi.TEACH, write_json({"action_name": ""}))
-"""Says that the teaching goes on. Send it every second; after ten seconds without it the teaching
-ends.
-"""
+"""Keeps teaching alive. Send it every second; after ten seconds without it the teaching ends."""
 STOP_TEACHING = Call(ARM, ArmApi.TEACH)
 """End the recording and keep it."""
 STOP_TAUGHT = Call(ARM, ArmApi.STOP_TAUGHT)
@@ -359,15 +357,15 @@ def execute_preset(action: int) -> Call:
 
 
 def speak(text: str, speaker: int, index: int) -> Call:
-    """Say something; `index` numbers what was said."""
-    said = {"index": index, "speaker_id": speaker, "text": text}
-    return Call(VOICE, VoiceApi.SPEAK, write_json(said))
+    """Speak a text; `index` numbers the utterances."""
+    parameter = {"index": index, "speaker_id": speaker, "text": text}
+    return Call(VOICE, VoiceApi.SPEAK, write_json(parameter))
 
 
 def play_sound(app: str, stream: str, pcm: bytes) -> Call:
     """Play a part of a sound: the same stream id continues it, another one interrupts it."""
-    said = {"app_name": app, "stream_id": stream}
-    return Call(VOICE, VoiceApi.PLAY, write_json(said), pcm)
+    parameter = {"app_name": app, "stream_id": stream}
+    return Call(VOICE, VoiceApi.PLAY, write_json(parameter), pcm)
 
 
 def stop_sound(app: str) -> Call:
@@ -376,11 +374,11 @@ def stop_sound(app: str) -> Call:
 
 
 def decode_audio(text: str) -> m.HeardSpeech | m.SoundState | None:
-    """Read what a robot publishes on `AUDIO_TOPIC`; None for what says neither."""
-    said = read_json(text)
-    if not isinstance(said, dict):
+    """Read a message on `AUDIO_TOPIC`; None if it is neither speech nor a sound state."""
+    document = read_json(text)
+    if not isinstance(document, dict):
         return None
-    state, heard = said.get("play_state"), said.get("text")
+    state, heard = document.get("play_state"), document.get("text")
     if isinstance(heard, str) and heard.strip():
         return m.HeardSpeech(heard.strip())
     if type(state) is int:
@@ -395,18 +393,18 @@ def set_light(red: int, green: int, blue: int) -> Call:
 
 def play_taught(name: str) -> Call:
     """Play a taught action; the answer comes when it begins."""
-    return Call(ARM, ArmApi.PLAY_TAUGHT, write_json({"action_name": _known(name)}))
+    return Call(ARM, ArmApi.PLAY_TAUGHT, write_json({"action_name": _require_name(name)}))
 
 
 def rename_taught(name: str, new_name: str) -> Call:
     """Rename a taught action."""
-    names = {"pre_name": _known(name), "new_name": _new(new_name, None)}
+    names = {"pre_name": _require_name(name), "new_name": _require_new_name(new_name, None)}
     return Call(ARM, ArmApi.RENAME_TAUGHT, write_json(names))
 
 
 def start_teaching(name: str) -> Call:
     """Make the arms soft and record; a taught action of that name is overwritten without asking."""
-    return Call(ARM, ArmApi.TEACH, write_json({"action_name": _new(name)}))
+    return Call(ARM, ArmApi.TEACH, write_json({"action_name": _require_new_name(name)}))
 
 
 def pause_teaching(*, paused: bool) -> Call:
@@ -416,7 +414,7 @@ def pause_teaching(*, paused: bool) -> Call:
 
 def delete_taught(name: str) -> Call:
     """Delete a taught action; some public projects mistake this api for playing one."""
-    return Call(ARM, ArmApi.DELETE_TAUGHT, write_json({"action_name": _known(name)}))
+    return Call(ARM, ArmApi.DELETE_TAUGHT, write_json({"action_name": _require_name(name)}))
 
 
 def set_fsm(fsm: int) -> Call:
@@ -424,15 +422,14 @@ def set_fsm(fsm: int) -> Call:
     return Call(SPORT, SportApi.SET_FSM, encode_value(fsm))
 
 
-def _known(name: str) -> str:
-    # The length of an existing name is the robot's business, but without a name 7110 means
-    # something else.
+def _require_name(name: str) -> str:
+    # The robot checks the length of an existing name, but without a name 7110 means something else.
     if not name:
         raise BadRequestError("an action without a name", "Name it.")
     return name
 
 
-def _new(name: str, most_bytes: int | None = m.MAX_NAME_BYTES) -> str:
+def _require_new_name(name: str, most_bytes: int | None = m.MAX_NAME_BYTES) -> str:
     # Which names a new action may get is up to the robot and its client; here is what can be sent.
     if problem := m.name_problem(name, most_bytes, in_use=True):
         raise BadRequestError(f"the name {name!r} cannot be used: {problem}", "Choose another.")
@@ -440,12 +437,12 @@ def _new(name: str, most_bytes: int | None = m.MAX_NAME_BYTES) -> str:
 
 
 def decode_preset(parameter: str) -> int:
-    """Return the preset that is asked for, under either key or under both."""
+    """Return the requested preset, under either key or under both."""
     document = read_json(parameter)
-    said = {read(document, key, int, -1) for key in ("data", "action_id")} - {-1}
-    if len(said) != 1:
-        raise PayloadError("a preset is not said, or two are")
-    return said.pop()
+    presets = {read(document, key, int, -1) for key in ("data", "action_id")} - {-1}
+    if len(presets) != 1:
+        raise PayloadError("the preset is missing, or there are two")
+    return presets.pop()
 
 
 def decode_name(parameter: str, key: str = "action_name") -> str:
@@ -470,7 +467,7 @@ def decode_pause(parameter: str) -> bool:
     return read(read_json(parameter), "pause", bool)
 
 
-# ---- what a service answers ---------------------------------------------------------------------
+# ---- answers of the services --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -501,7 +498,7 @@ def encode_actions(presets: tuple[RpcPreset, ...], taught: tuple[RpcTaughtAction
     return write_json([first, [{"name": t.name, "time": t.seconds} for t in taught]])
 
 
-class ActionsTold(NamedTuple):
+class DecodedActions(NamedTuple):
     """The contents of an answer to `LIST_ACTIONS`."""
 
     presets: tuple[RpcPreset, ...]
@@ -510,11 +507,11 @@ class ActionsTold(NamedTuple):
     """What could not be read, one sentence each; the rest is not affected."""
 
 
-def decode_actions(data: str) -> ActionsTold:
+def decode_actions(data: str) -> DecodedActions:
     """Return the presets and the taught actions in an answer to `LIST_ACTIONS`, entry by entry.
 
     Two lists are usual. In a single list, or in a third, an entry with an id is a preset. A taught
-    action without a name is called `?` and its place; one without a time lasts 0 s.
+    action without a name is called `?` and its position; one without a time lasts 0 s.
     """
     lists = read_json(data)
     if not isinstance(lists, list):
@@ -522,16 +519,16 @@ def decode_actions(data: str) -> ActionsTold:
     reader = _ActionReader()
     if lists and not any(isinstance(part, list) for part in lists):
         lists = [lists]  # its entries are not in a list of their own
-    for place, entries in enumerate(lists):
+    for index, entries in enumerate(lists):
         if not isinstance(entries, list):
-            reader.notes.append(f"list {place + 1} of the actions is {seen(entries)}")
+            reader.notes.append(f"list {index + 1} of the actions is {seen(entries)}")
             continue
-        if place > 1:
-            reader.notes.append(f"list {place + 1} of the actions is one that rote does not know")
-        usual = len(lists) > 1 and place < 2
+        if index > 1:
+            reader.notes.append(f"list {index + 1} of the actions is one that rote does not know")
+        usual = len(lists) > 1 and index < 2
         for entry in entries:
-            reader.read(entry, preset=place == 0 if usual else _id_of(entry) is not None)
-    return ActionsTold(tuple(reader.presets), tuple(reader.taught), tuple(reader.notes))
+            reader.read(entry, preset=index == 0 if usual else _id_of(entry) is not None)
+    return DecodedActions(tuple(reader.presets), tuple(reader.taught), tuple(reader.notes))
 
 
 class _ActionReader:
@@ -544,42 +541,47 @@ class _ActionReader:
 
     def read(self, entry: object, *, preset: bool) -> None:
         """Process one entry of either kind."""
-        (self._preset if preset else self._taught)(entry)
+        (self._read_preset if preset else self._read_taught)(entry)
 
-    def _preset(self, entry: object) -> None:
-        preset_id, place = _id_of(entry), len(self.presets) + 1
-        name = self._name(entry, f"preset {preset_id if preset_id is not None else place}", place)
+    def _read_preset(self, entry: object) -> None:
+        preset_id, index = _id_of(entry), len(self.presets) + 1
+        name = self._read_name(
+            entry, f"preset {preset_id if preset_id is not None else index}", index
+        )
         if preset_id is None:
             self.notes.append(f"the preset {seen(name)} has no id, so it cannot be played")
             return
-        fsm, machine = self._gate(entry, "fsm", name), self._gate(entry, "mode_machine", name)
+        fsm, machine = (
+            self._read_condition(entry, "fsm", name),
+            self._read_condition(entry, "mode_machine", name),
+        )
         self.presets.append(RpcPreset(preset_id, name, fsm, machine))
 
-    def _taught(self, entry: object) -> None:
-        place = len(self.taught) + 1
-        name = self._name(entry, f"taught action {place}", place)
-        said = entry.get("time") if isinstance(entry, dict) else None
-        seconds = number(said)
+    def _read_taught(self, entry: object) -> None:
+        index = len(self.taught) + 1
+        name = self._read_name(entry, f"taught action {index}", index)
+        time = entry.get("time") if isinstance(entry, dict) else None
+        seconds = number(time)
         if seconds is None or not 0.0 <= seconds < 2**31:
-            self.notes.append(f"how long {seen(name)} lasts is not told: 'time' is {seen(said)}")
+            self.notes.append(f"the duration of {seen(name)} is unknown: 'time' is {seen(time)}")
             seconds = 0.0
         self.taught.append(RpcTaughtAction(name, seconds))
 
-    def _name(self, entry: object, what: str, place: int) -> str:
+    def _read_name(self, entry: object, what: str, index: int) -> str:
         name = entry.get("name") if isinstance(entry, dict) else entry
         if isinstance(name, str):
             return name
         self.notes.append(f"{what} has no name: {seen(entry)}")
-        return f"?{place}"
+        return f"?{index}"
 
-    def _gate(self, entry: object, key: str, name: str) -> tuple[int, ...]:
-        said = entry.get(key) if isinstance(entry, dict) else None
-        if said is None:
+    def _read_condition(self, entry: object, key: str, name: str) -> tuple[int, ...]:
+        value = entry.get(key) if isinstance(entry, dict) else None
+        if value is None:
             return ()
-        told = [whole(each) for each in (said if isinstance(said, list) else [said])]
-        if None in told:
-            self.notes.append(f"{key!r} of the preset {seen(name)} is {seen(said)}")
-        return tuple(each for each in told if each is not None)
+        numbers = [whole(each) for each in (value if isinstance(value, list) else [value])]
+        if None in numbers:
+            self.notes.append(f"{key!r} of the preset {seen(name)} is {seen(value)}")
+        return tuple(each for each in numbers if each is not None)
 
 
 def _id_of(entry: object) -> int | None:
@@ -596,10 +598,10 @@ def encode_value(value: int) -> str:
 
 def decode_value(data: str) -> int:
     """Return the number that `sport` was asked to set, or answers with."""
-    said = read_json(data)
-    value = whole(said.get("data") if isinstance(said, dict) else said)
+    document = read_json(data)
+    value = whole(document.get("data") if isinstance(document, dict) else document)
     if value is None:
-        raise PayloadError(f"'data' is a whole number, not in {seen(said)}")
+        raise PayloadError(f"'data' is a whole number, not in {seen(document)}")
     return value
 
 
@@ -662,15 +664,15 @@ def decode_arm_state(text: str) -> ArmState:
     return read_arm_state(read_json(text))
 
 
-def read_arm_state(said: object) -> ArmState:
-    """Return what a robot's arms do: from an object with an id, or from a bare id."""
-    told = said if isinstance(said, dict) else {"id": said}
-    number_told = whole(told.get("id"))
-    if number_told is None:
-        raise PayloadError(f"'id' of the arms' state is a number, not {seen(told.get('id'))}")
-    holding, name = told.get("holding"), told.get("name")
+def read_arm_state(value: object) -> ArmState:
+    """Return the state of a robot's arms, from an object with an id or from a bare id."""
+    document = value if isinstance(value, dict) else {"id": value}
+    state_id = whole(document.get("id"))
+    if state_id is None:
+        raise PayloadError(f"'id' of the arms' state is a number, not {seen(document.get('id'))}")
+    holding, name = document.get("holding"), document.get("name")
     return ArmState(
         holding=bool(whole(holding)) if not isinstance(holding, bool) else holding,
-        id=number_told,
+        id=state_id,
         name=name if isinstance(name, str) else "",
     )

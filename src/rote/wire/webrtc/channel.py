@@ -40,8 +40,8 @@ MAX_ASSEMBLED = 16 * 2**20
 MAX_ASSEMBLIES = 32
 
 SIMULATED = b"rote".hex()
-"""How a simulated robot's challenge begins, so that rote's client offers what only a simulator can
-do.
+"""The prefix of a simulated robot's challenge, so that rote's client offers features that only a
+simulator has.
 """
 VALIDATION_OK = "Validation Ok."
 VALIDATION_NEEDED = "Validation Needed."
@@ -61,7 +61,7 @@ class MessageTooLargeError(DecodeError):
         self.size = size
 
 
-# ---- what can be said ---------------------------------------------------------------------------
+# ---- messages -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class MediaRequest:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A message of an unknown type, complete. `rtc_report` is one: nobody uses it."""
+    """A message of an unknown type, complete. `rtc_report`, which no client uses, is one."""
 
     type: str
     document: dict[str, Any]
@@ -154,7 +154,7 @@ FromRobot = RpcResponse | Chunk | Complaint | Faults
 Value = FromEither | FromClient | FromRobot
 
 
-# ---- small talk ---------------------------------------------------------------------------------
+# ---- validation, heartbeat and probe ------------------------------------------------------------
 
 
 def answer_to(challenge: str) -> str:
@@ -225,7 +225,7 @@ def decode(message: str | bytes) -> Value:
     return decoder(document, binary)
 
 
-def _topic(document: object) -> str:
+def _read_topic(document: object) -> str:
     topic = read(document, "topic", str)
     if not 0 < len(topic) <= MAX_TOPIC:
         raise PayloadError(f"a topic of {len(topic)} characters")
@@ -246,7 +246,7 @@ def _decode_request(document: dict[str, Any], _: bytes) -> Value:
     header = read(body, "header", dict)
     identity, policy = read(header, "identity", dict), read(header, "policy", dict, {})
     return RpcRequest(
-        service=rpc.service_of(_topic(document), RpcRequest),
+        service=rpc.service_of(_read_topic(document), RpcRequest),
         api_id=read(identity, "api_id", int),
         id=read(identity, "id", int),
         parameter=read(body, "parameter", str, ""),
@@ -259,20 +259,20 @@ def _decode_request(document: dict[str, Any], _: bytes) -> Value:
 def _decode_response(document: dict[str, Any], binary: bytes) -> Value:
     """Decode a response. Only the id is required: it identifies the request."""
     body = read(document, "data", dict)
-    header = _object(body, "header")
-    identity, status = _object(header, "identity"), _object(header, "status")
+    header = _object_or_empty(body, "header")
+    identity, status = _object_or_empty(header, "identity"), _object_or_empty(header, "status")
     number, code = whole(identity.get("id")), whole(status.get("code"))
     if number is None:
         raise PayloadError(f"'id' of a response is a number, not {seen(identity.get('id'))}")
     response = RpcResponse(
-        service=_responder(document),
+        service=_responding_service(document),
         api_id=whole(identity.get("api_id")) or 0,
         id=number,
         code=NO_STATUS if code is None else code,
-        data=_text(body.get("data")),
+        data=_response_text(body.get("data")),
         binary=binary,
     )
-    content = _object(body, "content_info")
+    content = _object_or_empty(body, "content_info")
     if not whole(content.get("enable_chunking")) and content.get("enable_chunking") is not True:
         return response
     index, count = whole(content.get("chunk_index")), whole(content.get("total_chunk_num"))
@@ -281,18 +281,20 @@ def _decode_response(document: dict[str, Any], binary: bytes) -> Value:
     return Chunk(response, index, count)
 
 
-def _responder(document: dict[str, Any]) -> str:
+def _responding_service(document: dict[str, Any]) -> str:
     """Return the service that answers; "" if the robot leaves the topic out."""
     topic = document.get("topic")
-    return "" if topic is None or topic == "" else rpc.service_of(_topic(document), RpcResponse)
+    return (
+        "" if topic is None or topic == "" else rpc.service_of(_read_topic(document), RpcResponse)
+    )
 
 
-def _object(document: dict[str, Any], key: str) -> dict[str, Any]:
+def _object_or_empty(document: dict[str, Any], key: str) -> dict[str, Any]:
     value = document.get(key)
     return value if isinstance(value, dict) else {}
 
 
-def _text(data: object) -> str:
+def _response_text(data: object) -> str:
     """Return a response's data as the text it should be; some robots send the object itself."""
     if isinstance(data, str):
         return data
@@ -311,10 +313,12 @@ def _decode_inner(document: dict[str, Any], _: bytes) -> Value:
 def _decode_faults(document: dict[str, Any], _: bytes) -> Value:
     change = Change(document["type"])
     data = read(document, "data", list)
-    return Faults(change, tuple(_fault(one) for one in (data if change is Change.ALL else [data])))
+    return Faults(
+        change, tuple(_read_fault(one) for one in (data if change is Change.ALL else [data]))
+    )
 
 
-def _fault(triple: object) -> Fault:
+def _read_fault(triple: object) -> Fault:
     if not isinstance(triple, list) or len(triple) != 3:
         raise PayloadError("a fault that is not [time, source, code]")
     named = dict(zip(("time", "source", "code"), triple, strict=True))
@@ -334,9 +338,9 @@ def _decode_media(document: dict[str, Any], _: bytes) -> Value:
 _DECODERS: dict[str, Callable[[dict[str, Any], bytes], Value]] = {
     "validation": lambda d, _: Validation(read(d, "data", str)),
     "heartbeat": _decode_heartbeat,
-    "subscribe": lambda d, _: Subscription(_topic(d)),
-    "unsubscribe": lambda d, _: Subscription(_topic(d), wanted=False),
-    "msg": lambda d, binary: ChannelMessage(_topic(d), d.get("data"), binary),
+    "subscribe": lambda d, _: Subscription(_read_topic(d)),
+    "unsubscribe": lambda d, _: Subscription(_read_topic(d), wanted=False),
+    "msg": lambda d, binary: ChannelMessage(_read_topic(d), d.get("data"), binary),
     "req": _decode_request,
     "res": _decode_response,
     "rtc_inner_req": _decode_inner,
@@ -364,21 +368,21 @@ def encode(value: Value, *, wide: bool = False) -> str | bytes:
     return message
 
 
-def _named(topic: str) -> str:
+def _check_topic(topic: str) -> str:
     if not 0 < len(topic) <= MAX_TOPIC:
         raise BadRequestError(f"a topic has 1 to {MAX_TOPIC} characters, not {len(topic)}")
     return topic
 
 
-def _plain(kind: str, data: object) -> dict[str, Any]:
+def _typed_document(kind: str, data: object) -> dict[str, Any]:
     return {"type": kind, "topic": "", "data": data}
 
 
 def _encode_message(value: ChannelMessage) -> dict[str, Any]:
     if value.topic.startswith("rt/api/"):
         # Robots treat a published request as a request, so publishing would bypass `check_service`.
-        raise BadRequestError("requests are asked and not published", "Use a request.")
-    return {"type": "msg", "topic": _named(value.topic), "data": value.data}
+        raise BadRequestError("requests cannot be published", "Use a request.")
+    return {"type": "msg", "topic": _check_topic(value.topic), "data": value.data}
 
 
 def _encode_request(value: RpcRequest) -> dict[str, Any]:
@@ -420,14 +424,14 @@ def _encode_faults(value: Faults) -> dict[str, Any]:
 
 def _encode_unknown(value: Unknown) -> dict[str, Any]:
     if value.type in _DECODERS:
-        raise BadRequestError(f"{value.type!r} is known, and is said in another way")
+        raise BadRequestError(f"{value.type!r} is a known type; use its own message class")
     return {**value.document, "type": value.type}
 
 
 _ENCODERS: dict[type, Callable[..., dict[str, Any]]] = {
-    Validation: lambda v: _plain("validation", v.data),
-    Heartbeat: lambda v: _plain("heartbeat", {"timeInStr": v.text, "timeInNum": v.unix_s}),
-    Subscription: lambda v: {"type": _VERBS[v.wanted], "topic": _named(v.topic)},
+    Validation: lambda v: _typed_document("validation", v.data),
+    Heartbeat: lambda v: _typed_document("heartbeat", {"timeInStr": v.text, "timeInNum": v.unix_s}),
+    Subscription: lambda v: {"type": _VERBS[v.wanted], "topic": _check_topic(v.topic)},
     ChannelMessage: _encode_message,
     RpcRequest: _encode_request,
     RpcResponse: _encode_response,
@@ -435,7 +439,7 @@ _ENCODERS: dict[type, Callable[..., dict[str, Any]]] = {
     Inner: lambda v: {"type": "rtc_inner_req", "topic": "", "info" if v.answer else "data": v.data},
     Complaint: lambda v: {"type": "err", "info": v.info},
     Faults: _encode_faults,
-    MediaRequest: lambda v: _plain(v.track.value, "on" if v.wanted else "off"),
+    MediaRequest: lambda v: _typed_document(v.track.value, "on" if v.wanted else "off"),
     Unknown: _encode_unknown,
 }
 
@@ -451,7 +455,7 @@ def split(response: RpcResponse, most: int) -> tuple[RpcResponse | Chunk, ...]:
     size = len(response.data) + len(response.binary)
     if size > MAX_ASSEMBLED:
         raise BadRequestError(f"a response of {size}; at most {MAX_ASSEMBLED} are put together")
-    texts = _pieces(response.data, most)
+    texts = _split_text(response.data, most)
     if len(texts) > MAX_CHUNKS:
         raise BadRequestError(f"a response in {len(texts)} parts; at most {MAX_CHUNKS} are read")
     if len(texts) <= 1:
@@ -463,7 +467,7 @@ def split(response: RpcResponse, most: int) -> tuple[RpcResponse | Chunk, ...]:
     )
 
 
-def _pieces(text: str, most: int) -> list[str]:
+def _split_text(text: str, most: int) -> list[str]:
     pieces: list[str] = []
     start = 0
     while start < len(text):

@@ -60,16 +60,18 @@ def write_offer(side: Side, session: int, *, media: bool = False) -> str:
     """
     kinds = ("audio", "video", "application") if media else ("application",)
     parts = [
-        _MEDIA.get(kind, _APPLICATION) + _common(side, str(mid), "actpass", kind)
+        _MEDIA.get(kind, _APPLICATION) + _transport_lines(side, str(mid), "actpass", kind)
         for mid, kind in enumerate(kinds)
     ]
-    return _head(session, tuple(str(mid) for mid in range(len(kinds)))) + "".join(parts)
+    return _session_lines(session, tuple(str(mid) for mid in range(len(kinds)))) + "".join(parts)
 
 
 def write_answer(offer: str, side: Side, session: int, *, message_size: int | None = None) -> str:
     """Return the answer to `offer`, m-line by m-line; a `message_size` of None is left out."""
-    sections = _sections(offer)[1:]
-    mids = tuple(_value(lines, "mid") or str(index) for index, lines in enumerate(sections))
+    sections = _split_sections(offer)[1:]
+    mids = tuple(
+        _attribute_value(lines, "mid") or str(index) for index, lines in enumerate(sections)
+    )
     parts = []
     for lines, mid in zip(sections, mids, strict=True):
         words = lines[0][2:].split(" ")
@@ -84,8 +86,8 @@ def write_answer(offer: str, side: Side, session: int, *, message_size: int | No
             line = _one_codec(lines, kind, protocol, formats)
         if kind == "application" and message_size is not None:
             line += f"a=max-message-size:{message_size}\r\n"
-        parts.append(line + _common(side, mid, "active", kind))
-    return _head(session, mids) + "".join(parts)
+        parts.append(line + _transport_lines(side, mid, "active", kind))
+    return _session_lines(session, mids) + "".join(parts)
 
 
 def _is_candidate(text: str) -> bool:
@@ -98,41 +100,43 @@ def read_peer(sdp: str) -> Peer:
 
     What the m-line of the channel does not state is taken from the first m-line or the session.
     """
-    sections = _sections(sdp)
+    sections = _split_sections(sdp)
     media = read_media(sdp)
     index = next((i for i, one in enumerate(media) if one.kind == "application"), None)
     if index is None:
         raise DecodeError("a description without a data channel (m=application)")
     own, first, session = sections[index + 1], sections[1], sections[0]
     lacking = (own, first, session)
-    ufrag, password = (_first(lacking, name) for name in ("ice-ufrag", "ice-pwd"))
+    ufrag, password = (_first_attribute(lacking, name) for name in ("ice-ufrag", "ice-pwd"))
     fingerprints = media[index].fingerprints or media[0].fingerprints
     if not ufrag or not password or not fingerprints:
         raise DecodeError("a description without ice-ufrag, ice-pwd or fingerprint")
-    told = dict.fromkeys(_values(own, "candidate") + _values(first, "candidate"))
+    stated = dict.fromkeys(
+        _attribute_values(own, "candidate") + _attribute_values(first, "candidate")
+    )
     # One invalid candidate does not hide the others.
-    candidates = [candidate for candidate in told if _is_candidate(candidate)]
-    if told and not candidates:
-        raise DecodeError(f"this is no ICE candidate: {next(iter(told))[:80]!r}")
+    candidates = [candidate for candidate in stated if _is_candidate(candidate)]
+    if stated and not candidates:
+        raise DecodeError(f"this is no ICE candidate: {next(iter(stated))[:80]!r}")
     return Peer(
         ufrag,
         password,
         fingerprints,
         tuple(candidates)[:_MAX_CANDIDATES],
-        _first(lacking, "setup") or "actpass",
-        _number(_value(own, "sctp-port"), 1, 65_535, SCTP_PORT),
-        _number(_value(own, "max-message-size"), 0, 2**62, DEFAULT_MESSAGE_SIZE),
+        _first_attribute(lacking, "setup") or "actpass",
+        _parse_number(_attribute_value(own, "sctp-port"), 1, 65_535, SCTP_PORT),
+        _parse_number(_attribute_value(own, "max-message-size"), 0, 2**62, DEFAULT_MESSAGE_SIZE),
     )
 
 
-def _head(session: int, mids: tuple[str, ...]) -> str:
+def _session_lines(session: int, mids: tuple[str, ...]) -> str:
     return (
         f"v=0\r\no=- {session} 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
         f"a=group:BUNDLE {' '.join(mids)}\r\na=msid-semantic:WMS *\r\n"
     )
 
 
-def _common(side: Side, mid: str, setup: str, kind: str) -> str:
+def _transport_lines(side: Side, mid: str, setup: str, kind: str) -> str:
     lines = [
         "c=IN IP4 0.0.0.0",
         f"a=mid:{mid}",
@@ -151,16 +155,18 @@ def _one_codec(lines: list[str], kind: str, protocol: str, formats: list[str]) -
     """Return the m-line of an unused track with one codec of the offer: opus or H264 if
     possible.
     """
-    wanted = "opus" if kind == "audio" else "h264"
-    maps = {value.split(" ")[0]: value for value in _values(lines, "rtpmap")}
-    chosen = next((f for f in formats if wanted in maps.get(f, "").lower()), formats[0])
-    said = [f"m={kind} 9 {protocol} {chosen}"]
+    preferred = "opus" if kind == "audio" else "h264"
+    maps = {value.split(" ")[0]: value for value in _attribute_values(lines, "rtpmap")}
+    chosen = next((f for f in formats if preferred in maps.get(f, "").lower()), formats[0])
+    codec_lines = [f"m={kind} 9 {protocol} {chosen}"]
     for name in ("rtpmap", "fmtp"):
-        said += [f"a={name}:{v}" for v in _values(lines, name) if v.split(" ")[0] == chosen]
-    return "".join(f"{line}\r\n" for line in said)
+        codec_lines += [
+            f"a={name}:{v}" for v in _attribute_values(lines, name) if v.split(" ")[0] == chosen
+        ]
+    return "".join(f"{line}\r\n" for line in codec_lines)
 
 
-def _sections(sdp: str) -> list[list[str]]:
+def _split_sections(sdp: str) -> list[list[str]]:
     """Split a description at its m-lines; the first part is the session's."""
     sections: list[list[str]] = [[]]
     for line in _LINE_END.split(sdp):
@@ -171,20 +177,20 @@ def _sections(sdp: str) -> list[list[str]]:
     return sections
 
 
-def _values(lines: list[str], name: str) -> list[str]:
+def _attribute_values(lines: list[str], name: str) -> list[str]:
     start = f"a={name}:"
     return [line[len(start) :] for line in lines if line.startswith(start)]
 
 
-def _value(lines: list[str], name: str) -> str:
-    return next(iter(_values(lines, name)), "")
+def _attribute_value(lines: list[str], name: str) -> str:
+    return next(iter(_attribute_values(lines, name)), "")
 
 
-def _first(places: tuple[list[str], ...], name: str) -> str:
-    return next((value for lines in places if (value := _value(lines, name))), "")
+def _first_attribute(sections: tuple[list[str], ...], name: str) -> str:
+    return next((value for lines in sections if (value := _attribute_value(lines, name))), "")
 
 
-def _number(text: str, low: int, high: int, default: int) -> int:
+def _parse_number(text: str, low: int, high: int, default: int) -> int:
     if not text:
         return default
     if not text.isascii() or not text.isdigit() or not low <= int(text[:20]) <= high:

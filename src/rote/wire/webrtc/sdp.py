@@ -44,7 +44,7 @@ class SdpOffer:
     sdp: str
     id: str = STATION_ID
     token: str = ""
-    """Empty on a local network; any value is said to be accepted."""
+    """Empty on a local network; any value is reportedly accepted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ def decode_offer(body: bytes) -> SdpOffer:
     document = json_object(body, "offer")
     token = text_field(document, "token", "offer", "")
     return SdpOffer(
-        sdp=_sdp(document, "offer"), id=text_field(document, "id", "offer", ""), token=token
+        sdp=_read_sdp(document, "offer"), id=text_field(document, "id", "offer", ""), token=token
     )
 
 
@@ -91,10 +91,10 @@ def decode_answer(body: bytes) -> SdpAnswer | Busy:
     name = text_field(document, "id", "answer", "")
     if document.get("sdp") == _REJECT:
         return Busy(id=name)
-    return SdpAnswer(sdp=_sdp(document, "answer"), id=name)
+    return SdpAnswer(sdp=_read_sdp(document, "answer"), id=name)
 
 
-def _sdp(document: dict[str, object], kind: str) -> str:
+def _read_sdp(document: dict[str, object], kind: str) -> str:
     sdp = text_field(document, "sdp", kind)
     if not sdp.startswith("v=0"):
         raise DocumentError(kind, f"its SDP begins {sdp[:40]!r}, not 'v=0'")
@@ -108,7 +108,7 @@ def _check_sdp(sdp: str) -> None:
         raise BadRequestError(f"an SDP begins with 'v=0', not {sdp[:40]!r}")
 
 
-# ---- what the text says -------------------------------------------------------------------------
+# ---- reading the SDP ----------------------------------------------------------------------------
 
 
 class Fingerprint(NamedTuple):
@@ -142,11 +142,11 @@ class StrictReading(NamedTuple):
 def read_media(sdp: str) -> tuple[MediaLine, ...]:
     """Return ufrag, password and fingerprints of every m-line."""
     sections: list[tuple[str, dict[str, str], list[Fingerprint]]] = [("", {}, [])]
-    for name, value in _lines(sdp):
+    for name, value in _attribute_lines(sdp):
         if name == "m":
             sections.append((value.split(" ")[0], {}, []))
         elif name == "fingerprint":
-            sections[-1][2].append(_fingerprint(value))
+            sections[-1][2].append(_parse_fingerprint(value))
         else:
             sections[-1][1][name] = value
     _, session, shared = sections[0]
@@ -168,7 +168,7 @@ def strict_reading(sdp: str) -> StrictReading:
     """
     kept: dict[str, str] = {}
     in_media = False
-    for name, value in _lines(sdp):
+    for name, value in _attribute_lines(sdp):
         in_media = in_media or name == "m"
         if in_media or name == "fingerprint":
             kept[name] = value
@@ -194,7 +194,7 @@ def as_strictly_read(sdp: str) -> str:
     return _STRICT_LINE.sub(lambda match: f"a={match[1]}:{values[match[1]]}", sdp)
 
 
-def _lines(sdp: str) -> Iterator[tuple[str, str]]:
+def _attribute_lines(sdp: str) -> Iterator[tuple[str, str]]:
     """Yield `m` and the relevant attributes with their values."""
     for line in _LINE_END.split(sdp):
         if line.startswith("m="):
@@ -205,7 +205,7 @@ def _lines(sdp: str) -> Iterator[tuple[str, str]]:
                 yield name, value
 
 
-def _fingerprint(value: str) -> Fingerprint:
+def _parse_fingerprint(value: str) -> Fingerprint:
     match = _FINGERPRINT.fullmatch(value)
     if match is None:
         raise DecodeError(f"this is no fingerprint: {value[:80]!r}")

@@ -17,8 +17,8 @@
                (base64 of ciphertext, 12 bytes of nonce, 16 bytes of tag)
 
 AES of offer and answer is AES-256-ECB with PKCS#7 over UTF-8 bytes; the key is the session key's
-32 hex characters as they stand. RSA is PKCS#1 v1.5. Nothing here proves who the robot is: whoever
-answers con_notify is believed. Facts and sources: spec/datachannel.md, section 1.
+32 hex characters as they stand. RSA is PKCS#1 v1.5. Nothing here authenticates the robot: any
+machine that answers con_notify is trusted. Facts and sources: spec/datachannel.md, section 1.
 
 What reads (`decode_`, `open_`) raises `DecodeError` and nothing else, for any bytes at all. Random
 bytes are arguments, except those of RSA (its keys and padding), which are the library's business.
@@ -55,7 +55,7 @@ SEALED_OFFER_TYPE = "application/x-www-form-urlencoded"
 """The Content-Type of an encrypted offer, although the body is JSON."""
 STATIC_KEY = bytes((232, 86, 130, 189, 22, 84, 155, 0, 142, 4, 166, 104, 43, 179, 235, 227))
 NOTICE_ENTROPY, SESSION_KEY_ENTROPY = 27, 16
-"""How many random bytes a notice and a session key are made of."""
+"""The number of random bytes in a notice and in a session key."""
 
 _EDGE = 10  # characters before and after the key in a notice's text
 _NONCE, _TAG = 12, 16
@@ -163,26 +163,26 @@ def open_notice(body: bytes, device_key: bytes | None = None) -> ConnectNotice:
     Raises `KeyNeededError` if `device_key` is needed and missing or wrong; otherwise it is not
     used.
     """
-    plain = _base64(body, "con_notify", _NOT_THE_ROBOT)
+    plain = _decode_base64(body, "con_notify", _NOT_THE_ROBOT)
     document = json_object(plain, "con_notify", _NOT_THE_ROBOT)
-    wrapping = _wrapping(document.get("data2"))  # null, if it ever comes, counts as absent
+    wrapping = _read_wrapping(document.get("data2"))  # null, if it ever comes, counts as absent
     text = text_field(document, "data1", "con_notify")
     if wrapping is Wrapping.STATIC_KEY:
-        text = _unwrap(text, STATIC_KEY, DocumentError, _UNKNOWN_FIRMWARE)
+        text = _unwrap_text(text, STATIC_KEY, DocumentError, _UNKNOWN_FIRMWARE)
     elif wrapping is Wrapping.DEVICE_KEY:
         if device_key is None or len(device_key) != 16:
             seen = "data2 is 3, so a device key of 16 bytes is needed, and none is given"
             raise KeyNeededError("con_notify, data1", seen, _WHERE_THE_KEY_IS)
-        text = _unwrap(text, device_key, KeyNeededError, _WHERE_THE_KEY_IS)
+        text = _unwrap_text(text, device_key, KeyNeededError, _WHERE_THE_KEY_IS)
     if len(text) <= 2 * _EDGE:
         seen = f"{len(text)} characters hold no key"
         raise DocumentError("con_notify, key", seen, _UNKNOWN_FIRMWARE)
-    der = _base64(text[_EDGE:-_EDGE].encode(), "con_notify, key", _UNKNOWN_FIRMWARE)
+    der = _decode_base64(text[_EDGE:-_EDGE].encode(), "con_notify, key", _UNKNOWN_FIRMWARE)
     _load_public(der)
     return ConnectNotice(public_key=der, digits=read_digits(text[-_EDGE:]), wrapping=wrapping)
 
 
-def _wrapping(value: object) -> Wrapping:
+def _read_wrapping(value: object) -> Wrapping:
     for wrapping in Wrapping:
         # In Python, JSON's true and 2.0 would equal 1 and 2.
         if type(value) is type(wrapping.value) and value == wrapping.value:
@@ -190,9 +190,9 @@ def _wrapping(value: object) -> Wrapping:
     raise DocumentError("con_notify", f"data2 is {reprlib.repr(value)}", _UNKNOWN_FIRMWARE)
 
 
-def _unwrap(text: str, key: bytes, wrong_key: type[DocumentError], remedy: str) -> str:
+def _unwrap_text(text: str, key: bytes, wrong_key: type[DocumentError], remedy: str) -> str:
     step = "con_notify, data1"
-    raw = _base64(text.encode(), step, _UNKNOWN_FIRMWARE)
+    raw = _decode_base64(text.encode(), step, _UNKNOWN_FIRMWARE)
     if len(raw) < _NONCE + _TAG:
         seen = f"{len(raw)} bytes, where nonce and tag alone are {_NONCE + _TAG}"
         raise DocumentError(step, seen, _UNKNOWN_FIRMWARE)
@@ -205,7 +205,7 @@ def _unwrap(text: str, key: bytes, wrong_key: type[DocumentError], remedy: str) 
         raise DocumentError(step, f"opened, but no text: {error}", _UNKNOWN_FIRMWARE) from None
 
 
-def _base64(text: bytes, step: str, remedy: str) -> bytes:
+def _decode_base64(text: bytes, step: str, remedy: str) -> bytes:
     if len(text) > MAX_BODY:
         raise DocumentError(step, f"{len(text)} bytes, where {MAX_BODY} are the most", remedy)
     try:
@@ -235,7 +235,7 @@ def make_session_key(entropy: bytes) -> str:
 
 def seal_offer(offer: SdpOffer, public_key: bytes, session_key: str) -> bytes:
     """Return the client's body for `ConnectNotice.path`."""
-    sealed = _seal(encode_offer(offer), session_key)
+    sealed = _seal_document(encode_offer(offer), session_key)
     wrapped = base64.b64encode(_rsa_seal(public_key, session_key.encode()))
     return json_body({"data1": sealed.decode(), "data2": wrapped.decode()})
 
@@ -244,38 +244,38 @@ def open_offer(body: bytes, robot_key: "RobotKey") -> OpenedOffer:
     """Return the content of a client's encrypted offer to the robot that has `robot_key`."""
     document = json_object(body, "con_ing")
     wrapped = text_field(document, "data2", "con_ing").encode()
-    plain = robot_key.open(_base64(wrapped, "con_ing, data2", _BEGIN_AGAIN))
+    plain = robot_key.open(_decode_base64(wrapped, "con_ing, data2", _BEGIN_AGAIN))
     session_key = plain.decode("latin-1")
     if not _HEX_32.fullmatch(session_key):
         seen = "it holds no session key of 32 hex characters, or was made for another robot"
         raise DocumentError("con_ing, data2", seen, _BEGIN_AGAIN)
     sealed = text_field(document, "data1", "con_ing").encode()
-    offer = decode_offer(_open(sealed, session_key, "con_ing, data1"))
+    offer = decode_offer(_open_sealed(sealed, session_key, "con_ing, data1"))
     return OpenedOffer(offer=offer, session_key=session_key)
 
 
 def seal_answer(answer: SdpAnswer | Busy, session_key: str) -> bytes:
     """Return the robot's body in response to a sealed offer."""
-    return _seal(encode_answer(answer), session_key)
+    return _seal_document(encode_answer(answer), session_key)
 
 
 def open_answer(body: bytes, session_key: str) -> SdpAnswer | Busy:
     """Return the robot's answer to the offer that was encrypted with `session_key`."""
-    return decode_answer(_open(body, session_key, "con_ing, answer"))
+    return decode_answer(_open_sealed(body, session_key, "con_ing, answer"))
 
 
-def _seal(document: bytes, session_key: str) -> bytes:
+def _seal_document(document: bytes, session_key: str) -> bytes:
     missing = 16 - len(document) % 16
-    cipher = _ecb(session_key).encryptor()
+    cipher = _ecb_cipher(session_key).encryptor()
     sealed = cipher.update(document + bytes([missing]) * missing) + cipher.finalize()
     return bounded(base64.b64encode(sealed))
 
 
-def _open(sealed: bytes, session_key: str, step: str) -> bytes:
-    raw = _base64(sealed, step, _BEGIN_AGAIN)
+def _open_sealed(sealed: bytes, session_key: str, step: str) -> bytes:
+    raw = _decode_base64(sealed, step, _BEGIN_AGAIN)
     if not raw or len(raw) % 16:
         raise DocumentError(step, f"{len(raw)} bytes are no whole AES blocks of 16", _BEGIN_AGAIN)
-    cipher = _ecb(session_key).decryptor()
+    cipher = _ecb_cipher(session_key).decryptor()
     padded = cipher.update(raw) + cipher.finalize()
     added = padded[-1]
     if not 1 <= added <= 16 or not padded.endswith(bytes([added]) * added):
@@ -288,7 +288,7 @@ def _open(sealed: bytes, session_key: str, step: str) -> bytes:
 
 
 @contextmanager
-def _extra() -> Iterator[None]:
+def _require_extra() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
@@ -301,7 +301,7 @@ class RobotKey:
     __slots__ = ("_private", "public")
 
     def __init__(self, private_der: bytes) -> None:
-        with _extra():
+        with _require_extra():
             from cryptography.hazmat.primitives import serialization as s  # noqa: PLC0415
             from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415
         try:
@@ -310,9 +310,9 @@ class RobotKey:
             raise BadRequestError(f"the robot's key cannot be read: {error}") from None
         if not isinstance(private, rsa.RSAPrivateKey):
             raise BadRequestError("the robot's key is not of RSA")
-        self._hold(private)
+        self._set_key(private)
 
-    def _hold(self, private: "rsa.RSAPrivateKey") -> None:
+    def _set_key(self, private: "rsa.RSAPrivateKey") -> None:
         from cryptography.hazmat.primitives import serialization as s  # noqa: PLC0415
 
         self._private = private
@@ -324,10 +324,10 @@ class RobotKey:
     @classmethod
     def generate(cls) -> "RobotKey":
         """Return a fresh key of 2048 bits. It is not read back: a check of it takes 0.1 s."""
-        with _extra():
+        with _require_extra():
             from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415
         made = cls.__new__(cls)
-        made._hold(rsa.generate_private_key(public_exponent=65537, key_size=2048))
+        made._set_key(rsa.generate_private_key(public_exponent=65537, key_size=2048))
         return made
 
     def open(self, wrapped: bytes) -> bytes:
@@ -350,7 +350,7 @@ class RobotKey:
 
 
 def _load_public(der: bytes) -> "rsa.RSAPublicKey":
-    with _extra():
+    with _require_extra():
         from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
         from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
         from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415
@@ -380,14 +380,14 @@ def _rsa_seal(der: bytes, plain: bytes) -> bytes:
 
 
 def _gcm_seal(key: bytes, nonce: bytes, plain: bytes) -> bytes:
-    with _extra():
+    with _require_extra():
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
     sealed = AESGCM(key).encrypt(nonce, plain, None)
     return sealed[:-_TAG] + nonce + sealed[-_TAG:]
 
 
 def _gcm_open(key: bytes, raw: bytes) -> bytes | None:
-    with _extra():
+    with _require_extra():
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
     sealed, nonce, tag = raw[: -_NONCE - _TAG], raw[-_NONCE - _TAG : -_TAG], raw[-_TAG:]
@@ -397,9 +397,9 @@ def _gcm_open(key: bytes, raw: bytes) -> bytes | None:
         return None
 
 
-def _ecb(session_key: str) -> "Cipher[modes.ECB]":
+def _ecb_cipher(session_key: str) -> "Cipher[modes.ECB]":
     if not _HEX_32.fullmatch(session_key):
         raise BadRequestError("a session key is 32 hex characters")
-    with _extra():
+    with _require_extra():
         from cryptography.hazmat.primitives import ciphers as c  # noqa: PLC0415
     return c.Cipher(c.algorithms.AES(session_key.encode()), c.modes.ECB())  # noqa: S305 - robots do
