@@ -192,9 +192,9 @@ def stun_request() -> bytes:
     number = bytes(range(12))
     attributes = (
         (stun.Attribute.USERNAME, SECRETS["ICE user"] + b":other"),
-        (stun.Attribute.XOR_MAPPED_ADDRESS, stun.xored((PHONE, 5), number)),
-        (0x0016, stun.xored((RELAY, 6), number)),
-        (0x0012, stun.xored((ROBOT, 7), number)),
+        (stun.Attribute.XOR_MAPPED_ADDRESS, stun.xor_address((PHONE, 5), number)),
+        (0x0016, stun.xor_address((RELAY, 6), number)),
+        (0x0012, stun.xor_address((ROBOT, 7), number)),
         (0x8023, b"\0\1\0\7" + ip_address(RELAY).packed),
         (0x802C, b"\0\1\0\7" + ip_address(RELAY).packed),
         (0x0013, SECRETS["unknown datagram"]),

@@ -23,7 +23,7 @@ from rote.wire.packets.dtls_handshake import (
     ClientHello,
     ClientKeyExchange,
     ExtensionType,
-    Said,
+    HandshakeContent,
     ServerHello,
     ServerKeyExchange,
     encode_handshake,
@@ -180,7 +180,7 @@ class _Session:
         if nominate:
             attributes.append((stun.Attribute.USE_CANDIDATE, b""))
         request = stun.StunMessage(stun.Class.REQUEST, transaction, tuple(attributes))
-        mapped = stun.xored(self._ends[side], transaction)
+        mapped = stun.xor_address(self._ends[side], transaction)
         seen = ((stun.Attribute.XOR_MAPPED_ADDRESS, mapped),)
         answer = stun.StunMessage(stun.Class.SUCCESS, transaction, seen)
         protect = {"password": f"password of {names[1 - side]}", "fingerprint": True}

@@ -265,10 +265,10 @@ class _Layout(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _layout(build: Build) -> _Layout:
+def _command_layout(build: Build) -> _Layout:
     stream = build.stream
     if stream is None or stream.weight_slot is None:
-        why = build.no_stream or "nobody knows how the weight of a stream is given"
+        why = build.no_stream or "it is not known how the weight of a stream is given"
         raise BadRequestError(
             f"no command can be written to the motors of {build.name}: {why}",
             "Teach and play by the robot's own services.",
@@ -284,16 +284,18 @@ def _layout(build: Build) -> _Layout:
     index: Any = slice(slots[0], slots[-1] + 1) if in_a_row else np.array(slots)
     blank = _blank_command(slots, stream)
     # In C, where the CRC is taken; packed, with the header before it, they are as far on.
-    places = [
+    offsets = [
         4 + _motor(MOTOR_COMMAND).itemsize * slot + 4 for slot in (*slots, stream.weight_slot)
     ]
     return _Layout(
         slots=index,
         joints=len(slots),
         weight_slot=stream.weight_slot,
-        blank=np.frombuffer(_packed(blank), np.uint8),
-        words=np.array(places) // 4,
-        changes=_changes([place + byte for place in places for byte in range(4)] + [_MACHINE_AT]),
+        blank=np.frombuffer(_pack_for_wire(blank), np.uint8),
+        words=np.array(offsets) // 4,
+        changes=_crc_changes(
+            [offset + byte for offset in offsets for byte in range(4)] + [_MACHINE_AT]
+        ),
         blank_crc=crc(blank[:-4]),
     )
 
@@ -309,21 +311,21 @@ def _blank_command(slots: list[int], stream: StreamFacts) -> bytes:
     return record.tobytes()
 
 
-def _packed(in_c: bytes) -> bytes:
-    """Return a command in C as it is sent."""
+def _pack_for_wire(in_c: bytes) -> bytes:
+    """Return a command in its C layout as the bytes that are sent."""
     return HEADER + in_c[:2] + in_c[4:6] + in_c[8:]
 
 
-def _changes(places: list[int]) -> npt.NDArray[np.uint32]:
-    """Return what each value of the bytes at these places changes in the CRC of a command."""
+def _crc_changes(offsets: list[int]) -> npt.NDArray[np.uint32]:
+    """Return how each value of the bytes at these offsets changes the CRC of a command."""
     message = bytearray(_COMMAND_C - 4)
     nothing = crc(bytes(message))
-    table = np.zeros((len(places), 256), np.uint32)
-    for row, place in zip(table, places, strict=True):
+    table = np.zeros((len(offsets), 256), np.uint32)
+    for row, offset in zip(table, offsets, strict=True):
         for bit in range(8):
-            message[place] = 1 << bit
+            message[offset] = 1 << bit
             row[1 << bit : 2 << bit] = row[: 1 << bit] ^ np.uint32(crc(bytes(message)) ^ nothing)
-        message[place] = 0
+        message[offset] = 0
     return table
 
 
@@ -346,7 +348,7 @@ def encode_arm_commands(
     mode_machine: int,
 ) -> list[bytes]:
     """Return a command for each pose and its weight; many at once cost a tenth of one by one."""
-    layout = _layout(build)
+    layout = _command_layout(build)
     for pose, weight in zip(joints_rad, weights, strict=True):
         if not 0.0 <= weight <= 1.0 or len(pose) != layout.joints:
             raise BadRequestError(
@@ -356,7 +358,7 @@ def encode_arm_commands(
     numbers = np.empty((len(weights), layout.joints + 1), "<f4")
     numbers[:, :-1], numbers[:, -1] = joints_rad, weights
     if not np.isfinite(numbers).all():
-        raise BadRequestError("an arm command to nowhere")
+        raise BadRequestError("arm command contains a non-finite value")
     commands = np.repeat(layout.blank[None, :], len(weights), axis=0)
     commands[:, _HEAD + _MACHINE_AT] = mode_machine
     words = commands.view("<u4")
@@ -374,7 +376,7 @@ def decode_arm_command(data: bytes, build: Build) -> ArmCommand:
     A CRC of 0 means none: Unitree's own C++ publisher leaves it out.
     """
     check_header(data, LOWCMD.itemsize)
-    slots, weight_slot = _layout(build).slots, _layout(build).weight_slot
+    slots, weight_slot = _command_layout(build).slots, _command_layout(build).weight_slot
     record = np.frombuffer(data, LOWCMD, 1, _HEAD)[0]
     body = data[_HEAD : _HEAD + LOWCMD.itemsize]
     stated = int(record["crc"])
@@ -386,7 +388,7 @@ def decode_arm_command(data: bytes, build: Build) -> ArmCommand:
     streamed = motors[slots]
     weight = float(motors["q"][weight_slot])
     if not np.isfinite(streamed["q"]).all() or not 0.0 <= weight <= 1.0:
-        raise PayloadError("an arm command to nowhere, or with a weight outside 0 to 1")
+        raise PayloadError("arm command contains a non-finite value, or a weight outside 0 to 1")
     return ArmCommand(
         tuple(streamed["q"].tolist()),
         weight,

@@ -91,29 +91,29 @@ class Suite(NamedTuple):
         return self.explicit_nonce_bytes + 16 if self.aead else 0
 
 
-def _gcm(key_exchange: str, bits: int) -> Suite:
+def _gcm_cipher(key_exchange: str, bits: int) -> Suite:
     prf = "sha384" if bits == 256 else "sha256"
     name = f"TLS_{key_exchange}_WITH_AES_{bits}_GCM_{prf.upper()}"
     return Suite(name, "aes-gcm", bits // 8, 4, 8, prf)
 
 
-def _chacha(key_exchange: str) -> Suite:
+def _chacha_cipher(key_exchange: str) -> Suite:
     name = f"TLS_{key_exchange}_WITH_CHACHA20_POLY1305_SHA256"
     return Suite(name, "chacha20-poly1305", 32, 12)
 
 
 CIPHER_SUITES: dict[int, Suite] = {
-    0x009C: _gcm("RSA", 128),
-    0x009D: _gcm("RSA", 256),
-    0x009E: _gcm("DHE_RSA", 128),
-    0x009F: _gcm("DHE_RSA", 256),
-    0xC02B: _gcm("ECDHE_ECDSA", 128),
-    0xC02C: _gcm("ECDHE_ECDSA", 256),
-    0xC02F: _gcm("ECDHE_RSA", 128),
-    0xC030: _gcm("ECDHE_RSA", 256),
-    0xCCA8: _chacha("ECDHE_RSA"),
-    0xCCA9: _chacha("ECDHE_ECDSA"),
-    0xCCAA: _chacha("DHE_RSA"),
+    0x009C: _gcm_cipher("RSA", 128),
+    0x009D: _gcm_cipher("RSA", 256),
+    0x009E: _gcm_cipher("DHE_RSA", 128),
+    0x009F: _gcm_cipher("DHE_RSA", 256),
+    0xC02B: _gcm_cipher("ECDHE_ECDSA", 128),
+    0xC02C: _gcm_cipher("ECDHE_ECDSA", 256),
+    0xC02F: _gcm_cipher("ECDHE_RSA", 128),
+    0xC030: _gcm_cipher("ECDHE_RSA", 256),
+    0xCCA8: _chacha_cipher("ECDHE_RSA"),
+    0xCCA9: _chacha_cipher("ECDHE_ECDSA"),
+    0xCCAA: _chacha_cipher("DHE_RSA"),
     0xC009: Suite("TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA"),
     0xC00A: Suite("TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA"),
     0xC013: Suite("TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA"),
@@ -186,7 +186,7 @@ def _read_hidden(datagram: bytes, at: int) -> tuple[DtlsRecord, int]:
     """Read the short header of DTLS 1.3: 001, connection id, long sequence, length, epoch."""
     first = datagram[at]
     if first & 0x10:
-        raise DecodeError("a DTLS 1.3 record with a connection id, whose length nobody can see")
+        raise DecodeError("a DTLS 1.3 record with a connection id of unknown length")
     wide, stated = 1 + (first >> 3 & 1), first >> 2 & 1
     start = at + 1 + wide + 2 * stated
     if len(datagram) < start:

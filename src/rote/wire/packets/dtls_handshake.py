@@ -43,7 +43,7 @@ class Hello:
     def srtp_profiles(self) -> tuple[int, ...]:
         """The SRTP protection profiles; empty if there are none."""
         data = self.extension(ExtensionType.USE_SRTP) or b""
-        return _pairs(data[2 : 2 + int.from_bytes(data[:2])])
+        return _read_pairs(data[2 : 2 + int.from_bytes(data[:2])])
 
     @property
     def versions(self) -> tuple[int, ...]:
@@ -53,7 +53,7 @@ class Hello:
         data = self.extension(ExtensionType.SUPPORTED_VERSIONS)
         if data is None:
             return (self.version,)
-        return _pairs(data[1:] if isinstance(self, ClientHello) else data)
+        return _read_pairs(data[1:] if isinstance(self, ClientHello) else data)
 
 
 @record(kw_only=True)
@@ -114,7 +114,7 @@ class ClientKeyExchange:
     public_key: bytes
 
 
-Said = (
+HandshakeContent = (
     ClientHello
     | ServerHello
     | HelloVerifyRequest
@@ -141,40 +141,40 @@ class _Reader:
     def number(self, size: int) -> int:
         return int.from_bytes(self.take(size))
 
-    def sized(self, size_bytes: int) -> bytes:
+    def take_sized(self, size_bytes: int) -> bytes:
         return self.take(self.number(size_bytes))
 
 
-def _pairs(data: bytes) -> tuple[int, ...]:
+def _read_pairs(data: bytes) -> tuple[int, ...]:
     return tuple(int.from_bytes(data[at : at + 2]) for at in range(0, len(data) - 1, 2))
 
 
-def _extensions(reader: _Reader) -> tuple[tuple[int, bytes], ...]:
+def _read_extensions(reader: _Reader) -> tuple[tuple[int, bytes], ...]:
     if not reader.left:
         return ()
-    inner = _Reader(reader.sized(2))
+    inner = _Reader(reader.take_sized(2))
     found: list[tuple[int, bytes]] = []
     while inner.left:
-        found.append((inner.number(2), inner.sized(2)))
+        found.append((inner.number(2), inner.take_sized(2)))
     return tuple(found)
 
 
 def _client_hello(reader: _Reader) -> ClientHello:
-    version, random, session = reader.number(2), reader.take(32), reader.sized(1)
-    cookie, suites = reader.sized(1), _pairs(reader.sized(2))
-    reader.sized(1)
+    version, random, session = reader.number(2), reader.take(32), reader.take_sized(1)
+    cookie, suites = reader.take_sized(1), _read_pairs(reader.take_sized(2))
+    reader.take_sized(1)
     return ClientHello(
         version=version,
         random=random,
         session=session,
         cookie=cookie,
         cipher_suites=suites,
-        extensions=_extensions(reader),
+        extensions=_read_extensions(reader),
     )
 
 
 def _server_hello(reader: _Reader) -> ServerHello:
-    version, random, session = reader.number(2), reader.take(32), reader.sized(1)
+    version, random, session = reader.number(2), reader.take(32), reader.take_sized(1)
     suite = reader.number(2)
     reader.take(1)
     return ServerHello(
@@ -182,40 +182,40 @@ def _server_hello(reader: _Reader) -> ServerHello:
         random=random,
         session=session,
         cipher_suite=suite,
-        extensions=_extensions(reader),
+        extensions=_read_extensions(reader),
     )
 
 
 def _verify_request(reader: _Reader) -> HelloVerifyRequest:
     version = reader.number(2)
-    return HelloVerifyRequest(reader.sized(1), version)
+    return HelloVerifyRequest(reader.take_sized(1), version)
 
 
-def _certificate(reader: _Reader) -> Certificate:
-    chain = _Reader(reader.sized(3))
+def _read_certificate(reader: _Reader) -> Certificate:
+    chain = _Reader(reader.take_sized(3))
     found: list[bytes] = []
     while chain.left:
-        found.append(chain.sized(3))
+        found.append(chain.take_sized(3))
     return Certificate(tuple(found))
 
 
 def _server_key(reader: _Reader) -> ServerKeyExchange | None:
     if reader.number(1) != 3:  # only named curves
         return None
-    return ServerKeyExchange(reader.number(2), reader.sized(1))
+    return ServerKeyExchange(reader.number(2), reader.take_sized(1))
 
 
-_READERS: dict[int, Callable[[_Reader], Said | None]] = {
+_READERS: dict[int, Callable[[_Reader], HandshakeContent | None]] = {
     HandshakeType.CLIENT_HELLO: _client_hello,
     HandshakeType.SERVER_HELLO: _server_hello,
     HandshakeType.HELLO_VERIFY_REQUEST: _verify_request,
-    HandshakeType.CERTIFICATE: _certificate,
+    HandshakeType.CERTIFICATE: _read_certificate,
     HandshakeType.SERVER_KEY_EXCHANGE: _server_key,
-    HandshakeType.CLIENT_KEY_EXCHANGE: lambda reader: ClientKeyExchange(reader.sized(1)),
+    HandshakeType.CLIENT_KEY_EXCHANGE: lambda reader: ClientKeyExchange(reader.take_sized(1)),
 }
 
 
-def decode_handshake(handshake: Handshake) -> Said | None:
+def decode_handshake(handshake: Handshake) -> HandshakeContent | None:
     """Return the content of a handshake message, or None for one that is not read here."""
     read = _READERS.get(handshake.type)
     return read(_Reader(handshake.body)) if read else None
@@ -224,7 +224,7 @@ def decode_handshake(handshake: Handshake) -> Said | None:
 # ---- writing ------------------------------------------------------------------------------------
 
 
-def _sized(size_bytes: int, data: bytes) -> bytes:
+def _with_length(size_bytes: int, data: bytes) -> bytes:
     return len(data).to_bytes(size_bytes) + data
 
 
@@ -232,36 +232,45 @@ def _written_pairs(numbers: Sequence[int]) -> bytes:
     return b"".join(number.to_bytes(2) for number in numbers)
 
 
-def _start(hello: Hello) -> bytes:
-    return hello.version.to_bytes(2) + hello.random + _sized(1, hello.session)
+def _hello_start(hello: Hello) -> bytes:
+    return hello.version.to_bytes(2) + hello.random + _with_length(1, hello.session)
 
 
-def _end(hello: Hello) -> bytes:
+def _hello_extensions(hello: Hello) -> bytes:
     if not hello.extensions:
         return b""
-    return _sized(2, b"".join(n.to_bytes(2) + _sized(2, data) for n, data in hello.extensions))
+    return _with_length(
+        2, b"".join(n.to_bytes(2) + _with_length(2, data) for n, data in hello.extensions)
+    )
 
 
-def encode_handshake(said: Said, message: int, signature: bytes = b"") -> Handshake:
+def encode_handshake(content: HandshakeContent, message: int, signature: bytes = b"") -> Handshake:
     """Return the handshake message number `message` with the content `said`."""
-    match said:
+    match content:
         case ClientHello():
-            suites = _sized(2, _written_pairs(said.cipher_suites)) + _sized(1, b"\0")
-            kind, body = HandshakeType.CLIENT_HELLO, _sized(1, said.cookie) + suites
-            body = _start(said) + body + _end(said)
+            suites = _with_length(2, _written_pairs(content.cipher_suites)) + _with_length(1, b"\0")
+            kind, body = HandshakeType.CLIENT_HELLO, _with_length(1, content.cookie) + suites
+            body = _hello_start(content) + body + _hello_extensions(content)
         case ServerHello():
-            body = _start(said) + said.cipher_suite.to_bytes(2) + b"\0" + _end(said)
+            body = (
+                _hello_start(content)
+                + content.cipher_suite.to_bytes(2)
+                + b"\0"
+                + _hello_extensions(content)
+            )
             kind = HandshakeType.SERVER_HELLO
         case HelloVerifyRequest():
             kind = HandshakeType.HELLO_VERIFY_REQUEST
-            body = said.version.to_bytes(2) + _sized(1, said.cookie)
+            body = content.version.to_bytes(2) + _with_length(1, content.cookie)
         case Certificate():
             kind = HandshakeType.CERTIFICATE
-            body = _sized(3, b"".join(_sized(3, one) for one in said.certificates))
+            body = _with_length(3, b"".join(_with_length(3, one) for one in content.certificates))
         case ServerKeyExchange():
             kind = HandshakeType.SERVER_KEY_EXCHANGE
-            body = b"\3" + said.group.to_bytes(2) + _sized(1, said.public_key) + signature
+            body = (
+                b"\3" + content.group.to_bytes(2) + _with_length(1, content.public_key) + signature
+            )
         case _:
             kind = HandshakeType.CLIENT_KEY_EXCHANGE
-            body = _sized(1, said.public_key)
+            body = _with_length(1, content.public_key)
     return Handshake(kind, message, body)

@@ -94,16 +94,16 @@ class StunMessage(NamedTuple):
 
     @property
     def controlling(self) -> bool | None:
-        """Whether the sender decides which pair is used; None if it does not say."""
+        """Whether the sender decides which pair is used; None if it is not stated."""
         if self.attribute(Attribute.ICE_CONTROLLING) is not None:
             return True
         return None if self.attribute(Attribute.ICE_CONTROLLED) is None else False
 
     @property
     def mapped(self) -> tuple[str, int] | None:
-        """The address from which the receiver of this message was heard."""
+        """The address of the receiver of this message, as the sender sees it."""
         value = self.attribute(Attribute.XOR_MAPPED_ADDRESS)
-        return None if value is None else _unxored(value, self.transaction)
+        return None if value is None else _read_xor_address(value, self.transaction)
 
     @property
     def error(self) -> tuple[int, str] | None:
@@ -121,7 +121,7 @@ def _pad(size: int) -> int:
     return -size % 4
 
 
-def xored(address: tuple[str, int], transaction: bytes) -> bytes:
+def xor_address(address: tuple[str, int], transaction: bytes) -> bytes:
     """Return the value of XOR-MAPPED-ADDRESS."""
     host, port = address
     ip = IPv6Address(host) if ":" in host else IPv4Address(host)
@@ -130,7 +130,7 @@ def xored(address: tuple[str, int], transaction: bytes) -> bytes:
     return _PAIR.pack(1 if ip.version == 4 else 2, port ^ MAGIC >> 16) + hidden
 
 
-def _unxored(value: bytes, transaction: bytes) -> tuple[str, int] | None:
+def _read_xor_address(value: bytes, transaction: bytes) -> tuple[str, int] | None:
     if len(value) not in (8, 20) or value[1] != (1 if len(value) == 8 else 2):
         return None
     port = int.from_bytes(value[2:4]) ^ MAGIC >> 16
@@ -148,7 +148,7 @@ def decode(datagram: bytes) -> StunMessage:
     if kind >> 14 or magic != MAGIC:
         raise DecodeError(f"{datagram[:8].hex(' ')} is not how a STUN message begins")
     if length % 4 or len(datagram) != HEADER + length:
-        raise DecodeError(f"a STUN message that says {HEADER + length} and has {len(datagram)}")
+        raise DecodeError(f"a STUN message that states {HEADER + length} and has {len(datagram)}")
     attributes: list[tuple[int, bytes]] = []
     at = HEADER
     while at < len(datagram):
@@ -174,22 +174,22 @@ def encode(
     method, class_ = message.method, message.class_
     kind = method & 0xF | (method & 0x70) << 1 | (method & 0xF80) << 2
     kind |= (class_ & 1) << 4 | (class_ & 2) << 7
-    body = b"".join(_attribute(number, value) for number, value in message.attributes)
+    body = b"".join(_write_attribute(number, value) for number, value in message.attributes)
     if password is not None:
         import hashlib  # noqa: PLC0415 - loads OpenSSL, which reading does not need
         import hmac  # noqa: PLC0415
 
         covered = _HEAD.pack(kind, len(body) + 24, MAGIC, message.transaction) + body
         tag = hmac.new(password.encode(), covered, hashlib.sha1).digest()
-        body += _attribute(Attribute.MESSAGE_INTEGRITY, tag)
+        body += _write_attribute(Attribute.MESSAGE_INTEGRITY, tag)
     if fingerprint:
         covered = _HEAD.pack(kind, len(body) + 8, MAGIC, message.transaction) + body
         crc = zlib.crc32(covered) ^ _FINGERPRINT_XOR
-        body += _attribute(Attribute.FINGERPRINT, crc.to_bytes(4))
+        body += _write_attribute(Attribute.FINGERPRINT, crc.to_bytes(4))
     return _HEAD.pack(kind, len(body), MAGIC, message.transaction) + body
 
 
-def _attribute(number: int, value: bytes) -> bytes:
+def _write_attribute(number: int, value: bytes) -> bytes:
     return _PAIR.pack(number, len(value)) + value + bytes(_pad(len(value)))
 
 
