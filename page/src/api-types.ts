@@ -5,7 +5,7 @@ export interface AcknowledgeEvent {
   id: number;
 }
 
-/** Something that a person can do next. Each user interface words it. */
+/** Something that a person can do next. Each user interface phrases it. */
 export type Act = "stop" | "list" | "delete" | "takes" | "pipe-capture" | "stand" | "sink" | "get-up" | "lie-down" | "status" | "discover" | "doctor" | "simulate" | "simulate-webrtc" | "simulate-dds" | "simulate-a1" | "other-store" | "play-track" | "force" | "overwrite" | "map-joints" | "play-imported" | "name-build" | "from-degrees" | "to-build" | "trim" | "speed" | "retime" | "check" | "show" | "plot";
 
 /** What the robot can play. */

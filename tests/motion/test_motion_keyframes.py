@@ -375,7 +375,7 @@ def test_where_joints_drift_slowly_smooth_steps_are_few_and_within_the_bound(
     fewest = compress_to_bound(track, 0.02, Interpolation.SMOOTH, exact=True)
     quick = compress_to_bound(track, 0.02, Interpolation.SMOOTH)
     for found in (fewest, quick):
-        assert np.abs(module.played(track, found).joints_rad - drift).max() <= 0.02 + 1e-9
+        assert np.abs(module.played_track(track, found).joints_rad - drift).max() <= 0.02 + 1e-9
     assert len(fewest.keyframes) <= len(quick.keyframes) <= 1.5 * len(fewest.keyframes)
     every = keyframe_graph.every_nth(drift[:, 0], 0.02)
     assert every > 1

@@ -308,7 +308,7 @@ def answer_of(make: Callable[[str], bytes]) -> Callable[[HttpRequest], HttpRespo
 
 
 def seal(document: object, session_key: str) -> bytes:
-    return wire._seal(json.dumps(document).encode(), session_key)
+    return wire._seal_document(json.dumps(document).encode(), session_key)
 
 
 @pytest.mark.parametrize(
@@ -319,8 +319,8 @@ def seal(document: object, session_key: str) -> bytes:
         lambda _: base64.b64encode(b"fifteen bytes.."),
         lambda _: base64.b64encode(bytes(160)),
         lambda _: seal({"type": "answer", "sdp": "v=0"}, "0" * 32),
-        lambda key: wire._seal(b"not json", key),
-        lambda key: wire._seal(b"\xff" * 40, key),
+        lambda key: wire._seal_document(b"not json", key),
+        lambda key: wire._seal_document(b"\xff" * 40, key),
         lambda key: seal([], key),
         lambda key: seal({"type": "answer"}, key),
         lambda key: seal({"type": "answer", "sdp": None}, key),

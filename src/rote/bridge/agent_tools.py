@@ -241,7 +241,9 @@ class AgentTools:
                 )
         track, version = self._load_take(take, version)
         others = {
-            name: self._load_take(name, None)[0] for step in steps for name in other_take_names(step)
+            name: self._load_take(name, None)[0]
+            for step in steps
+            for name in other_take_names(step)
         }
         made = apply(track, steps, others)
         entry = self._library.save(made, take)

@@ -242,7 +242,7 @@ _FIRST_SPEED = 0.5
 
 def _first_speed(track: "Track", target: RobotChoice, as_json: bool) -> float:
     """Return the default speed of a motion."""
-    from rote.motion.files.agreed_origins import agreed
+    from rote.motion.files.agreed_origins import is_agreed
     from rote.transport.wires import wire_of
 
     if wire_of(target.url).lives_here or is_agreed(track.origin):

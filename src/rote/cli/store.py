@@ -66,7 +66,7 @@ async def _store(
     from rote.cli import output
 
     require_ability(target, "store", "store a motion that it was not taught")
-    from rote.motion.files.agreed_origins import agreed
+    from rote.motion.files.agreed_origins import is_agreed
 
     track = takes.motion(*motion, "Name the take: rote store {name} NAME --take")
     async with connect_to(target) as robot:

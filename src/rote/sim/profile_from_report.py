@@ -304,13 +304,13 @@ def _shape_arm_state(message: dict[str, Any], shape: Shape | None) -> object:
     """Return the arm state in the robot's shape; a bare number is its id."""
     if shape is None:
         return message
-    return shaped(message if "object" in shape["kinds"] else message["id"], shape)
+    return fit_to_shape(message if "object" in shape["kinds"] else message["id"], shape)
 
 
 def _shape_object(message: dict[str, Any], shape: Shape | None) -> dict[str, Any]:
     if shape is None:
         return message
-    result = shaped(message, shape)
+    result = fit_to_shape(message, shape)
     return result if isinstance(result, dict) else message
 
 
@@ -326,4 +326,4 @@ def _shape_mode(mode: int, robot: dict[str, Any], shape: Shape | None) -> object
     message = _get_dict(robot, "mode_said").get("data")
     if isinstance(message, int) and not isinstance(message, bool) and message < 0:
         return message
-    return shaped(mode, field)
+    return fit_to_shape(mode, field)

@@ -215,7 +215,7 @@ class _Session:
         )
         self._add_datagram(0.045, 0, self._change_cipher(0))
 
-    def _handshake_record(self, side: int, message: Said | None) -> bytes:
+    def _handshake_record(self, side: int, message: HandshakeContent | None) -> bytes:
         number, self._message[side] = self._message[side], self._message[side] + 1
         if message is None:
             handshake = dtls.Handshake(HandshakeType.SERVER_HELLO_DONE, number, b"")

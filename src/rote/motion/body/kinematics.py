@@ -53,7 +53,7 @@ class LinkMasses(NamedTuple):
 class _Hinge(NamedTuple):
     """A joint in the form that `forward` needs."""
 
-    index: int
+    joint_index: int
     """Its index in the family's table."""
     parent: int
     origin_m: Vector
@@ -183,14 +183,18 @@ class Kinematics:
         trunk = np.repeat(np.eye(3)[:, :, None], count, axis=2)
         for hinge in self._hinges:
             base = turns[hinge.parent] if hinge.parent != _BASE else trunk
-            place = places[hinge.index]
+            place = places[hinge.joint_index]
             place[:] = np.einsum("ijn,j->in", base, hinge.origin_m)
             if hinge.parent != _BASE:
                 place += places[hinge.parent]
             if hinge.tilt is not None:
                 base = np.einsum("ijn,jk->ikn", base, hinge.tilt)
             _write_rotation(
-                turns[hinge.index], base, hinge, cosines[hinge.index], sines[hinge.index]
+                turns[hinge.joint_index],
+                base,
+                hinge,
+                cosines[hinge.joint_index],
+                sines[hinge.joint_index],
             )
         return Frames(places, turns)
 
@@ -244,12 +248,12 @@ class Kinematics:
         """Return the direction of each joint's axis, (joints, 3, n)."""
         axes = np.empty_like(frames.positions_m)
         for hinge in self._hinges:
-            turn = frames.turns[hinge.index]
+            turn = frames.turns[hinge.joint_index]
             if hinge.along is None:
-                axes[hinge.index] = np.einsum("ijn,j->in", turn, hinge.axis)
+                axes[hinge.joint_index] = np.einsum("ijn,j->in", turn, hinge.axis)
             else:
                 main, sense = hinge.along
-                axes[hinge.index] = sense * turn[:, main]
+                axes[hinge.joint_index] = sense * turn[:, main]
         return axes
 
     def gravity_torque_nm(self, frames: Frames, load: LinkMasses) -> Array:

@@ -54,6 +54,7 @@ from rote.robot.unsupported import CannotRobot
 from rote.session.a1 import Level, neutral
 from rote.text import Act, Text
 from rote.transport.a1.client import STALE_S
+from rote.transport.base_client import add_listener
 from rote.transport.wires import unsupported
 from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
 from rote.wire.a1.values import Command, Dialect, HighState, LowCmd, LowState

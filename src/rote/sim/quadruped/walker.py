@@ -266,7 +266,9 @@ class Walker:
         self._last = target_rad
         feed: list[float] = []
         for foot, force in zip(self._body.feet, self._expected_foot_forces(supports), strict=True):
-            for own, load in zip(foot.gravity_torque_nm, foot.torques(0.0, 0.0, force), strict=True):
+            for own, load in zip(
+                foot.gravity_torque_nm, foot.torques(0.0, 0.0, force), strict=True
+            ):
                 feed.append(-own - load)
         return Drive(target_rad, speeds, _KP, _KD, feed)
 

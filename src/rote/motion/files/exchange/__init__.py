@@ -245,7 +245,7 @@ def _recognise_npz(data: bytes, location: FileLocation) -> ExchangeFormat:
         if order is None:
             raise location.refuse(
                 f"it may be of mjlab or of BeyondMimic, and the order of its joints is in doubt: "
-                f"{npz_motion.describe(misfits)}",
+                f"{npz_motion.describe_misfits(misfits)}",
                 "Name the format: mjlab or beyondmimic.",
             )
         return EXCHANGE[order]
