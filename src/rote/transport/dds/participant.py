@@ -61,8 +61,6 @@ class _PackedSample(ctypes.Structure):
 _dds_write = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(_PackedSample))(
     ("dds_write", DDS._dll_handle)
 )
-_ABANDONED: "list[Bus]" = []
-"""Participants that were never closed, and whose event loop has ended."""
 
 Receive = Callable[[bytes], None]
 ReceiveFrom = Callable[[bytes, object], None]
@@ -137,7 +135,6 @@ class Bus:
         self.closed = True
         self.target = target
         self._loop = asyncio.get_running_loop()
-        self._thread_id = threading.get_ident()
         check_interface(target.interface)
         self._inlets: list[Inlet] = []
         self._outlets: list[Outlet] = []
@@ -216,15 +213,11 @@ class Bus:
             _delete_entity(self._participant)
 
     def __del__(self) -> None:
-        # The garbage collector runs on any thread, also on one of CycloneDDS that calls a listener:
-        # to delete a participant there would wait for that thread itself.
-        if self.closed or threading.get_ident() == self._thread_id:
-            self.close()
-            return
-        try:
-            self._loop.call_soon_threadsafe(self.close)
-        except RuntimeError:  # the event loop is closed
-            _ABANDONED.append(self)
+        # The garbage collector may run inside a listener, on any thread: CycloneDDS calls listeners
+        # also from within a write. Deleting a participant there would wait for that listener.
+        if not self.closed:
+            with suppress(RuntimeError):  # the interpreter ends
+                threading.Thread(target=self.close, name="rote dds close", daemon=True).start()
 
 
 class _TopicType:
