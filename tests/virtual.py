@@ -79,26 +79,23 @@ def hang(seconds: float) -> None:
 
 
 class _Suspension:
-    """Time that only clocks which count suspend have seen; it only grows, as on a computer.
-
-    In virtual time it grows by `suspend` alone: two real clocks, read one after the other, differ
-    by up to a millisecond from call to call, and the order of events would depend on that.
-    """
+    """Time that only clocks which count suspend have seen; it only grows, as on a computer."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._real = clock.suspended_s
-        self._at_start_s = clock.suspended_s()
         clock.suspended_s = self.read
 
     def read(self) -> float:
-        is_virtual = isinstance(asyncio._get_running_loop(), VirtualLoop)
-        return (self._at_start_s if is_virtual else self._real()) + self.seconds
+        return self._real() + self.seconds
 
 
-_suspension = _Suspension()
+_suspension: _Suspension | None = None
 
 
 def suspend(seconds: float) -> None:
     """Suspend this computer, as its programs see it: the loop's own clock stands still."""
+    global _suspension  # noqa: PLW0603 - the clock of the process is one, too
+    if _suspension is None:
+        _suspension = _Suspension()
     _suspension.seconds += seconds
