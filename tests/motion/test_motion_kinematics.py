@@ -225,7 +225,7 @@ def test_a_body_may_have_any_axes(seed: int, aligned: bool) -> None:
 def test_a_table_that_is_no_tree_is_refused_with_the_joint() -> None:
     family = askew(np.eye(3))
     lost = replace(family.joints[-1], parent="nowhere")
-    with pytest.raises(ValueError, match="tip_joint of askew hangs on 'nowhere'"):
+    with pytest.raises(ValueError, match="tip_joint of askew is mounted on 'nowhere'"):
         replace(family, joints=(*family.joints[:-1], lost))
 
 

@@ -332,7 +332,7 @@ def test_a_check_says_which_joints_no_robot_has() -> None:
 
 
 def test_what_needs_a_body_is_refused_where_there_is_none() -> None:
-    with pytest.raises(BadRequestError, match="slot_0 cannot be mirrored: no robot"):
+    with pytest.raises(BadRequestError, match="slot_0 cannot be mirrored: no known robot"):
         mirror(numbers())
     with pytest.raises(BadRequestError, match="no other robot is drawn"):
         body_of(numbers(), np.zeros(1))
