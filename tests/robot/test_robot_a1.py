@@ -350,7 +350,7 @@ def test_legs_do_not_go_on_after_l2_and_b_were_pressed_and_released(drive: str) 
                 await playing.wait()
             await press_l2_and_b(world)
             assert str(robot.trouble) == (
-                "the remote protection tripped: L2+B is pressed on the remote, so the legs give way"
+                "the remote protection tripped: L2+B is pressed on the remote, so the legs go limp"
             )
             with suppress(ProtectionError):
                 await playing.wait()

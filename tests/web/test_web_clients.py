@@ -124,7 +124,7 @@ def test_there_is_room_for_many_and_not_for_all() -> None:
 
 
 Move = st.tuples(
-    st.sampled_from(["join", "leave", "back", "take", "release", "need", "alive", "wait", "look"]),
+    st.sampled_from(["join", "leave", "back", "take", "release", "require", "alive", "wait", "look"]),
     st.integers(0, 4),
 )
 
@@ -163,7 +163,7 @@ def _do(clients: Clients, move: str, client: Client) -> None:
             case "alive":
                 clients.note_alive(client.id)
             case _:
-                getattr(clients, move)(client.id)
+                getattr(clients, f"{move}_command")(client.id)
                 asked = clients.handover is not None and clients.handover.to is client
                 assert (clients.commander == client.id or asked) == (move != "release")
     except ProblemError:

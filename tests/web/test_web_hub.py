@@ -318,7 +318,7 @@ def test_the_worst_of_all_robots_is_told(tmp_path: Path) -> None:
         (StopAnswer(0.1), "All robots on the stage have confirmed", False),
         (StopAnswer(None, ("ann", "bob")), "not confirmed by ann, bob: use the remote", True),
         (LinkError("no network"), "could not be sent to the stage: use the remotes", True),
-        (None, "not everybody has confirmed it yet", False),
+        (None, "not all robots have confirmed it yet", False),
     ],
 )
 def test_what_became_of_a_stop_of_the_stage_is_told(
