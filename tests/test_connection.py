@@ -142,7 +142,7 @@ async def _open_a1(url: str) -> None:
 
 def test_a_simulated_a1_takes_no_world_of_a_g1() -> None:
     store = Store(":memory:")
-    assert "keep actions" in str(refusal("sim://a1", world=World(store)))
+    assert "stores actions" in str(refusal("sim://a1", world=World(store)))
     store.close()
 
 

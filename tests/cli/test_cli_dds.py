@@ -143,9 +143,9 @@ def test_a_person_is_told_that_hands_are_left_out_and_which_the_robot_wears(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("sim", "--hands", "dex3"), "DDS alone"),
+        (("sim", "--hands", "dex3"), "DDS only"),
         (("sim", "--hands", "dex5", "--dds", "lo"), "may wear: dex3"),
-        (("sim", "--robot", "r1", "--hands", "dex3"), "DDS alone"),
+        (("sim", "--robot", "r1", "--hands", "dex3"), "DDS only"),
         (("play", "wave", "--hands"), "no hands"),
         (("play", "7", "--preset", "--hands"), "no hands"),
         (("play", "wave.mcap", "--hands", "--robot", "udp://127.0.0.1"), "dds://"),

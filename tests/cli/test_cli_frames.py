@@ -154,7 +154,7 @@ def test_an_action_is_taught_to_loop(capsys: pytest.CaptureFixture[str]) -> None
     assert action.loop
 
 
-@pytest.mark.parametrize(("values", "words"), [("1,2", "2 compensation"), ("a,b", "not numbers")])
+@pytest.mark.parametrize(("values", "words"), [("1,2", "2 compensation"), ("a,b", "list of numbers")])
 def test_a_compensation_that_cannot_be_is_refused(
     values: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -197,6 +197,6 @@ def test_a_person_is_told_what_happens_and_asked(answer: str, code: int, end: st
         out, _ = asking.communicate(timeout=30)
     os.close(ours)
     os.close(theirs)
-    assert re.search(r"a robot that stands sinks to the floor.*Type yes to damp it", out, re.DOTALL)
+    assert re.search(r"a standing robot sinks to the floor.*Type yes to damp it", out, re.DOTALL)
     assert end in out
     assert asking.returncode == code

@@ -231,7 +231,7 @@ def test_a_robot_that_never_answers_is_lost_after_the_time_to_connect() -> None:
 def test_a_client_commands_only_whom_it_has_heard() -> None:
     with pytest.raises(LocalProtocolError, match="SEEKING") as caught:
         client().command(LIMP, START)
-    assert "heard" in caught.value.remedy
+    assert "first state" in caught.value.remedy
     with pytest.raises(LocalProtocolError, match="only a new client"):
         met().open(START)
     fresh = A1Session(Role.CLIENT, Level.LOW)

@@ -356,7 +356,7 @@ def test_roles_apply_to_go_everybody_stops_and_the_servers_end_stops_the_show(
         # Who only watches may stop, and that ends the show.
         _go_until(teacher, WANTED, lambda now: now["run"]["state"] == "playing")
         said = watcher.post("/stop").json()["message"]
-        assert "on the stage has confirmed the STOP" in said or "not everybody has" in said
+        assert "on the stage have confirmed the STOP" in said or "not all robots have" in said
         stage = teacher.until(lambda stage: stage["run"] is None)
         teacher.until(lambda stage: stage["stop"]["unconfirmed"] == [])
         assert (stage["last"]["show"], stage["last"]["sections"]) == ("greet", [])
