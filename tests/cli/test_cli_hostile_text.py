@@ -149,7 +149,7 @@ def test_no_name_in_a_store_controls_the_terminal(capsys: pytest.CaptureFixture[
             )
         )
     store.close()
-    assert "5 of 15 places" in check_printed(capsys, "list")
+    assert "5 of 15 slots" in check_printed(capsys, "list")
     check_printed(capsys, "list", "--json")
     check_printed(capsys, "status")
     assert "Played" in check_printed(capsys, "play", "1", "--speed", "4")
