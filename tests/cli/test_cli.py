@@ -116,7 +116,7 @@ def test_what_one_command_taught_the_next_lists_and_plays(
     assert (code, report["name"], report["completed"]) == (0, taught, True)
     code, out, _ = ask(capsys, "list")
     assert re.search(r"1\s+mine\s+0\.", out)
-    assert "1 of 15 places" in out
+    assert "1 of 15 slots" in out
 
 
 def test_teaching_writes_the_take_and_reports_it(

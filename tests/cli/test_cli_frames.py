@@ -154,7 +154,9 @@ def test_an_action_is_taught_to_loop(capsys: pytest.CaptureFixture[str]) -> None
     assert action.loop
 
 
-@pytest.mark.parametrize(("values", "words"), [("1,2", "2 compensation"), ("a,b", "list of numbers")])
+@pytest.mark.parametrize(
+    ("values", "words"), [("1,2", "2 compensation"), ("a,b", "list of numbers")]
+)
 def test_a_compensation_that_cannot_be_is_refused(
     values: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -114,5 +114,5 @@ def test_a_robot_of_another_package_is_listed_and_shown(
         "works": {},
         "evidence": {},
     }
-    assert "Nothing is streamed to it: nobody said how." in ask(capsys, "tripod")
+    assert "Nothing is streamed to it: the format is not known." in ask(capsys, "tripod")
     assert ask(capsys).splitlines()[-2].split() == ["tripod", "tripod-1", "1"]

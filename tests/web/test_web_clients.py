@@ -124,7 +124,9 @@ def test_there_is_room_for_many_and_not_for_all() -> None:
 
 
 Move = st.tuples(
-    st.sampled_from(["join", "leave", "back", "take", "release", "require", "alive", "wait", "look"]),
+    st.sampled_from(
+        ["join", "leave", "back", "take", "release", "require", "alive", "wait", "look"]
+    ),
     st.integers(0, 4),
 )
 

@@ -137,7 +137,7 @@ def _modes(family: "Family") -> "Iterable[str]":
 
 def _stream(build: "Build") -> str:
     if build.stream is None:
-        return f"Nothing is streamed to it: {build.no_stream or 'unknown how'}."
+        return f"Nothing is streamed to it: {build.no_stream or 'the format is not known'}."
     weight = build.stream.weight_slot
     return (
         f"Streamed by {build.stream.topic or 'wires of our own'}"
