@@ -81,7 +81,7 @@ def test_where_nobody_tells_whether_it_stands_a_look_is_refused(
         async with usual(monkeypatch, "hung") as world:
             monkeypatch.setattr("rote.transport.a1.client.HIGH_PORT", 9)
             monkeypatch.setattr("rote.transport.a1.client.OLD_HIGH_PORT", 9)
-            with pytest.raises(BadRequestError, match="is not known"):
+            with pytest.raises(BadRequestError, match="is unknown"):
                 async with motors(read_only=True):
                     raise AssertionError
             assert not world.told

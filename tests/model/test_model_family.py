@@ -108,10 +108,10 @@ def test_a_machine_that_is_not_known_has_numbered_joints_and_nothing_is_done_wit
         ({"builds": ()}, "no builds"),
         ({"builds": (replace(BUILD, family="other"),)}, "one of another family"),
         ({"builds": (BUILD, replace(BUILD, title="again"))}, "two builds of pole have one name"),
-        ({"body": BodyFacts(base="floor")}, "hangs on 'base'"),
+        ({"body": BodyFacts(base="floor")}, "is mounted on 'base'"),
         (
             {"joints": (joint(0, "left_tilt_joint", "left_pan_link"), joint(1, "left_pan_joint"))},
-            "hangs on 'left_pan_link'",
+            "is mounted on 'left_pan_link'",
         ),
         (
             {
@@ -123,7 +123,7 @@ def test_a_machine_that_is_not_known_has_numbered_joints_and_nothing_is_done_wit
         ),
         (
             {"builds": (replace(BUILD, fixed=(FixedMass("tail_link", 1.0, ZERO),)),)},
-            "mass of a link that pole has not",
+            "mass of a link that pole lacks",
         ),
     ],
 )

@@ -172,7 +172,7 @@ def test_a_robot_that_cannot_be_imported_is_refused_with_its_reason(bring: Bring
 
 def test_a_family_that_contradicts_itself_is_refused_with_its_reason(bring: Bring) -> None:
     bring("tripod = bringer:TRIPOD", TRIPOD.replace('parent="stand"', 'parent="sky"'))
-    with pytest.raises(BadRequestError, match="hangs on 'sky'"):
+    with pytest.raises(BadRequestError, match="is mounted on 'sky'"):
         registry.families()
 
 

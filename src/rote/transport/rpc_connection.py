@@ -5,7 +5,7 @@ connection is opened again, with growing delays, and subscribes to its topics ag
 queued to be sent later except a stop: requests that move a robot are sent only while the robot is
 known to be connected, and a stop that failed is the first request after a reconnect.
 
-A `Connection` transports the messages: a data channel (webrtc/connection.py) or DDS
+A `MessageTransport` transports the messages: a data channel (webrtc/connection.py) or DDS
 (dds/connection.py).
 """
 
@@ -36,7 +36,7 @@ MAX_PARAMETER_LENGTH = 30_000
 """
 
 
-class Connection(Protocol):
+class MessageTransport(Protocol):
     """Transports requests and answers, in one session after the other."""
 
     @property
@@ -68,7 +68,7 @@ class RpcConnection(BaseClient[rpc.RpcResponse]):
 
     arms_hold_within_s = 10
 
-    def __init__(self, url: str, connection: Connection, *, reconnect: bool = True) -> None:
+    def __init__(self, url: str, connection: MessageTransport, *, reconnect: bool = True) -> None:
         super().__init__(url, reconnect=reconnect)
         self.on_connected: Callable[[], Awaitable[None]] = _ask_nothing
         """Called in every new session, for its first requests."""

@@ -33,7 +33,7 @@ from rote.transport.base_client import (
     add_listener,
     notify_listeners,
 )
-from rote.transport.rpc_connection import Connection, RpcConnection, TopicListener
+from rote.transport.rpc_connection import MessageTransport, RpcConnection, TopicListener
 from rote.transport.watchdog import Watchdog
 from rote.transport.wires import SERVICES, unsupported
 from rote.wire.services import faults as wire_faults
@@ -99,7 +99,7 @@ class ServicesClient:
     def __init__(
         self,
         url: str,
-        connection: Connection,
+        connection: MessageTransport,
         *,
         reconnect: bool = True,
         build: Build | None = None,
