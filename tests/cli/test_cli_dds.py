@@ -97,7 +97,7 @@ def test_an_interface_that_is_not_there_is_refused_by_the_simulator_too(
 
 def test_an_a1_is_not_on_dds(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sim", "--a1", "127.0.0.1:0", "--dds", "lo"]) == 2
-    assert "another robot" in capsys.readouterr().err
+    assert "cannot be combined" in capsys.readouterr().err
 
 
 # ---- hands --------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def test_a_person_is_told_that_hands_are_left_out_and_which_the_robot_wears(
     ("arguments", "said"),
     [
         (("sim", "--hands", "dex3"), "DDS only"),
-        (("sim", "--hands", "dex5", "--dds", "lo"), "may wear: dex3"),
+        (("sim", "--hands", "dex5", "--dds", "lo"), "Use one of: dex3"),
         (("sim", "--robot", "r1", "--hands", "dex3"), "DDS only"),
         (("play", "wave", "--hands"), "no hands"),
         (("play", "7", "--preset", "--hands"), "no hands"),

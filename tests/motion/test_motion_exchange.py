@@ -212,7 +212,7 @@ def test_a_rate_that_the_file_does_not_state_is_said_to_be_assumed(tmp_path: Pat
     stated = import_motion(path, "unitree-csv", fps=60)
     assert not stated.notes
     assert stated.track.rate_hz == pytest.approx(60)
-    with pytest.raises(BadRequestError, match="says 30 frames"):
+    with pytest.raises(BadRequestError, match="states 30 frames"):
         import_motion(written(tmp_path, "gmr", whole_body()), "gmr", fps=50)
 
 
