@@ -115,6 +115,7 @@ def test_it() -> None:
 """
 
 
+@pytest.mark.quiet  # it limits the time of a test run that it starts
 @pytest.mark.parametrize("new_session", [False, True])
 @pytest.mark.parametrize("late", [False, True])
 def test_no_process_of_a_test_outlives_it(
