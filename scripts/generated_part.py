@@ -1,6 +1,13 @@
-"""A generated part of a page: replaces the text between two marks."""
+"""Generated text: a whole file, or the part of a page between two marks."""
 
 from pathlib import Path
+
+
+def write_changed(file: Path, text: str) -> Path:
+    """Write a file if it is missing or has another text, and return its path."""
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
+        file.write_text(text, encoding="utf-8")
+    return file
 
 
 def renew(page: Path, begin: str, end: str, content: str) -> None:

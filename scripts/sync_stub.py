@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from generated_part import write_changed
+
 SOURCE = Path(__file__).parents[1] / "src" / "rote"
 STUB = SOURCE / "sync.pyi"
 AWAITED = {"Playing": "PlayReport", "Streaming": "StreamReport", "LegPlaying": "StreamReport"}
@@ -226,10 +228,7 @@ def stub() -> str:
 
 def write() -> Path:
     """Write the stub where it is missing or stale, and return its path."""
-    text = stub()
-    if not STUB.exists() or STUB.read_text(encoding="utf-8") != text:
-        STUB.write_text(text, encoding="utf-8")
-    return STUB
+    return write_changed(STUB, stub())
 
 
 if __name__ == "__main__":

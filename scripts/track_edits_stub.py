@@ -4,6 +4,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+from generated_part import write_changed
+
 SOURCE = Path(__file__).parents[1] / "src"
 STUB = SOURCE / "rote" / "motion" / "track_edits.pyi"
 HEAD = '''\
@@ -44,10 +46,7 @@ def stub() -> str:
 
 def write() -> Path:
     """Write the stub where it is missing or stale, and return its path."""
-    text = stub()
-    if not STUB.exists() or STUB.read_text(encoding="utf-8") != text:
-        STUB.write_text(text, encoding="utf-8")
-    return STUB
+    return write_changed(STUB, stub())
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ import json
 import resource
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
 
@@ -38,7 +37,7 @@ class _Meter:
     def __init__(self, path: Path, *, is_worker: bool) -> None:
         self._path = path
         self._is_worker = is_worker
-        self._spent: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+        self._spent: dict[str, list[float]] = {}
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:

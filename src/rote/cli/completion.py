@@ -232,11 +232,10 @@ def offers(words: list[str]) -> Iterator[tuple[str, str]]:
         yield from _offer_values(kinds[index].removesuffix("..."), current, given)
 
 
-def _parse_words(before: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any], str]:
+def _parse_words(before: list[str]) -> tuple[dict[str, Any], dict[str, Any], str]:
     """Return the node that the complete words lead to, what they give, and the kind of the value
     that must follow; "" if none must.
     """
-    before = list(before)
     node = describe_command(commands(next((word for word in before if word[:1] != "-"), None)))
     given: dict[str, Any] = {"options": {}, "arguments": []}
     option = kind = ""
@@ -258,9 +257,7 @@ def _parse_words(before: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any],
 
 
 def _offer_values(kind: str, current: str, given: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    if kind == "file" and "--take" in given["options"]:
-        kind = "take"
-    if kind == "action" and "--take" in given["options"]:
+    if kind in {"file", "action"} and "--take" in given["options"]:
         kind = "take"
     if kind == "file":
         yield FILES, ""

@@ -4,21 +4,12 @@ The methods are made from `rote.motion.edit.table` when this module is imported.
 type checkers the build makes a stub, track_edits.pyi, with scripts/track_edits_stub.py.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from inspect import Parameter as Argument
 from inspect import Signature
 from typing import Any
 
-from rote.motion.edit.table import EDITS, SEVERAL, Edit, Parameter, ParameterKind
-
-_TYPES: dict[ParameterKind, Any] = {
-    ParameterKind.NUMBER: float,
-    ParameterKind.FLAG: bool,
-    ParameterKind.JOINTS: str | Sequence[str],
-    ParameterKind.BUILD: str,
-    ParameterKind.TEXT: str,
-    ParameterKind.POSE: Mapping[str, float],
-}
+from rote.motion.edit.table import EDITS, KINDS, SEVERAL, Edit, Parameter, ParameterKind
 
 
 class TrackEdits:
@@ -48,7 +39,7 @@ def explanation_of(edit: Edit) -> str:
 
 
 def _argument(parameter: Parameter, kind: Any) -> Argument:
-    type_ = _TYPES[parameter.kind]
+    type_ = KINDS[parameter.kind].argument
     if parameter.required:
         return Argument(parameter.name, kind, annotation=type_)
     if parameter.default is None:

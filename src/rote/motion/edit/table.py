@@ -86,6 +86,8 @@ class KindFacts(NamedTuple):
 
     value: type
     """The type of the value, in Python and in JSON."""
+    argument: Any
+    """The annotation of the argument of a track's method."""
     option: Any
     """The type of the option at the command line."""
     form: str | None
@@ -93,12 +95,12 @@ class KindFacts(NamedTuple):
 
 
 KINDS: Mapping[ParameterKind, KindFacts] = {
-    ParameterKind.NUMBER: KindFacts(float, float, "N"),
-    ParameterKind.FLAG: KindFacts(bool, bool, None),
-    ParameterKind.JOINTS: KindFacts(list, list[str], "JOINT"),
-    ParameterKind.BUILD: KindFacts(str, str, "BUILD"),
-    ParameterKind.TEXT: KindFacts(str, str, "LABEL"),
-    ParameterKind.POSE: KindFacts(dict, list[str], "JOINT=RAD"),
+    ParameterKind.NUMBER: KindFacts(float, float, float, "N"),
+    ParameterKind.FLAG: KindFacts(bool, bool, bool, None),
+    ParameterKind.JOINTS: KindFacts(list, str | Sequence[str], list[str], "JOINT"),
+    ParameterKind.BUILD: KindFacts(str, str, str, "BUILD"),
+    ParameterKind.TEXT: KindFacts(str, str, str, "LABEL"),
+    ParameterKind.POSE: KindFacts(dict, Mapping[str, float], list[str], "JOINT=RAD"),
 }
 
 
