@@ -221,10 +221,6 @@ class FoxgloveFeed:
         """Remove a client."""
         self.clients.discard(client)
 
-    def has_subscribers(self, channel: Channel) -> bool:
-        """Whether any client has subscribed to a channel."""
-        return any(client.subscriptions.get(channel.id) for client in self.clients)
-
     def publish(self, channel: Channel, time_ns: int, payload: bytes) -> None:
         """Send a message to all subscribers."""
         if channel.latched:

@@ -117,11 +117,6 @@ class Identity:
         self._has_reported = False
         self._agreed = False
 
-    @property
-    def has_reported(self) -> bool:
-        """Whether the robot has reported anything about its joints."""
-        return self._has_reported
-
     def on_mode(self, mode: int) -> bool:
         """Process the controller's mode; return whether this changed the build."""
         if mode == self._mode or (is_distinctive(self._mode) and not is_distinctive(mode)):
