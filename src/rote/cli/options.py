@@ -4,7 +4,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -73,8 +73,15 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 
 
 def run(work: Coroutine[Any, Any, int | None]) -> int:
-    """Run a command to its end and return its exit code; termination signals cancel it."""
-    unwound = _cancel_on_signals(work)
+    """Run a command to its end and return its exit code; termination signals cancel it.
+
+    The handlers stay until the loop is closed: a signal meanwhile must not change the exit code.
+    """
+    # Ctrl-C too: by default a second one would abandon a stop that is under way.
+    numbers = (signal.SIGINT, *end_signals())
+    former = {one: signal.getsignal(one) for one in numbers}
+    handled = [one for one in numbers if former[one] is not signal.SIG_IGN]  # nohup
+    unwound = _cancel_on_signals(work, handled)
     try:
         import asyncio
 
@@ -86,9 +93,13 @@ def run(work: Coroutine[Any, Any, int | None]) -> int:
         # Ctrl-C may come before the loop runs; then nothing else closes these.
         unwound.close()
         work.close()
+        for number in handled:
+            signal.signal(number, former[number] or signal.SIG_DFL)
 
 
-async def _cancel_on_signals(work: Coroutine[Any, Any, int | None]) -> int | None:
+async def _cancel_on_signals(
+    work: Coroutine[Any, Any, int | None], handled: Sequence[int]
+) -> int | None:
     import asyncio
 
     task = asyncio.current_task()
@@ -100,10 +111,8 @@ async def _cancel_on_signals(work: Coroutine[Any, Any, int | None]) -> int | Non
         task.cancel()
 
     loop = asyncio.get_running_loop()
-    # Ctrl-C too: by default a second one would abandon a stop that is under way.
-    numbers = (signal.SIGINT, *end_signals())
-    ours = [one for one in numbers if signal.getsignal(one) is not signal.SIG_IGN]  # nohup
-    undo = [on_signal(loop, number, partial(unwind, number)) for number in ours]
+    for number in handled:
+        on_signal(loop, number, partial(unwind, number))
     try:
         code = await work
         return 128 + received[0] if received and code == 128 + signal.SIGINT else code
@@ -111,9 +120,6 @@ async def _cancel_on_signals(work: Coroutine[Any, Any, int | None]) -> int | Non
         if not received:
             raise
         return 128 + received[0]
-    finally:
-        for end in undo:
-            end()
 
 
 Overwrite = Annotated[
