@@ -345,6 +345,7 @@ class FaultRobot:
             self._switch_off()
         else:
             await self.close()
+        self.held_up_s.clear()  # times of the body that was
         await asyncio.sleep(after_s)
         self.valve = Valve()
         await self.open()

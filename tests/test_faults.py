@@ -128,16 +128,20 @@ class Signalled(NamedTuple):
     phase: str
     seconds: float | None
     """None: it is killed."""
+    restarts: bool = False
+    """The robot restarts while the arms are released, and stands at rest."""
 
     @property
     def id(self) -> str:
         does = "SIGKILL" if self.seconds is None else f"SIGSTOP_{self.seconds:g}_s"
+        does += "_and_robot_restart" if self.restarts else ""
         return f"{self.wire}-{self.phase}-{does}"
 
 
 SIGNALLED = (
     Signalled("dds", "streaming", None),
     Signalled("udp", "streaming", 0.3),
+    Signalled("dds", "streaming", None, restarts=True),
     Signalled("webrtc", "teaching", None),
     Signalled("dds", "streaming", 1.0),
     Signalled("a1", "streaming", None),
@@ -152,7 +156,7 @@ SIGNALLED = (
     Signalled("a1", "streaming", 1.0),
     Signalled("a1", "teaching", None),
 )
-EVERY_TIME = 2
+EVERY_TIME = 3
 """The number of them that `make test` runs, too."""
 
 
@@ -194,6 +198,8 @@ async def signal_client(case: Signalled, folder: Path) -> None:
             async with asyncio.timeout(60.0):
                 code = await process.wait()
             assert code == (-signal.SIGKILL if case.seconds is None else 0)
+            if case.restarts:
+                await robot.restart(after_s=0.2)
             await rest(robot)
         finally:
             if process.returncode is None:

@@ -27,6 +27,7 @@ from rote.session.arm_stream import (
 )
 
 _CHECK_S = 0.02
+_SOONEST_S = 0.001
 _CEASED_S = 0.1
 """The poses have ceased if the last one was sent longer ago than this. From then on the robot moves
 its arms by itself: an older pose does not show where they are.
@@ -309,7 +310,7 @@ class ArmStreamer(Generic[Packed]):
         blind_s = now - self._seen_at
         left_s = min(_CEASED_S - (now - self._sent_at), self._blind_after_s - blind_s)
         if left_s > 0.0:
-            self._late, again_s = False, left_s
+            self._late, again_s = False, max(left_s, _SOONEST_S)
             self._suspended_s = clock.suspended_s()
         elif not self._late:
             # This loop may have been stalled, so that the next pose and the next state are as late
