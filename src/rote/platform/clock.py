@@ -22,7 +22,7 @@ LEAST_S = 0.02
 def suspended_s() -> float:
     """Return how long this computer has been suspended since it was started, in seconds.
 
-    Only differences between two calls are meaningful; they are exact to a millisecond.
+    Only differences between two calls are meaningful; they are exact to 0.1 ms.
     """
     number: int | None = getattr(time, _CONTINUOUS.get(sys.platform, ""), None)
     if number is None:
@@ -31,7 +31,7 @@ def suspended_s() -> float:
         before = time.monotonic()
         continuous = time.clock_gettime(number)
         after = time.monotonic()
-        if after - before < 0.001:  # else this thread was preempted between the two clocks
+        if after - before < 0.0001:  # else this thread was preempted between the two clocks
             return continuous - (before + after) / 2
 
 

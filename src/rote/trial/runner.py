@@ -149,6 +149,8 @@ class _TrialRun:
     ) -> None:
         self._context, self._guide, self._result, self._key = context, guide, result, key
         self._lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._holding = False
+        """Whether a step runs that may make the arms soft."""
         client = context.tap.client
         if isinstance(client, (ServicesClient, TeachingClient)):
             client.on_loss(self._on_loss)
@@ -234,8 +236,9 @@ class _TrialRun:
         self._context.mark("note", "the robot did not confirm the stop")
         if self._result.level is TrialLevel.LOOK:
             return  # nothing was made to move or to go limp
+        # A step may have made the arms soft although no state arrived that reports it.
         state = self._context.robot.state
-        soft = state is None or state.arms_soft or self._context.arms_may_be_soft
+        soft = state is None or state.arms_soft or self._context.arms_may_be_soft or self._holding
         arms = "The arms may still be soft: hold them. " if soft else ""
         self._guide.note(f"{arms}{UNCONFIRMED}")
 
@@ -255,6 +258,7 @@ class _TrialRun:
         at_s = context.now_s
         context.mark("step", step.title)
         self._guide.begin(step)
+        self._holding = step.level is TrialLevel.HOLD
         try:
             result, note = await self._perform_step(step)
         except asyncio.CancelledError:
@@ -263,6 +267,7 @@ class _TrialRun:
         except _LostError:
             self._record_result(step, FAILED, "the robot was lost", at_s)
             raise
+        self._holding = False
         self._record_result(step, result, note, at_s)
 
     async def _ask_operator(self, step: TrialStep) -> str:
