@@ -417,6 +417,24 @@ def test_a_bus_that_is_forgotten_leaves_the_domain_by_itself() -> None:
     asyncio.run(run())
 
 
+NEVER_CLOSED = """
+import asyncio, sys
+from rote.transport.dds.participant import Bus, DdsTarget
+
+async def open_bus():
+    return Bus(DdsTarget("lo", int(sys.argv[1])))
+
+bus = asyncio.run(open_bus())
+bus.itself = bus  # so that it is freed only when the interpreter ends
+"""
+
+
+@pytest.mark.slow
+def test_a_bus_that_is_never_closed_does_not_keep_the_program_from_ending() -> None:
+    command = [sys.executable, "-c", NEVER_CLOSED, str(free_domain("never closed"))]
+    subprocess.run(command, check=True, timeout=30)
+
+
 def test_the_topics_of_others_are_seen_and_our_own_are_not() -> None:
     async def run() -> None:
         ours, theirs = Bus(DdsTarget("lo", free_domain())), Bus(DdsTarget("lo", free_domain()))

@@ -13,6 +13,7 @@ import asyncio
 import ctypes
 import os
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -215,8 +216,9 @@ class Bus:
     def __del__(self) -> None:
         # The garbage collector may run inside a listener, on any thread: CycloneDDS calls listeners
         # also from within a write. Deleting a participant there would wait for that listener.
-        if not self.closed:
-            with suppress(RuntimeError):  # the interpreter ends
+        # While the interpreter ends, no thread can start, and the end of the process closes it.
+        if not self.closed and not sys.is_finalizing():
+            with suppress(RuntimeError):
                 threading.Thread(target=self.close, name="rote dds close", daemon=True).start()
 
 
