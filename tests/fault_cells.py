@@ -49,7 +49,7 @@ FAULTS = (
 
 ELBOW = "left_elbow_joint"
 PROMISED_RAD_S = 1.0
-"""README: no joint is faster on its way to the first pose and back."""
+"""docs/safety.md: no joint is faster on its way to the first pose and back."""
 SPEED_LIMIT_RAD_S = 1.1 * PROMISED_RAD_S
 """A servo overshoots what it is told by a few percent. The motions played here are slower than
 that themselves, so the limit holds at every moment."""
@@ -58,7 +58,7 @@ UNEVEN_LIMIT_RAD_S = 1.5 * PROMISED_RAD_S
 TRUE_WITHIN_S = 1.5
 """How long a client that hears the robot may report something else than what the body does."""
 SILENT_S = 3.0
-"""README: a robot that falls silent is reported within this time."""
+"""docs/safety.md: a robot that falls silent is reported within this time."""
 STILL_RAD_S, SINKING_RAD_S = 0.05, 0.3
 CUT_S = 4.5
 TURNS = 40
