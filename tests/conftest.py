@@ -97,6 +97,32 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return next((place for place, name in enumerate(first) if path.startswith(name)), computing)
 
     items.sort(key=turn)
+    workers: int = getattr(config, "workerinput", {}).get("workercount", 1)
+    if workers > 1:
+        groups: list[list[pytest.Item]] = [[], [], []]
+        for item in items:
+            groups[max(0, turn(item) - len(first) + 1)].append(item)
+        items[:] = _deal_to_workers(groups, workers)
+
+
+def _deal_to_workers(groups: list[list[pytest.Item]], workers: int) -> list[pytest.Item]:
+    """Order patient, slow and fast tests for `--dist worksteal`, which first gives each worker an
+    equal run of neighbours: half of the workers begin with a share of the patient ones.
+    """
+    patient, slow, rapid = groups
+    left = sum(map(len, groups))
+    others = left - len(patient)
+    patient_workers = max(1, workers // 2)
+    order: list[pytest.Item] = []
+    for worker in range(workers):
+        size = left // (workers - worker)
+        left -= size
+        own = patient[worker::patient_workers] if worker < patient_workers else []
+        room = max(0, size - len(own))
+        count = min(room, round(len(slow) * room / others) if others else 0)
+        order += own + slow[:count] + rapid[: room - count]
+        slow, rapid = slow[count:], rapid[room - count :]
+    return order + slow + rapid
 
 
 def _leave_products_to_soak(items: list[pytest.Item]) -> None:

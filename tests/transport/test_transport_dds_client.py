@@ -90,6 +90,7 @@ def client_of(robot: G1) -> DdsClient:
     return client
 
 
+@pytest.mark.each_once("stop_client", "stall_s")
 @pytest.mark.parametrize("stop_client", [virtual.hang, virtual.suspend])
 @pytest.mark.parametrize("stall_s", [0.05, 0.15, 0.5, 1.0, 3.0, 30.0])
 def test_after_a_stall_no_joint_is_faster_than_the_soft_limit(
