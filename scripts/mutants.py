@@ -412,7 +412,8 @@ def run_tests(tree: Path, tests: Sequence[str], timeout_s: float) -> str:
             _kill_all(tree)
             pytest.wait()
         output.seek(0)
-        failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", output.read(), flags=re.MULTILINE)
+        # Lines of a test's log may begin with ERROR, too.
+        failed = re.findall(r"^(?:FAILED|ERROR) (tests/.+?)(?: - |$)", output.read(), re.MULTILINE)
     if pytest.returncode == 0:
         return SURVIVED
     if pytest.returncode in (4, 5) and not failed:  # no file of that name, or no test in it
