@@ -3,13 +3,15 @@
 import asyncio
 import threading
 import time
+from typing import Unpack
 
 from benchmarks.stage_worker import say
 from benchmarks.stand_in import StandIn
 from rote.motion.track import Track
 from rote.platform import realtime
 from rote.robot.api_values import StreamReport
-from rote.robot.streaming import Offload, Streaming, TimedStart, TrackCheck
+from rote.robot.play_options import TrackKeywords
+from rote.robot.streaming import Streaming, TimedStart
 
 LEAD_S = 0.5
 
@@ -77,21 +79,9 @@ class NotingRobot(StandIn):
         self._playings.clear()
         say(name=self.name, what="stop", s=time.monotonic())
 
-    def play_track(
-        self,
-        track: Track,
-        *,
-        rate_hz: float = 250.0,
-        speed: float = 1.0,
-        force: bool = False,
-        mapped: bool = False,
-        hands: bool = False,
-        checked: TrackCheck | None = None,
-        offload: Offload | None = None,
-        at: float | TimedStart | None = None,
-        imported: bool = False,
-    ) -> Streaming:
+    def play_track(self, track: Track, **options: Unpack[TrackKeywords]) -> Streaming:
         """Print when the motion would begin."""
+        at = options.get("at")
         assert isinstance(at, TimedStart), "an agent gives the start later"
         self._playings.append(NotingPlaying(self.name, at))
         return self._playings[-1]

@@ -6,7 +6,7 @@ member that rote's robots gain is missed by `make check`, not in the middle of a
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from rote.findings import Finding
 from rote.messages import RobotState
@@ -14,7 +14,8 @@ from rote.model.family import Build, Family
 from rote.model.g1 import G1_29
 from rote.motion.files.library import Library
 from rote.motion.track import Track
-from rote.robot.streaming import Offload, Streaming, TimedStart, TrackCheck
+from rote.robot.play_options import TrackKeywords
+from rote.robot.streaming import Streaming
 from rote.robot.teaching import Teaching
 from rote.robot.unsupported import CannotRobot
 
@@ -80,19 +81,6 @@ class StandIn(CannotRobot):
         """Raise `UnsupportedError`."""
         self._raise_unsupported("be taught")
 
-    def play_track(
-        self,
-        track: Track,
-        *,
-        rate_hz: float = 250.0,
-        speed: float = 1.0,
-        force: bool = False,
-        mapped: bool = False,
-        hands: bool = False,
-        checked: TrackCheck | None = None,
-        offload: Offload | None = None,
-        at: float | TimedStart | None = None,
-        imported: bool = False,
-    ) -> Streaming:
+    def play_track(self, track: Track, **options: Unpack[TrackKeywords]) -> Streaming:
         """Raise `UnsupportedError`."""
         self._raise_unsupported("play a track")

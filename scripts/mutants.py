@@ -74,6 +74,15 @@ _TEACH = (
     "tests/robot/test_robot_take_recording.py",
     "tests/robot/test_robot_after_teaching.py",
 )
+_ROBOT = (
+    *_ENDINGS,
+    "tests/robot/test_robot_safety.py",
+    "tests/robot/test_robot_g1.py",
+    "tests/robot/test_robot_listening.py",
+    "tests/robot/test_robot_sending.py",
+    "tests/robot/test_robot_following.py",
+    *_BEHAVIOUR,
+)
 _A1 = ("tests/robot/test_robot_a1.py", "tests/robot/test_robot_a1_send.py")
 
 TESTS: dict[str, tuple[str, ...]] = {
@@ -88,15 +97,17 @@ TESTS: dict[str, tuple[str, ...]] = {
     "robot/message_teaching.py": (*_ENDINGS, *_TEACH, *_BEHAVIOUR),
     "robot/playing.py": (*_ENDINGS, *_BEHAVIOUR, "tests/robot/test_robot_watching.py"),
     "robot/motion_watch.py": ("tests/robot/test_robot_watching.py", *_ENDINGS, *_BEHAVIOUR),
-    "robot/message_robot.py": (
-        *_ENDINGS,
-        "tests/robot/test_robot_safety.py",
-        "tests/robot/test_robot_g1.py",
-        "tests/robot/test_robot_listening.py",
-        "tests/robot/test_robot_sending.py",
-        "tests/robot/test_robot_following.py",
-        *_BEHAVIOUR,
-    ),
+    "robot/message_robot.py": _ROBOT,
+    "robot/link.py": _ROBOT,
+    "robot/stop_counter.py": (*_ROBOT, *_A1),
+    "robot/arm_requests.py": (*_ROBOT, *_TEACH),
+    "robot/action_store.py": (*_ROBOT, *_TEACH),
+    "robot/modes.py": _ROBOT,
+    "robot/teacher.py": (*_ENDINGS, *_TEACH, *_BEHAVIOUR),
+    "robot/player.py": _ROBOT,
+    "robot/play_options.py": _ROBOT,
+    "robot/streamer.py": (*_ENDINGS, *_STREAM, "tests/robot/test_robot_following.py", *_BEHAVIOUR),
+    "robot/frame_sender.py": ("tests/robot/test_robot_sending.py",),
     "robot/preflight.py": ("tests/robot/test_robot_preflight.py",),
     "robot/unfinished.py": (*_ENDINGS, *_TEACH, *_BEHAVIOUR),
     "robot/storing.py": ("tests/robot/test_robot_storing.py",),

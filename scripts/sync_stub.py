@@ -16,13 +16,18 @@ SOURCE = Path(__file__).parents[1] / "src" / "rote"
 STUB = SOURCE / "sync.pyi"
 AWAITED = {"Playing": "PlayReport", "Streaming": "StreamReport", "LegPlaying": "StreamReport"}
 """What awaiting an object of these classes returns; both are in `rote.robot.api_values`."""
-CLASSES = (
+CLASSES: tuple[tuple[str, str, str, set[str]], ...] = (
     ("robot/take.py", "Take", "Blocking", {"add"}),
-    ("robot/playing.py", "Playing", "Blocking", {"noted_in"}),
+    ("robot/playing.py", "Playing", "Blocking", set()),
+    ("robot/robot.py", "Modes", "Blocking", set()),
+    ("robot/robot.py", "Audio", "Blocking", set()),
     ("robot/robot.py", "Robot", "Closable", {"close"}),
+    ("robot/quadruped/modes.py", "A1Modes", "BlockingModes", set()),
     ("robot/quadruped/robot.py", "A1", "BlockingRobot", {"close"}),
 )
 """Where each asynchronous class is, the base of its proxy, and the members the proxy has not."""
+PARTS = {"Modes", "Audio", "A1Modes"}
+"""Classes whose proxy a property of that type returns."""
 HEAD = '''\
 """The same API, blocking. Made by scripts/sync_stub.py; see sync.py."""
 
@@ -34,8 +39,9 @@ from rote.connection import Options
 from rote.robot.api_values import PlayReport, StreamReport
 
 __all__ = [
-    "connect", "open", "Blocking", "BlockingA1", "BlockingBlock", "BlockingConnection",
-    "BlockingG1", "BlockingPlaying", "BlockingRobot", "BlockingTake",
+    "connect", "open", "Blocking", "BlockingA1", "BlockingA1Modes", "BlockingAudio",
+    "BlockingBlock", "BlockingConnection", "BlockingG1", "BlockingModes", "BlockingPlaying",
+    "BlockingRobot", "BlockingTake",
 ]
 
 '''
@@ -154,7 +160,11 @@ class Writer:
         if any(
             isinstance(each, ast.Name) and each.id == "property" for each in node.decorator_list
         ):
-            returns = self._typed(module, node.returns)
+            match node.returns:
+                case ast.Name(id=name) if name in PARTS:
+                    returns = f"Blocking{name}"
+                case _:
+                    returns = self._typed(module, node.returns)
             yield f"    @property\n    def {node.name}(self) -> {returns}:"
             return
         name = "__iter__" if node.name == "__aiter__" else node.name

@@ -976,7 +976,7 @@ def test_without_a_balanced_standing_nothing_is_taught_or_played(wire: str, mode
             findings = await robot.preflight()
             assert findings[0].severity is Severity.ERROR
             assert "rote modes stand" in worded(findings[0].remedy)
-            assert (await robot.stand()).balanced
+            assert (await robot.modes.stand()).balanced
             await asyncio.sleep(5.0)  # arms that hung free go back to rest
             assert await robot.preflight() == []
             await teach(robot, "mine")
@@ -991,9 +991,9 @@ def test_damp_interrupts_everything(wire: str) -> None:
         one.fill(1)
         async with one.connect() as robot:
             playing = await robot.start("stored 0", loop="tempo" in robot.abilities)
-            assert (await robot.damp(yes=True)).id == Mode.DAMP
+            assert (await robot.modes.damp(yes=True)).id == Mode.DAMP
             await playing
-            assert not (await robot.mode()).balanced
+            assert not (await robot.modes.read()).balanced
 
     tell(wire, story)
 

@@ -43,7 +43,7 @@ def test_an_opened_robot_works_until_it_is_closed() -> None:
     threads = threading.active_count()
     robot = rote.sync.open(URL)
     assert robot.actions().taught == ()
-    assert robot.mode().balanced
+    assert robot.modes.read().balanced
     robot.close()
     robot.close()
     assert threading.active_count() == threads

@@ -122,7 +122,7 @@ def test_refusals_carry_the_services_own_words() -> None:
             await robot._client.ask(m.EnterTeaching(name="mine"))
         assert caught.value.code == 7404
         assert caught.value.remedy
-        assert (await robot.stand()).balanced
+        assert (await robot.modes.stand()).balanced
         await teach(robot, "mine")
 
     tell(story, Mode.DAMP)

@@ -8,26 +8,30 @@ import re
 import signal
 import threading
 import typing
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
 import sync_stub
 
 import rote
-from rote.errors import BadRequestError, RefusedError
+from rote.errors import BadRequestError, RefusedError, UnsupportedError
 from rote.motion.files.library import Library
 from rote.robot.g1 import G1
 from rote.robot.playing import Playing
+from rote.robot.quadruped.modes import A1Modes
 from rote.robot.quadruped.robot import A1
-from rote.robot.robot import Robot
+from rote.robot.robot import Audio, Modes, Robot
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
 from rote.sync import (
     Blocking,
     BlockingA1,
+    BlockingA1Modes,
+    BlockingAudio,
     BlockingBlock,
     BlockingG1,
+    BlockingModes,
     BlockingPlaying,
     BlockingRobot,
     BlockingTake,
@@ -40,7 +44,7 @@ URL = "sim://g1?store=:memory:"
 def test_teach_list_and_play_without_await() -> None:
     with rote.sync.connect(URL) as robot:
         assert robot.actions().taught == ()
-        assert robot.mode().balanced
+        assert robot.modes.read().balanced
         assert robot.preflight() == []
         with robot.teach("mine") as take:
             robot.move_by_hand("wave", 0.3)
@@ -121,7 +125,7 @@ def test_no_thread_is_left_behind() -> None:
     before = threading.active_count()
     for _ in range(3):
         with rote.sync.connect(URL) as robot:
-            robot.mode()
+            robot.modes.read()
     assert threading.active_count() == before
 
 
@@ -174,14 +178,31 @@ def test_two_robots_fit_in_one_process() -> None:
         assert other.actions().taught == ()
 
 
+def test_the_parts_of_a_robot_block_too() -> None:
+    with rote.sync.connect(URL) as robot:
+        assert isinstance(robot.modes, BlockingModes)
+        assert robot.modes.stand() == robot.modes.read()
+        with pytest.raises(UnsupportedError):
+            robot.audio.say("Hello")  # over the documented frames
+    with rote.sync.connect("sim://a1", family="a1") as quadruped:
+        assert quadruped.modes.lie_down().name == "lie down"
+        quadruped.modes.get_up()
+        assert quadruped.modes.stand().balanced
+        with pytest.raises(UnsupportedError):
+            quadruped.audio.light(1, 2, 3)
+
+
 PAIRS: list[tuple[type, type[Blocking]]] = [
     (Robot, BlockingRobot),
     (G1, BlockingG1),
     (A1, BlockingA1),
+    (Modes, BlockingModes),
+    (Audio, BlockingAudio),
+    (A1Modes, BlockingA1Modes),
     (Take, BlockingTake),
     (Playing, BlockingPlaying),
 ]
-INTERNAL = {"add", "noted_in", "follow"}
+INTERNAL = {"add", "follow"}
 """Methods that only rote itself calls, and one whose result needs no waiting: `follow`."""
 
 
@@ -206,8 +227,28 @@ def test_the_stub_has_the_members_and_arguments_of_the_classes_at_run_time() -> 
         for name, member in own.items():
             if inspect.isfunction(member):
                 arguments = stub[name].args
-                names = [each.arg for each in (*arguments.args, *arguments.kwonlyargs)]
+                every = (*arguments.args, *arguments.kwonlyargs, arguments.kwarg)
+                names = [each.arg for each in every if each is not None]
                 assert names == list(inspect.signature(member).parameters), name
+
+
+OPTIONAL = object()
+"""The default of an argument that a `TypedDict` names, which has none."""
+
+
+def arguments_of(function: Callable[..., object]) -> dict[str, inspect.Parameter]:
+    """Return the parameters; `**options: Unpack[SomeKeywords]` are those that it names."""
+    arguments: dict[str, inspect.Parameter] = {}
+    for name, each in inspect.signature(function).parameters.items():
+        if each.kind is inspect.Parameter.VAR_KEYWORD:
+            (keywords,) = typing.get_args(each.annotation)
+            arguments |= {
+                key: inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=OPTIONAL)
+                for key in keywords.__annotations__
+            }
+        else:
+            arguments[name] = each
+    return arguments
 
 
 @pytest.mark.parametrize(("ours", "blocking"), PAIRS, ids=lambda kind: kind.__name__)
@@ -218,11 +259,13 @@ def test_every_public_method_is_there_with_the_same_arguments(
     for name in public(ours):
         theirs = getattr(ours, name)
         if inspect.isfunction(theirs):
-            wanted = inspect.signature(theirs).parameters
-            given = inspect.signature(getattr(blocking, name)).parameters
+            wanted = arguments_of(theirs)
+            given = arguments_of(getattr(blocking, name))
             assert list(given) == list(wanted), name
             assert [p.kind for p in given.values()] == [p.kind for p in wanted.values()], name
-            assert [p.default for p in given.values()] == [p.default for p in wanted.values()], name
+            for argument, parameter in wanted.items():
+                expected = given[argument].default
+                assert parameter.default in (expected, OPTIONAL), f"{name}({argument})"
 
 
 @pytest.mark.parametrize(("ours", "blocking"), PAIRS, ids=lambda kind: kind.__name__)

@@ -30,7 +30,7 @@ async def main(url: str) -> None:
             return MotorCmds.of([*held[:THIGH], pulled, *held[THIGH + 1 :]])
 
         stats = await robot.control(step)
-        robot.damp()  # the last command is kept, and a torque that nobody renews is no way to end
+        robot.modes.damp()  # the last command is kept, and an unsupervised torque is no way to end
         angle = robot.state.joints_rad[THIGH]
         print(f"{stats.ticks} steps; the thigh is at {angle:.2f} rad, wanted {GOAL_RAD:.2f}")
 

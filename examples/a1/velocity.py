@@ -35,7 +35,7 @@ async def main(url: str) -> None:
             return MotorCmds.of([*held[:CALF], moving, *held[CALF + 1 :]])
 
         stats = await robot.control(step)
-        robot.damp()  # the last command is kept, and this one would go on to turn the calf
+        robot.modes.damp()  # the last command is kept, and this one would go on to turn the calf
         print(f"{stats.ticks} steps, turned round {len(turns) - 1} times")
 
 

@@ -22,14 +22,14 @@ PLAN = (
 
 async def main(url: str) -> None:
     async with rote.connect_a1(url) as robot:
-        await robot.get_up()
+        await robot.modes.get_up()
         for seconds, command in PLAN:
             robot.send_command(command)  # until the next one
             await asyncio.sleep(seconds)
             told = robot.status()
             print(f"{told.mode}: at {told.place_m}, {told.height_m:.2f} m high")
         await robot.stop()
-        await robot.lie_down()
+        await robot.modes.lie_down()
         await asyncio.sleep(2)
         print("it lies")
 

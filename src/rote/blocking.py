@@ -7,6 +7,7 @@ method returns follows from the annotation of the asynchronous one:
     def f() -> AsyncIterator[T]                   Iterator[T]
     def f() -> an asynchronous context manager    BlockingBlock
     def f() -> T                                  T
+    a property of type T                          T, or its proxy if T has one
 """
 
 import asyncio
@@ -193,10 +194,18 @@ def proxy_of(
 def _blocking_property(name: str, member: property, doc: str | None) -> property:
     assert member.fget is not None
 
+    signature = inspect.signature(member.fget)
+    returned = signature.return_annotation
+    face = _FACES.get(returned) if inspect.isclass(returned) else None
+
     @functools.wraps(member.fget)
     def read(self: Blocking) -> Any:
-        return getattr(self._target, name)
+        value = getattr(self._target, name)
+        return value if face is None else face(self._thread, value)
 
+    read.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        return_annotation=face or returned
+    )
     return property(read, doc=doc)
 
 

@@ -33,14 +33,14 @@ from rote.blocking import (
 from rote.connection import Options
 from rote.connection import connect as _connect
 from rote.robot.playing import Playing
-from rote.robot.robot import Robot
+from rote.robot.robot import Audio, Modes, Robot
 from rote.robot.take import Take
 from rote.transport.wires import EMBEDDED
 
 __all__ = [
-    "connect", "open", "Blocking", "BlockingBlock", "BlockingConnection",
-    "BlockingA1",  # noqa: F822 - made when first used
-    "BlockingG1", "BlockingPlaying", "BlockingRobot", "BlockingTake",
+    "connect", "open", "Blocking", "BlockingAudio", "BlockingBlock", "BlockingConnection",
+    "BlockingA1", "BlockingA1Modes",  # noqa: F822 - made when first used
+    "BlockingG1", "BlockingModes", "BlockingPlaying", "BlockingRobot", "BlockingTake",
 ]  # fmt: skip
 
 _DOCS = {
@@ -71,8 +71,8 @@ _DOCS = {
         another build raises `OtherBuildError`; with `mapped` it is played by joint names. Joints of
         hands are played only with `hands`. What was `checked` of this very track is not checked
         again. Ctrl-C stops the robot softly.""",
-    "Robot.stand": "Bring the robot into a balanced stand, and return when it stands.",
-    "Robot.lie_down": "Make the robot lie down. It returns when the command is sent.",
+    "Modes.stand": "Bring the robot into a balanced stand, and return when it stands.",
+    "Modes.lie_down": "Make the robot lie down. It returns when the command is sent.",
     "A1.teach": """Teach a motion: the legs are soft inside the `with` block, and braked after
         it.
 
@@ -85,13 +85,13 @@ _DOCS = {
         It is always checked, whatever `checked` says, and begins with a soft move from the current
         leg positions. Legs are always driven 500 times a second, and warnings do not prevent an A1
         from playing. Ctrl-C stops the robot.""",
-    "A1.damp": """Make the legs go limp softly, at once: all motors damp themselves. The robot
+    "A1Modes.damp": """Make the legs go limp softly, at once: all motors damp themselves. The robot
         sinks.
 
         This is the robot's emergency stop, so it never asks for confirmation: `yes` has no effect.
         The high level of dialect 3.2 has no such command; there the robot stands.""",
-    "A1.stand": "Stand upright on the spot, and return when it stands; a lying robot gets up.",
-    "A1.lie_down": "Lie down; dialect 3.2 cannot. It returns when the command is sent.",
+    "A1Modes.stand": "Stand upright on the spot, and return when it stands; a lying robot gets up.",
+    "A1Modes.lie_down": "Lie down; dialect 3.2 cannot. It returns when the command is sent.",
     "A1.states": """Iterate over the states as they arrive; a slow reader misses some.
 
         Raises `LinkError` when the robot is lost.""",
@@ -112,9 +112,19 @@ class BlockingTake(Blocking):
     """A take, as `with robot.teach(...) as take` has it. Its `track` is the recording."""
 
 
-@proxy_of(Playing, _DOCS, without=frozenset({"noted_in"}))
+@proxy_of(Playing, _DOCS)
 class BlockingPlaying(Blocking):
     """What `robot.start` returns: iterate over it to watch, `wait` for the end, or `stop` it."""
+
+
+@proxy_of(Modes, _DOCS)
+class BlockingModes(Blocking):
+    """The posture modes of a robot: `robot.modes`."""
+
+
+@proxy_of(Audio, _DOCS)
+class BlockingAudio(Blocking):
+    """The voice, light, loudspeaker and microphone of a robot: `robot.audio`."""
 
 
 @proxy_of(Robot, _DOCS)
@@ -127,8 +137,22 @@ class BlockingG1(BlockingRobot):
 
 
 @functools.cache
+def _blocking_a1_modes() -> type[BlockingModes]:
+    from rote.robot.quadruped.modes import A1Modes  # noqa: PLC0415 - not needed for a G1
+
+    @proxy_of(A1Modes, _DOCS)
+    class BlockingA1Modes(BlockingModes):
+        """The posture modes of an A1 or Go1: `robot.modes`."""
+
+    BlockingA1Modes.__qualname__ = "BlockingA1Modes"
+    return BlockingA1Modes
+
+
+@functools.cache
 def _blocking_a1() -> type[BlockingRobot]:
     from rote.robot.quadruped.robot import A1  # noqa: PLC0415 - not needed for a G1
+
+    _blocking_a1_modes()  # which `BlockingA1.modes` returns
 
     @proxy_of(A1, _DOCS)
     class BlockingA1(BlockingRobot):
@@ -141,6 +165,8 @@ def _blocking_a1() -> type[BlockingRobot]:
 def __getattr__(name: str) -> Any:
     if name == "BlockingA1":
         return _blocking_a1()
+    if name == "BlockingA1Modes":
+        return _blocking_a1_modes()
     raise AttributeError(f"module 'rote.sync' has no attribute {name!r}")
 
 

@@ -5,6 +5,7 @@ import enum
 import inspect
 import re
 import textwrap
+import typing
 from collections.abc import Iterator
 from typing import Any
 
@@ -88,9 +89,16 @@ def _attributes(of: type) -> set[str]:
 
 def _signature(of: Any) -> str:
     try:
-        return _plain(inspect.signature(of))
+        signature = inspect.signature(of)
     except ValueError:
         return "(...)"
+    text = _plain(signature)
+    for each in signature.parameters.values():
+        if each.kind is each.VAR_KEYWORD and (unpacked := typing.get_args(each.annotation)):
+            keywords = unpacked[0]
+            named = ", ".join(keywords.__annotations__)
+            text = text.replace(f"*<class {keywords.__name__}>", f"{keywords.__name__}({named})")
+    return text
 
 
 def _plain(value: object) -> str:
@@ -107,12 +115,13 @@ def _blocking() -> Iterator[str]:
                 pass  # a recording needs samples
         playing = robot.start("motion")
         playing.stop()
-        for each in (robot, take, playing):
+        for each in (robot, robot.modes, robot.audio, take, playing):
             yield f"sync {type(each).__name__}"
             yield from _proxy_members(each)
     with rote.sync.connect("sim://a1", family="a1") as dog:
-        yield f"sync {type(dog).__name__}"
-        yield from _proxy_members(dog)
+        for part in (dog, dog.modes):
+            yield f"sync {type(part).__name__}"
+            yield from _proxy_members(part)
 
 
 def _proxy_members(proxy: object) -> list[str]:

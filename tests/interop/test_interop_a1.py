@@ -136,7 +136,7 @@ def test_our_client_drives_the_motors_of_the_makers_server() -> None:
                     MotorCmds.servo(q_rad=[0.1, 0.9, -1.5] * 4, kp_nm_rad=10.5, kd_nm_s_rad=1.5)
                 )
                 await server.takes(100)
-                robot.damp()
+                robot.modes.damp()
                 await server.takes(100)
                 assert isinstance(robot.native, LowState)
                 assert robot.native.motors.q_rad[2] == pytest.approx(-1.5)

@@ -13,7 +13,7 @@ from rote.model.family import (
     Family,
     FixedMass,
     Joint,
-    Modes,
+    ModeTable,
     StreamFacts,
     Z,
     chain,
@@ -137,7 +137,7 @@ def test_a_family_without_modes_is_always_ready() -> None:
     assert (modes.all, modes.standing, modes.damp) == ((READY,), READY.id, None)
     assert modes.balanced(READY.id)
     assert not modes.balanced(500)
-    assert Modes().find(500) is None
+    assert ModeTable().find(500) is None
 
 
 def test_the_other_side_is_found_by_name_and_the_middle_has_none() -> None:

@@ -37,7 +37,8 @@ from rote.motion.track import Track
 from rote.robot.quadruped import commands as a1_commands
 from rote.robot.quadruped import motion as a1_motion
 from rote.robot.quadruped.commands import Gait
-from rote.robot.quadruped.robot import A1, mode_text
+from rote.robot.quadruped.posture import mode_text
+from rote.robot.quadruped.robot import A1
 from rote.robot.quadruped.safety import A1SafetyLimits, Safety
 from rote.session.a1 import Level
 from rote.sim.quadruped.hands import A1Hand
@@ -115,21 +116,21 @@ def test_it_walks_stands_lies_and_gets_up() -> None:
             robot.walk(0.3, body_height_m=-0.02)
             await asyncio.sleep(0.5)
             assert robot.status().mode == "walk"
-            robot.lie_down()
+            robot.modes.lie_down()
             await asyncio.sleep(2.5)
             lying = robot.status().height_m
-            await robot.get_up()
+            await robot.modes.get_up()
             await asyncio.sleep(1.5)
             standing = robot.status().height_m
             assert lying is not None
             assert standing is not None
             assert lying < 0.15
             assert standing > 0.25
-            robot.damp()
+            robot.modes.damp()
             await asyncio.sleep(0.1)
             assert is_damping(world.newest)
             with pytest.raises(ProtectionError, match="damping was requested"):
-                robot.stand()
+                robot.modes.stand()
             await robot.stop()
             await asyncio.sleep(0.1)
             assert is_damping(world.newest), "a stop does not end damping"
@@ -138,13 +139,13 @@ def test_it_walks_stands_lies_and_gets_up() -> None:
 
 
 def test_a_robot_that_cannot_get_up_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rote.robot.quadruped.robot._GET_UP_S", 0.3)
+    monkeypatch.setattr("rote.robot.quadruped.modes._GET_UP_S", 0.3)
 
     async def main() -> None:
         async with pair(start="lie") as (world, _, robot):
             world.walker.follow = lambda goal: None  # type: ignore[method-assign]
             with pytest.raises(TimeLimitError, match="did not get up"):
-                await robot.get_up()
+                await robot.modes.get_up()
 
     virtual.run(main())
 
@@ -486,7 +487,7 @@ def test_a_robot_that_was_armed_again_has_forgotten_what_tripped() -> None:
             for _ in range(10):
                 with suppress(ProtectionError):
                     robot.safety.check(LowState(motors=strong))
-            robot.damp()
+            robot.modes.damp()
             robot.arm()
             robot.set_motors(SERVO)
             await asyncio.sleep(0.1)
@@ -501,7 +502,7 @@ def test_a_stop_after_a_robot_was_armed_again_leaves_its_legs_limp() -> None:
         async with pair(Level.LOW, start="hung") as (world, _, robot):
             robot.set_motors(SERVO)
             await asyncio.sleep(0.1)
-            robot.damp()
+            robot.modes.damp()
             robot.arm()
             await asyncio.sleep(0.1)
             limp = world.newest
@@ -1044,7 +1045,7 @@ def test_damping_ends_a_teaching_with_what_it_is() -> None:
             with pytest.raises(ProtectionError, match="damping was requested"):
                 async with robot.teach("sit"):
                     await asyncio.sleep(0.1)
-                    robot.damp()
+                    robot.modes.damp()
                     await asyncio.sleep(60)
             await asyncio.sleep(0.05)
             assert is_damping(world.newest)
@@ -1093,7 +1094,7 @@ def test_a_teaching_that_cannot_begin_leaves_no_file(tmp_path: Path) -> None:
         library = Library(tmp_path)
         async with pair(Level.LOW, start="hung") as (_, _, robot):
             teaching = robot.teach("late", library=library)
-            robot.damp()
+            robot.modes.damp()
             with pytest.raises(ProtectionError):
                 async with teaching:
                     pass

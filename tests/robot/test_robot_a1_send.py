@@ -138,7 +138,7 @@ def test_a_command_from_a_control_function_or_a_teaching_is_not_overridden() -> 
             async with robot.teach("sit"):
                 with pytest.raises(BadRequestError, match="being taught"):
                     robot.send_command(LowCmd())
-            robot.damp()
+            robot.modes.damp()
             with pytest.raises(ProtectionError):
                 robot.send_command(LowCmd())
 

@@ -15,8 +15,8 @@ from rote.errors import BadRequestError, CautionError, NotBegunError, NotSavedEr
 from rote.findings import FindingKind
 from rote.messages import Phase
 from rote.robot.api_values import Waiting, Waits
+from rote.robot.arm_requests import LINGERS_S
 from rote.robot.g1 import G1
-from rote.robot.message_robot import LINGERS_S
 from rote.robot.motion_watch import ENDS_S, MotionWatch
 from rote.robot.take import Lack, Take
 
@@ -217,7 +217,7 @@ def test_a_full_robot_is_asked_where_somebody_insists() -> None:
 
 def test_an_unknown_mode_is_left_to_the_robot() -> None:
     async def story(one: Rig, robot: G1) -> None:
-        assert not (await robot.mode()).known
+        assert not (await robot.modes.read()).known
         assert (await teach(robot, "hello")).saved
 
     tell(story, "mode-null")

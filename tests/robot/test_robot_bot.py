@@ -113,7 +113,7 @@ def test_what_takes_feet_is_refused_at_once_where_it_lies(start: str) -> None:
             ):
                 with pytest.raises(BadRequestError, match=r"it lies|legs are soft") as raised:
                     await bot.execute()
-                assert "robot.get_up()" in raised.value.remedy
+                assert "robot.modes.get_up()" in raised.value.remedy
             assert asyncio.get_running_loop().time() - began < 0.1
 
     virtual.run(main())

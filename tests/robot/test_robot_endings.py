@@ -27,10 +27,7 @@ from rote.messages import Code, Phase
 from rote.motion.track import Track
 from rote.robot.api_values import Waiting, Waits
 from rote.robot.g1 import G1
-from rote.robot.message_teaching import MessageTeachingBackend, TeachingHooks
 from rote.robot.streaming import TimedStart
-from rote.robot.take import Take
-from rote.robot.teaching import Teaching
 from rote.sim import world as sim_world
 from rote.sim.fsm import ArmActivity
 from rote.sim.quirks import Quirk, Quirks
@@ -90,17 +87,6 @@ def lose_teaching_requests(pipe: Pipe) -> None:
     pipe.send = lossy  # type: ignore[method-assign]
 
 
-def lesson_with(robot: G1, ask: Callable[[m.Command], Awaitable[m.Reply]]) -> Teaching:
-    """Return a teaching whose requests go through `ask`."""
-
-    async def check() -> bool:
-        return False
-
-    hooks: TeachingHooks = robot._teaching_hooks(check)
-    lesson = MessageTeachingBackend(robot._client, hooks._replace(ask=ask), "wave")
-    return Teaching(lesson, Take("wave", robot.build, "memory"))
-
-
 # ---- teaching -----------------------------------------------------------------------------------
 
 
@@ -123,13 +109,16 @@ def test_a_stop_before_the_arms_are_asked_to_be_soft_keeps_them_stiff(wire: str)
 )
 def test_arms_hold_although_the_recording_could_not_be_stopped(error: Exception) -> None:
     async def story(one: Rig, robot: G1) -> None:
+        send = robot._client.ask
+
         async def ask(command: m.Command) -> m.Reply:
             if command == m.Record(on=False):
                 raise error
-            return await robot._ask(command)
+            return await send(command)
 
+        robot._client.ask = ask  # type: ignore[method-assign]
         with suppress(RoteError):  # whether it was saved does not matter here
-            async with lesson_with(robot, ask):
+            async with robot.teach("wave"):
                 await asyncio.sleep(1.0)
                 assert one.world.body.soft
         assert not one.world.body.soft
@@ -140,12 +129,14 @@ def test_arms_hold_although_the_recording_could_not_be_stopped(error: Exception)
 def test_the_recording_is_stopped_before_the_teaching_is_left() -> None:
     async def story(one: Rig, robot: G1) -> None:
         asked: list[m.Command] = []
+        send = robot._client.ask
 
         async def ask(command: m.Command) -> m.Reply:
             asked.append(command)
-            return await robot._ask(command)
+            return await send(command)
 
-        async with lesson_with(robot, ask):
+        robot._client.ask = ask  # type: ignore[method-assign]
+        async with robot.teach("wave"):
             await asyncio.sleep(1.0)
         off = asked.index(m.Record(on=False))
         assert asked[off + 1] == m.ExitTeaching()
@@ -343,7 +334,7 @@ def test_a_stop_without_a_status_is_believed_only_if_the_arms_are_seen_at_rest(
 def test_an_answer_without_a_status_is_not_taken_for_done() -> None:
     async def story(one: Rig, robot: G1) -> None:
         with pytest.raises(NoAnswerError, match="no status"):
-            await robot.light(1, 2, 3)
+            await robot.audio.light(1, 2, 3)
 
     tell(story, "services", "no-status")
 
@@ -353,7 +344,7 @@ def test_a_request_that_does_something_is_sent_once_though_its_answer_is_lost() 
         lose_answers(one._pipes[0], VoiceApi.SET_LIGHT)
         sent = sent_calls(one._pipes[0])
         with pytest.raises(NoAnswerError):
-            await robot.light(1, 2, 3)
+            await robot.audio.light(1, 2, 3)
         assert [api for api, _ in sent].count(VoiceApi.SET_LIGHT) == 1
 
     tell(story, "services")
@@ -404,7 +395,7 @@ def test_damping_in_an_unknown_mode_is_refused_without_a_yes() -> None:
     async def story(one: Rig, robot: G1) -> None:
         before = one.world.machine.mode
         with pytest.raises(CautionError, match="sinks"):
-            await robot.damp()
+            await robot.modes.damp()
         assert one.world.machine.mode == before
 
     tell(story, "services", "mode-null")

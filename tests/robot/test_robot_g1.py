@@ -37,7 +37,7 @@ def test_a_robot_that_reports_no_state_is_asked_for_its_mode_and_the_lack_is_tol
         await client.open()
         robot = G1(client)
         assert not (await robot.actions()).taught
-        assert (await robot.mode()).balanced
+        assert (await robot.modes.read()).balanced
         found = await robot.preflight()
         assert any("no joint positions" in finding.message for finding in found)
         assert all(finding.remedy for finding in found)

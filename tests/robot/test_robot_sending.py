@@ -276,17 +276,17 @@ def test_a_wire_without_frames_sends_none() -> None:
 def test_a_robot_that_stands_is_not_let_sink_unasked(wire: str, mode: Mode) -> None:
     async def story(one: Rig, robot: G1) -> None:
         with pytest.raises(CautionError, match="sinks to the floor") as refused:
-            await robot.damp()
-        assert "robot.damp(yes=True)" in refused.value.remedy
+            await robot.modes.damp()
+        assert "robot.modes.damp(yes=True)" in refused.value.remedy
         await asyncio.sleep(5.0)
         assert one.world.machine.mode == mode
-        assert (await robot.damp(yes=True)).id == Mode.DAMP
+        assert (await robot.modes.damp(yes=True)).id == Mode.DAMP
 
     tell(story, wire, mode)
 
 
 def test_a_robot_that_hangs_free_may_be_damped_without_a_question() -> None:
     async def story(one: Rig, robot: G1) -> None:
-        assert (await robot.damp()).id == Mode.DAMP
+        assert (await robot.modes.damp()).id == Mode.DAMP
 
     tell(story, mode=Mode.ZERO_TORQUE)

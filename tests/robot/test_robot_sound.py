@@ -27,7 +27,7 @@ def test_a_robot_plays_a_file_and_its_start_is_measured(tmp_path: Path) -> None:
 
     async def main() -> None:
         async with rig("dds") as one, one.connect() as robot:
-            report = await robot.sound(path)
+            report = await robot.audio.sound(path)
             assert report.seconds == pytest.approx(0.3)
             assert report.completed
             assert report.began_after_s is not None
@@ -41,9 +41,9 @@ def test_a_long_sound_arrives_whole_in_parts_and_cancelling_ends_it() -> None:
     async def main() -> None:
         async with rig("dds") as one, one.connect() as robot:
             heard: list[HeardSpeech | SoundState] = []
-            robot.on_audio(heard.append)
+            robot.audio.add_listener(heard.append)
             pcm = tone(3.2)
-            task = asyncio.ensure_future(robot.sound(Sound(pcm, SOUND_RATE_HZ, 1)))
+            task = asyncio.ensure_future(robot.audio.sound(Sound(pcm, SOUND_RATE_HZ, 1)))
             async with asyncio.timeout(20.0):
                 while len(one.world.voice.played) < len(pcm):
                     await asyncio.sleep(0.02)
@@ -66,10 +66,10 @@ def test_a_wire_that_carries_no_sound_says_which_does() -> None:
     async def main() -> None:
         async with rig("webrtc") as one, one.connect() as robot:
             with pytest.raises(UnsupportedError) as refused:
-                await robot.sound(Sound(tone(0.1), SOUND_RATE_HZ, 1))
+                await robot.audio.sound(Sound(tone(0.1), SOUND_RATE_HZ, 1))
             assert refused.value.wires_that_can == ("dds://",)
             with pytest.raises(UnsupportedError):
-                robot.on_audio(lambda _: None)
+                robot.audio.add_listener(lambda _: None)
 
     asyncio.run(main())
 
@@ -79,7 +79,7 @@ def test_samples_of_another_rate_are_refused_before_anything_is_sent() -> None:
         async with rig("dds") as one, one.connect() as robot:
             for sound in (Sound(tone(0.1), 48_000, 1), Sound(b"", SOUND_RATE_HZ, 1)):
                 with pytest.raises(BadRequestError):
-                    await robot.sound(sound)
+                    await robot.audio.sound(sound)
             assert one.world.voice.played == b""
 
     asyncio.run(main())

@@ -12,9 +12,7 @@ from rig import Pipe, Rig, rig
 from rote.errors import NoAnswerError, PeerLostError, RefusedError, RoteError
 from rote.messages import Code
 from rote.robot.g1 import G1
-from rote.robot.message_teaching import MessageTeachingBackend
-from rote.robot.take import Take
-from rote.robot.teaching import Teaching
+from rote.robot.teacher import Teacher
 from rote.wire.services.rpc import ArmApi
 
 Story = Callable[[Rig, G1], Awaitable[None]]
@@ -54,10 +52,17 @@ def lose_next_word_of_teaching(pipe: Pipe, what: str) -> None:
     setattr(whose, where, lossy)
 
 
-def begun(robot: G1, check: Callable[[], Awaitable[bool]]) -> Teaching:
-    """A teaching whose check is the test's own."""
-    lesson = MessageTeachingBackend(robot._client, robot._teaching_hooks(check), "wave")
-    return Teaching(lesson, Take("wave", robot.build, "services"))
+class CheckedTeacher(Teacher):
+    """A teacher whose check is the test's own."""
+
+    def __init__(self, robot: G1, check: Callable[[], Awaitable[bool]]) -> None:
+        super().__init__(robot._link, robot._store, robot._arms, robot._modes)
+        self._check = check
+
+    async def check_teachable(
+        self, name: str, *, overwrite: bool = False, force: bool = False
+    ) -> bool:
+        return await self._check()
 
 
 def test_a_refused_teaching_leaves_the_older_action_of_its_name() -> None:
@@ -85,7 +90,7 @@ def test_a_name_that_somebody_takes_just_before_a_refusal_stays_his() -> None:
                 return False
 
             with pytest.raises(RefusedError, match="in use by another motion"):
-                async with begun(robot, check):
+                async with CheckedTeacher(robot, check).teach("wave"):
                     raise AssertionError("the arms are not soft")
             assert await names(robot) == ["wave"]
 
@@ -122,7 +127,7 @@ def test_a_teaching_whose_answer_is_unknown_ends_with_holding_arms_and_loses_no_
             return was_there
 
         async def lesson() -> None:
-            async with begun(robot, check):
+            async with CheckedTeacher(robot, check).teach("wave"):
                 raise AssertionError("nobody knows whether the arms are soft")
 
         if end != "cancelled":

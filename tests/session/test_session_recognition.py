@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rote.model.family import ZERO, BodyFacts, Build, Family, Joint, Modes, StreamFacts, X
+from rote.model.family import ZERO, BodyFacts, Build, Family, Joint, ModeTable, StreamFacts, X
 from rote.model.g1 import G1, G1_23, G1_27, G1_29
 from rote.model.registry import build_named, families
 from rote.session.recognition import Identity, recognise
@@ -96,7 +96,9 @@ def tripod(*machines: int, distinctive: int | None = None) -> Family:
         joints=legs,
         builds=(Build(name="tripod", family="tripod", joints=legs, machines=machines),),
         body=BodyFacts(base="base"),
-        modes=Modes(distinctive=frozenset() if distinctive is None else frozenset({distinctive})),
+        modes=ModeTable(
+            distinctive=frozenset() if distinctive is None else frozenset({distinctive})
+        ),
     )
 
 

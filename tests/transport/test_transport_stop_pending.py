@@ -124,7 +124,7 @@ def test_a_lost_playback_is_not_stopped_again_after_a_confirmed_stop() -> None:
                 await playing
             await asyncio.sleep(2.0)
             await robot.stop()
-            assert not robot._unfinished._ends
+            assert not robot._link.unfinished._ends
 
     virtual.run(story())
 

@@ -175,7 +175,7 @@ def test_a_protection_that_trips_is_told_and_connecting_anew_goes_on(tmp_path: P
             try:
                 await _connected(hub)
                 robot = hub.connection.robot
-                await robot.damp()
+                await robot.modes.damp()
                 await asyncio.sleep(1.5)
                 (finding, *_) = hub.status(None)["findings"]
                 assert (finding["severity"], "damping" in finding["message"]) == ("error", True)
@@ -298,7 +298,7 @@ def test_from_its_walking_controller_it_is_laid_down_taught_and_stood_up(tmp_pat
                 assert not any(_low(told) for _, told in world.told)
                 await hub.connection.open(url, ability="examine")
                 await _connected(hub)
-                await hub.connection.robot.lie_down()
+                await hub.connection.robot.modes.lie_down()
                 await asyncio.sleep(3)
                 assert hub.status(None)["mode"]["name"] == "lie down"
                 await hub.connection.open(url, ability="teach")
@@ -310,7 +310,7 @@ def test_from_its_walking_controller_it_is_laid_down_taught_and_stood_up(tmp_pat
                 await hub.connection.open(hub.connection.url, ability="examine")
                 await _connected(hub)
                 await asyncio.sleep(2)
-                assert (await hub.connection.robot.stand()).balanced
+                assert (await hub.connection.robot.modes.stand()).balanced
                 assert world.body.height_m > 0.2
             finally:
                 await hub.close()

@@ -155,7 +155,7 @@ class _Demo:
         self._screen.print(styled(number, " ", (f"{title:<8}", "bold"), " ", *parts))
 
     async def _look(self, robot: "Robot") -> None:
-        mode = await robot.mode()
+        mode = await robot.modes.read()
         found = await robot.preflight()
         ready = "ready to teach" if not found else f"{len(found)} findings"
         listed = len((await robot.actions()).taught)

@@ -49,7 +49,7 @@ async def _status(target: RobotChoice, as_json: bool) -> None:
     from rote.cli import output
 
     async with connect_to(target, "states") as robot:
-        mode = await robot.mode() if "mode" in robot.abilities else None
+        mode = await robot.modes.read() if "mode" in robot.abilities else None
         found = await robot.preflight()
         actions = await robot.actions() if "list" in robot.abilities else None
         state, build = robot.state, robot.build
@@ -298,7 +298,7 @@ async def _damp(robot: "Robot", sure: bool, as_json: bool) -> "ModeReport | None
     from rote.errors import CautionError
 
     try:
-        return await robot.damp(yes=sure)
+        return await robot.modes.damp(yes=sure)
     except CautionError:
         if as_json or not output.stdin_is_terminal():
             raise
@@ -306,7 +306,7 @@ async def _damp(robot: "Robot", sure: bool, as_json: bool) -> "ModeReport | None
     if not await output.ask_yes("Type yes to damp it: "):
         print("Nothing was changed.")
         return None
-    return await robot.damp(yes=True)
+    return await robot.modes.damp(yes=True)
 
 
 async def _modes(at: RobotChoice, target: str | None, sure: bool, as_json: bool) -> int:
@@ -319,10 +319,10 @@ async def _modes(at: RobotChoice, target: str | None, sure: bool, as_json: bool)
     async with connect_to(at) as robot:
         mode: ModeReport | None
         if target is None:
-            mode = await robot.mode()
+            mode = await robot.modes.read()
         elif target == "stand":
             with output.waiting("changing the mode"):
-                mode = await robot.stand()
+                mode = await robot.modes.stand()
         else:
             mode = await _damp(robot, sure, as_json)
         modes = () if robot.family is None else robot.family.modes.all

@@ -18,7 +18,7 @@ from rote.model.family import (
     Grade,
     Joint,
     ModeFacts,
-    Modes,
+    ModeTable,
     Point,
     StreamFacts,
     Vector,
@@ -160,7 +160,7 @@ A1_BUILD = Build(
     stream=StreamFacts(stiffness_nm_rad=KP_NM_RAD, damping_nm_s_rad=KD_NM_S_RAD),
 )
 
-A1_MODES = Modes(
+A1_MODES = ModeTable(
     all=(
         ModeFacts(0, "idle", "standing idle", balanced=True, stiff=True),
         ModeFacts(1, "stand", "standing, its body turned or lowered", balanced=True, stiff=True),

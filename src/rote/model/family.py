@@ -22,9 +22,9 @@ from itertools import pairwise
 from rote.record import record
 
 __all__ = [
-    "Family", "Build", "Joint", "Grade", "Evidence", "Modes", "ModeFacts", "READY", "StreamFacts",
-    "Hand", "Service", "BodyFacts", "FixedMass", "Shape", "Hull", "Figure", "Foot", "Point",
-    "Vector", "X", "Y", "Z", "ZERO", "MAX_MOTION_S", "chain", "left_and_right",
+    "Family", "Build", "Joint", "Grade", "Evidence", "ModeTable", "ModeFacts", "READY",
+    "StreamFacts", "Hand", "Service", "BodyFacts", "FixedMass", "Shape", "Hull", "Figure", "Foot",
+    "Point", "Vector", "X", "Y", "Z", "ZERO", "MAX_MOTION_S", "chain", "left_and_right",
 ]  # fmt: skip
 
 Vector = tuple[float, float, float]
@@ -259,7 +259,7 @@ READY = ModeFacts(0, "ready", "ready to be taught and played", balanced=True, st
 
 
 @record(kw_only=True, eq=False)
-class Modes:
+class ModeTable:
     """The states of a motion controller, and the way to a stand."""
 
     all: tuple[ModeFacts, ...] = (READY,)
@@ -486,7 +486,7 @@ class Family:
     body: BodyFacts
     mirror: Mapping[str, str] = field(default_factory=dict)
     """The joint on the other side, by name, both ways; joints in the middle are not in it."""
-    modes: Modes = Modes()
+    modes: ModeTable = ModeTable()
     hands: tuple[Hand, ...] = ()
     """The hands that can be attached to a robot of this family."""
     services: tuple[Service, ...] = ()

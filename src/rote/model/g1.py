@@ -25,7 +25,7 @@ from rote.model.family import (
     Hull,
     Joint,
     ModeFacts,
-    Modes,
+    ModeTable,
     Point,
     Service,
     StreamFacts,
@@ -220,7 +220,7 @@ MOVES: dict[tuple[Mode, Mode], float] = {
     **{(run, Mode.DAMP): 0.2 for run in RUNNING},
 }
 
-G1_MODES = Modes(
+G1_MODES = ModeTable(
     all=tuple(MODES.values()),
     standing=Mode.WALK,
     damp=Mode.DAMP,

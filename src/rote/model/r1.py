@@ -18,7 +18,7 @@ from rote.model.family import (
     Grade,
     Joint,
     ModeFacts,
-    Modes,
+    ModeTable,
     Point,
     Service,
     Vector,
@@ -136,7 +136,7 @@ _REST = {
 # ---- modes --------------------------------------------------------------------------------------
 
 STAND, AFTER_ARM_SDK, STAND_AIR = 811, 816, 830
-R1_MODES = Modes(
+R1_MODES = ModeTable(
     all=(
         ModeFacts(STAND, "stand", "balanced standing and walking", balanced=True, stiff=True),
         # It is not known whether it keeps its balance there, so it is neither taught nor played.

@@ -8,7 +8,7 @@ from typing import Protocol
 from rote import messages as m
 from rote.errors import BadRequestError, RoteError
 from rote.messages import Phase, RobotState
-from rote.model.family import MAX_MOTION_S, Build, Modes
+from rote.model.family import MAX_MOTION_S, Build, ModeTable
 
 UNREPORTED_MODE = -1
 """The mode id used if the robot does not report its mode."""
@@ -166,7 +166,7 @@ class ModeReport:
     """Whether rote knows the mode. If not, only the robot knows what it allows."""
 
     @classmethod
-    def of(cls, mode_id: int, modes: Modes) -> "ModeReport":
+    def of(cls, mode_id: int, modes: ModeTable) -> "ModeReport":
         """Return the report of a mode id; a mode that is not in `modes` is marked as unknown."""
         mode_id = int(mode_id)  # prints as a number even if it came as a `Mode`
         mode = modes.find(mode_id)

@@ -22,7 +22,8 @@ from rote.motion.check.limits import MAX_PLAYED_RAD_S2, check_positions, playbac
 from rote.motion.check.rules import check_contact
 from rote.motion.interpolate import minimum_jerk
 from rote.motion.track import Array, Track, did_you_mean
-from rote.robot.api_values import RobotClient, StreamReport
+from rote.robot.api_values import StreamReport
+from rote.robot.link import RobotLink
 from rote.robot.streaming import PoseStreaming, Ticker, taught_joint_arrays
 
 MAX_RAD_S = 3.0
@@ -234,14 +235,13 @@ class Following(PoseStreaming):
 
     def __init__(
         self,
-        client: RobotClient,
+        link: RobotLink,
         begin: Callable[[Callable[[], None]], Awaitable[LivePoses]],
-        stop: Callable[[], Awaitable[None]],
         ticker: Ticker,
         *,
         contact: bool,
     ) -> None:
-        self.build = client.build
+        self.build = link.build
         """The build of the robot."""
         self._live: LivePoses | None = None
         self._contact = contact
@@ -253,7 +253,10 @@ class Following(PoseStreaming):
             self._live = await begin(on_request_sent)
             return _MAX_DURATION_S
 
-        super().__init__(client, "following", begin_following, stop, ticker)
+        super().__init__(link, "following", begin_following, ticker)
+
+    def _was_stopped(self) -> bool:
+        return False  # a live stream has no length: its poses alone show whether it was completed
 
     async def _run(self) -> StreamReport:
         report = await super()._run()

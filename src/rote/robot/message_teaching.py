@@ -2,35 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from rote import messages as m
 from rote.errors import DecodeError, LinkError, NoAnswerError, RefusedError, RoteError
 from rote.messages import RobotState
-from rote.robot.api_values import RobotClient, TaughtAction
+from rote.robot.action_store import ActionStore
+from rote.robot.arm_requests import ArmRequests
+from rote.robot.link import RobotLink
 from rote.robot.take import MIN_RATE_HZ, Lack, Take
 from rote.text import Act, Text
 
-
-class TeachingHooks(NamedTuple):
-    """What `MessageTeachingBackend` needs from its robot."""
-
-    check: Callable[[], Awaitable[bool]]
-    """Raises if teaching is not allowed; returns whether the robot has an action of that name."""
-    ask: Callable[[m.Command], Awaitable[m.Reply]]
-    enter_teaching: Callable[[m.EnterTeaching], Awaitable[None]]
-    """Requests soft arms; retries while the arms are settling."""
-    wait_until_listed: Callable[[str], Awaitable[TaughtAction]]
-    """Waits until the robot lists the taught action."""
-    on_teaching_changed: Callable[[str, bool], None]
-    """Called with True when the arms may be soft, and with False when they hold again."""
-    on_stop: Callable[[Callable[[bool], None]], Callable[[], None]]
-    """Calls a listener with False when a stop is requested over this connection, and with True when
-    that request ends, answered or not. Returns a function that removes the listener.
-    """
-
+if TYPE_CHECKING:
+    from rote.robot.teacher import Teacher  # which makes the backends
 
 _RECORDING_KEPT = (
     "Nothing was saved. The robot holds the recording until the next one: robot.save keeps it. "
@@ -56,8 +42,10 @@ class MessageTeachingBackend:
 
     def __init__(
         self,
-        client: RobotClient,
-        hooks: TeachingHooks,
+        teacher: "Teacher",
+        link: RobotLink,
+        store: ActionStore,
+        arms: ArmRequests,
         name: str,
         *,
         overwrite: bool = False,
@@ -66,9 +54,12 @@ class MessageTeachingBackend:
         force: bool = False,
     ) -> None:
         """With `force`, continue even if the robot never reports soft arms."""
-        self._client = client
-        self._hooks = hooks
-        self._ask = hooks.ask
+        self._teacher = teacher
+        self._link = link
+        self._client = link.client
+        self._store = store
+        self._arms = arms
+        self._stops = link.stops.count
         self._name = name
         self._overwrite = overwrite
         self._loop = loop
@@ -90,16 +81,20 @@ class MessageTeachingBackend:
 
     async def check(self) -> None:
         """Raise if teaching is not allowed, before anything goes soft."""
-        self._owns_action = not await self._hooks.check()
+        exists = await self._teacher.check_teachable(
+            self._name, overwrite=self._overwrite, force=self._force
+        )
+        self._link.stops.check_none_since(self._stops)
+        self._owns_action = not exists
 
     async def begin(self, take: Take, end: Callable[[RoteError], None]) -> None:
         """Request soft arms and a recording."""
         self._take, self._end = take, end
         self._undo.append(self._client.on_loss(self._on_loss))
-        self._undo.append(self._hooks.on_stop(self._on_stop))
+        self._undo.append(self._link.on_stop(self._on_stop))
         await self._enter_teaching()
         self._undo.append(self._client.on_state(self._on_state))
-        await self._ask(m.Record(on=True))
+        await self._link.ask(m.Record(on=True))
         self._began_s = asyncio.get_running_loop().time()
 
     async def _enter_teaching(self) -> None:
@@ -110,13 +105,13 @@ class MessageTeachingBackend:
         """
         try:
             command = m.EnterTeaching(self._client.latest, self._name, self._compensation)
-            await self._hooks.enter_teaching(command)
+            await self._arms.enter_teaching(command)
         except RefusedError:
             self._refused = True
             raise
         finally:
             if not self._refused:
-                self._hooks.on_teaching_changed(self._name, True)
+                self._arms.note_teaching(self._name, True)
         self._owns_action = True
 
     async def hold(self, *, keep: bool) -> None:
@@ -129,13 +124,13 @@ class MessageTeachingBackend:
             if isinstance(self._loss, LinkError):
                 return
             await self._stop_recording()
-            await self._ask(m.ExitTeaching())
+            await self._link.ask(m.ExitTeaching())
         finally:
-            self._hooks.on_teaching_changed(self._name, False)
+            self._arms.note_teaching(self._name, False)
         if self._take is not None:
             self._take.on_robot = self._stores_itself
         if self._owns_action and not keep:
-            await self._ask(m.DiscardRecording(self._name))
+            await self._link.ask(m.DiscardRecording(self._name))
             if self._take is not None:
                 self._take.on_robot = False
 
@@ -146,7 +141,7 @@ class MessageTeachingBackend:
         """
         with suppress(RefusedError, NoAnswerError, TimeoutError):
             async with asyncio.timeout(_STOP_RECORDING_S):
-                await self._ask(m.Record(on=False))
+                await self._link.ask(m.Record(on=False))
 
     @property
     def _stores_itself(self) -> bool:
@@ -189,13 +184,13 @@ class MessageTeachingBackend:
             loop=self._loop,
             replace=self._overwrite,
         )
-        reply = await self._ask(save)
+        reply = await self._store.save(save)
         if isinstance(reply, m.Status):
             take.robot_note = reply.note
         if self._stores_itself:
             # A robot that accepts the end of a teaching has not necessarily stored an action.
             try:
-                listed = await self._hooks.wait_until_listed(take.name)
+                listed = await self._store.wait_until_listed(take.name)
             except (DecodeError, RefusedError) as error:
                 take.robot_note = f"its list cannot be read, so nothing confirms the save: {error}"
                 return

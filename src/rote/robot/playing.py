@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import suppress
-from typing import Any, Self
+from typing import Any
 
 from rote.errors import NoAnswerError, PeerLostError, RoteError, TimeLimitError
 from rote.messages import RobotState
 from rote.platform.loop import to_the_end
-from rote.robot.api_values import PlayReport, Progress, RobotClient
+from rote.robot.api_values import PlayReport, Progress
+from rote.robot.link import RobotLink
 from rote.robot.motion_watch import MotionWatch
 from rote.robot.unfinished import Unfinished
 
@@ -28,7 +29,13 @@ class Playing:
     the robot stops softly too.
     """
 
-    def __init__(self, name: str, stop: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        stop: Callable[[], Awaitable[None]],
+        unfinished: Unfinished | None = None,
+    ) -> None:
+        """The playback is registered in `unfinished` until it is over."""
         self.name = name
         """The name of the motion."""
         self._stop = stop
@@ -38,6 +45,8 @@ class Playing:
         self._task = self._loop.create_task(self._run(), name=f"play {name}")
         # If the handle is never awaited, asyncio must not log "exception was never retrieved".
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        if unfinished is not None:
+            self._register(unfinished)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}: {'over' if self.done else 'going on'}>"
@@ -58,8 +67,8 @@ class Playing:
             self._task.result()
         return self
 
-    def noted_in(self, unfinished: Unfinished) -> Self:
-        """Register in `unfinished` until the playback is over; return self. Called by the robot.
+    def _register(self, unfinished: Unfinished) -> None:
+        """Register in `unfinished` until the playback is over.
 
         If the robot was lost, the playback may continue there, so it stays registered.
         """
@@ -72,7 +81,6 @@ class Playing:
 
         unfinished.add(self, self._stop)
         self._task.add_done_callback(over)
-        return self
 
     @property
     def _continues_on_robot(self) -> bool:
@@ -127,26 +135,15 @@ def _is_loss(error: BaseException | None) -> bool:
 class ActionPlaying(Playing):
     """A playback whose progress comes from the states that the robot reports."""
 
-    def __init__(
-        self,
-        client: RobotClient,
-        name: str,
-        begin: Begin,
-        stop: Callable[[], Awaitable[None]],
-        *,
-        stopped: Callable[[], bool] = lambda: False,
-        loop: bool = False,
-    ) -> None:
-        """`stopped` returns whether the robot has confirmed a stop since this playback was
-        requested.
-        """
-        self._client = client
+    def __init__(self, link: RobotLink, name: str, begin: Begin, *, loop: bool = False) -> None:
+        self._link = link
+        self._client = link.client
         self._begin = begin
-        self._was_stopped = stopped
+        self._stops = link.stops.count
         changed = asyncio.Event()
         self._watch = MotionWatch(name, loops=loop)
         self._ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        super().__init__(name, stop)
+        super().__init__(name, link.stop, link.unfinished)
         self._changed = changed
 
     @property
@@ -170,6 +167,10 @@ class ActionPlaying(Playing):
             for forget in undo:
                 forget()
             self._ended.cancel()
+
+    def _was_stopped(self) -> bool:
+        """Whether the robot has confirmed a stop since this playback was requested."""
+        return self._link.stops.count != self._stops and not self._client.stop_pending
 
     def _why_ended(self) -> str:
         """Return one sentence why it did not complete."""

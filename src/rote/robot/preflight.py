@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 from rote.findings import Finding, FindingKind, Severity, worst_first
 from rote.messages import MAX_ACTIONS, RobotState
-from rote.model.family import Build, Modes
+from rote.model.family import Build, ModeTable
 from rote.model.registry import family_of
 from rote.motion.check.limits import TOLERANCE_RAD
 from rote.robot.api_values import UNREPORTED_MODE, Actions, ModeReport
+from rote.robot.modes import mode_table_of
 from rote.robot.take import MIN_RATE_HZ
 from rote.text import Act, Text, rad
 
@@ -114,11 +115,6 @@ def take_findings(missing: Sequence[str], *, is_slow: bool) -> list[Finding]:
     return found
 
 
-def _modes_of(build: Build) -> Modes:
-    family = family_of(build)
-    return Modes(all=()) if family is None else family.modes
-
-
 def _machine_findings(build: Build) -> list[Finding]:
     if build.known:
         return []
@@ -138,7 +134,7 @@ def _machine_findings(build: Build) -> list[Finding]:
     ]
 
 
-def _stand_up_buttons(modes: Modes) -> str:
+def _stand_up_buttons(modes: ModeTable) -> str:
     """Return the buttons of the remote that lead from damping to a balanced stand."""
     pressed, mode = [], modes.damp
     while mode is not None and mode in modes.to_stand:
@@ -149,7 +145,7 @@ def _stand_up_buttons(modes: Modes) -> str:
 
 
 def _mode_findings(state: RobotState, build: Build) -> list[Finding]:
-    modes = _modes_of(build)
+    modes = mode_table_of(build)
     mode = ModeReport.of(state.mode, modes)
     if mode.balanced or not build.known:
         return []
@@ -177,7 +173,7 @@ def _mode_findings(state: RobotState, build: Build) -> list[Finding]:
 
 
 def _arm_findings(state: RobotState, build: Build) -> list[Finding]:
-    if state.arms_soft and _modes_of(build).balanced(state.mode):
+    if state.arms_soft and mode_table_of(build).balanced(state.mode):
         return [
             Finding(
                 Severity.WARNING,

@@ -11,15 +11,16 @@ Whatever a robot or its wire does not support raises `UnsupportedError`; check `
     frames      `send`, `sync_parameters`, `play` with frames or keyframes, `teach` with a loop
                 or compensation: supported by the documented frames only
     stream      `play_track`      store     `store_track`
-    rename, delete, presets (`perform`), mode (`mode`, `stand`, `damp`), hand (`move_by_hand`)
-    lie         `lie_down`        voice     `say` and `light`
-    sound       `sound`           hear      `on_audio`
+    rename, delete, presets (`perform`), hand (`move_by_hand`)
+    mode        `modes`           lie       `modes.lie_down`
+    voice       `audio.say` and `audio.light`
+    sound       `audio.sound`     hear      `audio.add_listener`
     walk, pose, control           a quadruped's own; see `rote.robot.quadruped.robot`
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from rote import messages as m
 from rote.findings import Finding
@@ -28,12 +29,53 @@ from rote.model.family import Build, Family
 from rote.motion.keyframes.search import Compressed
 from rote.motion.track import Track
 from rote.robot.api_values import Actions, ModeReport, SoundReport, TopicMessage, WaitListener
+from rote.robot.play_options import PlayKeywords
 from rote.robot.playing import Playing
 from rote.robot.streaming import Offload, Streaming, TimedStart, TrackCheck
 from rote.robot.teaching import Teaching
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library
+
+
+class Modes(Protocol):
+    """The posture modes of a robot: `robot.modes`."""
+
+    async def read(self) -> ModeReport:
+        """Return the mode the robot is in."""
+
+    def stand(self) -> Awaitable[ModeReport]:
+        """Bring the robot into a balanced stand; awaiting it waits until the robot stands."""
+
+    def damp(self, *, yes: bool = False) -> Awaitable[ModeReport]:
+        """Damp all joints: a standing robot sinks to the floor. A standing G1 needs `yes=True`."""
+
+    def lie_down(self) -> Awaitable[ModeReport]:
+        """Make the robot lie down. The command is sent when this returns; it does not wait."""
+
+
+class Audio(Protocol):
+    """The voice, light, loudspeaker and microphone of a robot: `robot.audio`."""
+
+    async def say(self, text: str, language: str = "en") -> None:
+        """Make the robot speak; return when the robot has accepted."""
+
+    async def light(self, red: int, green: int, blue: int) -> None:
+        """Set the colour of the light on the robot's head, 0 to 255 each."""
+
+    async def sound(self, sound: Sound | str | Path) -> SoundReport:
+        """Play a sound on the robot's loudspeaker, and return when it is over.
+
+        A path is read as a sound file. Cancelling it ends the sound.
+        """
+
+    def add_listener(
+        self, listener: Callable[[m.HeardSpeech | m.SoundState], object]
+    ) -> Callable[[], None]:
+        """Call `listener` with recognised speech and with loudspeaker start and end events.
+
+        Return a function that removes it.
+        """
 
 
 class Robot(Protocol):
@@ -57,8 +99,15 @@ class Robot(Protocol):
     def family(self) -> Family | None:
         """The kind of robot; None if rote does not know the machine."""
 
-    # ---- connection and state
-    # ---------------------------------------------------------------------------
+    @property
+    def modes(self) -> Modes:
+        """Its posture modes: read, stand, damp, lie down."""
+
+    @property
+    def audio(self) -> Audio:
+        """Its voice, light, loudspeaker and microphone."""
+
+    # ---- connection and state -------------------------------------------------------------------
 
     @property
     def state(self) -> RobotState | None:
@@ -170,18 +219,11 @@ class Robot(Protocol):
         """Play a taught action, by its name or by its number in the list; await the result for its
         end, iterate it to watch, `stop` it."""
 
-    async def start(
-        self,
-        name: str | int,
-        *,
-        speed: float | None = None,
-        duration: float | None = None,
-        loop: bool = False,
-        interpolation: str | Interpolation = Interpolation.LINEAR,
-        frames: int = 0,
-        keyframes: Sequence[Keyframe] = (),
-    ) -> Playing:
-        """Like `play`, but return only when the robot has accepted; raise if it refuses."""
+    async def start(self, name: str | int, **options: Unpack[PlayKeywords]) -> Playing:
+        """Like `play`, but return only when the robot has accepted; raise if it refuses.
+
+        The options are the keyword arguments of `play`.
+        """
 
     def play_track(
         self,
@@ -227,26 +269,6 @@ class Robot(Protocol):
         from the track. `offload` runs the slow work elsewhere. `imported` is as for `play_track`.
         """
 
-    async def say(self, text: str, language: str = "en") -> None:
-        """Make the robot speak; return when the robot has accepted."""
-
-    async def light(self, red: int, green: int, blue: int) -> None:
-        """Set the colour of the light on the robot's head, 0 to 255 each."""
-
-    async def sound(self, sound: Sound | str | Path) -> SoundReport:
-        """Play a sound on the robot's loudspeaker, and return when it is over.
-
-        A path is read as a sound file. Cancelling it ends the sound.
-        """
-
-    def on_audio(
-        self, listener: Callable[[m.HeardSpeech | m.SoundState], object]
-    ) -> Callable[[], None]:
-        """Call `listener` with recognised speech and with loudspeaker start and end events.
-
-        Return a function that removes it.
-        """
-
     async def perform(self, preset: int | str) -> None:
         """Perform a factory action, by its id or name, and wait for its end."""
 
@@ -267,17 +289,3 @@ class Robot(Protocol):
 
     async def sync_parameters(self, parameters: bytes) -> None:
         """Send the robot parameters that only it understands."""
-
-    # ---- modes ----------------------------------------------------------------------------------
-
-    async def mode(self) -> ModeReport:
-        """Return the mode the robot is in."""
-
-    def stand(self) -> Awaitable[ModeReport]:
-        """Bring the robot into a balanced stand; awaiting it waits until the robot stands."""
-
-    def damp(self, *, yes: bool = False) -> Awaitable[ModeReport]:
-        """Damp all joints: a standing robot sinks to the floor. A standing G1 needs `yes=True`."""
-
-    def lie_down(self) -> Awaitable[ModeReport]:
-        """Make the robot lie down. The command is sent when this returns; it does not wait."""

@@ -36,7 +36,8 @@ from rote.motion.track_build import a_robot, build_of, hand_joints
 from rote.platform import realtime
 from rote.platform.clock import stall_clock
 from rote.platform.loop import clock_of
-from rote.robot.api_values import RobotClient, StreamReport, check_seconds
+from rote.robot.api_values import StreamReport, check_seconds
+from rote.robot.link import RobotLink
 from rote.robot.playing import ActionPlaying, Begin, Playing
 from rote.transport.base_client import ThreadSafeSender
 from rote.transport.wires import wire_of
@@ -808,20 +809,22 @@ class PoseStreaming(ActionPlaying, Streaming):
 
     def __init__(
         self,
-        client: RobotClient,
+        link: RobotLink,
         name: str,
         begin: Begin,
-        stop: Callable[[], Awaitable[None]],
         ticker: Ticker,
         left_out: tuple[str, ...] = (),
-        stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._ticker, self.left_out = ticker, left_out
-        super().__init__(client, name, begin, stop, stopped=stopped)
+        super().__init__(link, name, begin)
 
     @property
     def _continues_on_robot(self) -> bool:
         return False  # without poses the robot returns by itself
+
+    def _was_stopped(self) -> bool:
+        # A stop ends the poses at once, even if the robot never confirms it.
+        return self._link.stops.count != self._stops
 
     async def _run(self) -> StreamReport:
         try:

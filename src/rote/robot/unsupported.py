@@ -2,23 +2,73 @@
 overrides it.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Unpack
 
 from rote import messages as m
 from rote.errors import UnsupportedError
 from rote.findings import Finding
-from rote.messages import Interpolation, Keyframe, Sound
+from rote.messages import Sound
 from rote.motion.keyframes.search import Compressed
 from rote.motion.track import Track
 from rote.robot.api_values import Actions, ModeReport, SoundReport, TopicMessage, WaitListener
+from rote.robot.play_options import PlayKeywords
 from rote.robot.playing import Playing
+from rote.robot.robot import Audio, Modes
 from rote.robot.streaming import Offload
 from rote.text import Act, Text
 from rote.transport.wires import unsupported
 
 _ON_OUR_SIDE = Text("Its motions are takes on this computer: {play}.", play=Act.PLAY_TRACK)
+
+
+class CannotModes:
+    """The modes of a robot that reports and changes none."""
+
+    def __init__(self, wire: str) -> None:
+        self._wire = wire
+
+    async def read(self) -> ModeReport:
+        """Raise `UnsupportedError`: this robot reports no mode."""
+        raise unsupported("report its mode", self._wire, "mode")
+
+    def stand(self) -> Awaitable[ModeReport]:
+        """Raise `UnsupportedError`: this robot has no command to stand."""
+        raise unsupported("stand", self._wire, "mode")
+
+    def damp(self, *, yes: bool = False) -> Awaitable[ModeReport]:
+        """Raise `UnsupportedError`: this robot has no command to damp its joints."""
+        raise unsupported("damp its joints", self._wire, "mode")
+
+    def lie_down(self) -> Awaitable[ModeReport]:
+        """Raise `UnsupportedError`: this robot has no command to lie down."""
+        raise unsupported("lie down", self._wire, "lie")
+
+
+class CannotAudio:
+    """The audio of a robot that has none."""
+
+    def __init__(self, wire: str) -> None:
+        self._wire = wire
+
+    async def say(self, text: str, language: str = "en") -> None:
+        """Raise `UnsupportedError`: it has no voice."""
+        raise unsupported("speak", self._wire, "voice")
+
+    async def light(self, red: int, green: int, blue: int) -> None:
+        """Raise `UnsupportedError`: it has no light of this kind."""
+        raise unsupported("change its light", self._wire, "voice")
+
+    async def sound(self, sound: Sound | str | Path) -> SoundReport:
+        """Raise `UnsupportedError`: it has no loudspeaker for sounds of others."""
+        raise unsupported("play a sound", self._wire, "sound")
+
+    def add_listener(
+        self, listener: Callable[[m.HeardSpeech | m.SoundState], object]
+    ) -> Callable[[], None]:
+        """Raise `UnsupportedError`: it has no microphone interface."""
+        raise unsupported("hear", self._wire, "hear")
 
 
 class CannotRobot:
@@ -30,6 +80,16 @@ class CannotRobot:
         if ability:
             raise unsupported(what, self._wire, ability, remedy)
         raise UnsupportedError(what, f"{self._wire}://", remedy=remedy)
+
+    @property
+    def modes(self) -> Modes:
+        """Modes of which none can be read or entered."""
+        return CannotModes(self._wire)
+
+    @property
+    def audio(self) -> Audio:
+        """A voice, light and loudspeaker that cannot be used."""
+        return CannotAudio(self._wire)
 
     @property
     def stop_pending(self) -> bool:
@@ -56,31 +116,11 @@ class CannotRobot:
         """Raise `UnsupportedError`: this robot stores no recording."""
         self._raise_unsupported("save a recording afterwards", "save")
 
-    def play(
-        self,
-        name: str | int,
-        *,
-        speed: float | None = None,
-        duration: float | None = None,
-        loop: bool = False,
-        interpolation: str | Interpolation = Interpolation.LINEAR,
-        frames: int = 0,
-        keyframes: Sequence[Keyframe] = (),
-    ) -> Playing:
+    def play(self, name: str | int, **options: Unpack[PlayKeywords]) -> Playing:
         """Raise `UnsupportedError`: this robot stores no actions."""
         self._raise_unsupported("play an action of its own", remedy=_ON_OUR_SIDE)
 
-    async def start(
-        self,
-        name: str | int,
-        *,
-        speed: float | None = None,
-        duration: float | None = None,
-        loop: bool = False,
-        interpolation: str | Interpolation = Interpolation.LINEAR,
-        frames: int = 0,
-        keyframes: Sequence[Keyframe] = (),
-    ) -> Playing:
+    async def start(self, name: str | int, **options: Unpack[PlayKeywords]) -> Playing:
         """Raise `UnsupportedError`: this robot stores no actions."""
         self._raise_unsupported("play an action of its own", remedy=_ON_OUR_SIDE)
 
@@ -97,24 +137,6 @@ class CannotRobot:
     ) -> Compressed:
         """Raise `UnsupportedError`: this robot stores no actions."""
         self._raise_unsupported("store a motion", remedy=_ON_OUR_SIDE)
-
-    async def say(self, text: str, language: str = "en") -> None:
-        """Raise `UnsupportedError`: it has no voice."""
-        self._raise_unsupported("speak", "voice")
-
-    async def light(self, red: int, green: int, blue: int) -> None:
-        """Raise `UnsupportedError`: it has no light of this kind."""
-        self._raise_unsupported("change its light", "voice")
-
-    async def sound(self, sound: Sound | str | Path) -> SoundReport:
-        """Raise `UnsupportedError`: it has no loudspeaker for sounds of others."""
-        self._raise_unsupported("play a sound", "sound")
-
-    def on_audio(
-        self, listener: Callable[[m.HeardSpeech | m.SoundState], object]
-    ) -> Callable[[], None]:
-        """Raise `UnsupportedError`: it has no microphone interface."""
-        self._raise_unsupported("hear", "hear")
 
     async def perform(self, preset: int | str) -> None:
         """Raise `UnsupportedError`: this robot has no factory actions."""
@@ -150,14 +172,6 @@ class CannotRobot:
         """Return None: this robot does not report its controller."""
         return None
 
-    async def mode(self) -> ModeReport:
-        """Raise `UnsupportedError`: this robot reports no mode."""
-        self._raise_unsupported("report its mode", "mode")
-
-    def stand(self) -> Awaitable[ModeReport]:
-        """Raise `UnsupportedError`: this robot has no command to stand."""
-        self._raise_unsupported("stand", "mode")
-
     async def send(self, command: int, payload: bytes = b"") -> m.Reply:
         """Raise: this robot does not speak the documented frames."""
         self._raise_unsupported("send single frames", "frames")
@@ -165,11 +179,3 @@ class CannotRobot:
     async def sync_parameters(self, parameters: bytes) -> None:
         """Raise: this robot does not speak the documented frames."""
         self._raise_unsupported("sync parameters", "frames")
-
-    def damp(self, *, yes: bool = False) -> Awaitable[ModeReport]:
-        """Raise `UnsupportedError`: this robot has no command to damp its joints."""
-        self._raise_unsupported("damp its joints", "mode")
-
-    def lie_down(self) -> Awaitable[ModeReport]:
-        """Raise `UnsupportedError`: this robot has no command to lie down."""
-        self._raise_unsupported("lie down", "lie")

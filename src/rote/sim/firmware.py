@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rote.errors import BadRequestError
-from rote.model.family import Build, ModeFacts, Modes
+from rote.model.family import Build, ModeFacts, ModeTable
 from rote.sim.behaviour import LOGGED, Behaviour
 from rote.sim.columns import family_for
 from rote.sim.quirks import NO_QUIRKS, Quirks
@@ -105,7 +105,7 @@ _GET_UP_S, _LEAVE_S, _DAMP_S = 3.0, 1.0, 0.2
 """Durations of getting up, of leaving that mode, and of damping; guesses."""
 
 
-def modes_of(build: Build) -> Modes:
+def modes_of(build: Build) -> ModeTable:
     """Return the modes of a build's controller; for a G1 including the two for getting up.
 
     They are 702, from lying, and 706, from a squat and back. Both begin in the damped mode, because

@@ -7,7 +7,7 @@ refused and changes nothing. A family without a motion controller has one mode a
 from enum import Enum
 
 from rote.messages import Code
-from rote.model.family import ModeFacts, Modes
+from rote.model.family import ModeFacts, ModeTable
 from rote.sim.refusal import RefusalError
 
 
@@ -49,7 +49,7 @@ _NEED_BALANCE = (ArmInput.TEACH, ArmInput.PLAY)
 class Machine:
     """The mode of one robot, and what its arms are doing."""
 
-    def __init__(self, modes: Modes, mode: int | None = None) -> None:
+    def __init__(self, modes: ModeTable, mode: int | None = None) -> None:
         self.modes = modes
         self.mode = modes.standing if mode is None else mode
         self.activity = ArmActivity.IDLE

@@ -163,7 +163,7 @@ class Agent:
         self._bus.subscribe(self._keys.stop, self._on_stop)
         self._bus.declare(self._keys.token(self.name))
         hears = "hear" in self._robot.abilities
-        remove_listener = self._robot.on_audio(self._on_audio) if hears else None
+        remove_listener = self._robot.audio.add_listener(self._on_audio) if hears else None
         loops = [
             self._loop.create_task(self._publish_periodically()),
             self._loop.create_task(self._tick()),
@@ -538,11 +538,11 @@ class Agent:
         late_s: float | None = requested_s - due_s
         try:
             if cue.kind is CueKind.SAY:
-                await self._robot.say(cue.value, cue.language)
+                await self._robot.audio.say(cue.value, cue.language)
             elif cue.kind is CueKind.LIGHT:
-                await self._robot.light(*cue.colour)
+                await self._robot.audio.light(*cue.colour)
             elif cue.kind is CueKind.SOUND:
-                report = await self._robot.sound(part.sounds[cue.value])
+                report = await self._robot.audio.sound(part.sounds[cue.value])
                 if report.began_after_s is not None:
                     late_s = requested_s + report.began_after_s - due_s
                     self._learned.learn(SOUND_LEAD, report.began_after_s)

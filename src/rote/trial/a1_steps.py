@@ -94,7 +94,7 @@ def _tick_rate(ticks: list[tuple[float, int | None]]) -> float | None:
 async def stand(context: TrialContext) -> None:
     """Let the robot stand."""
     robot, from_s = _require_a1(context), context.now_s
-    await robot.stand()
+    await robot.modes.stand()
     took_s = context.now_s - from_s
     await asyncio.sleep(1.0)
     native = robot.native

@@ -182,7 +182,7 @@ async def _listen_on_dds(context: TrialContext) -> dict[str, Any]:
 async def services(context: TrialContext) -> None:
     """Ask for versions, the mode and the controller."""
     if not context.has_services:
-        mode = await context.robot.mode()
+        mode = await context.robot.modes.read()
         context.measured["mode"] = mode.id
         raise StepImpossibleError("the teaching frames have no services; the mode was read")
     client = require_services(context)
@@ -250,7 +250,7 @@ def _list_notes(context: TrialContext) -> list[str]:
 
 async def wrong_mode(context: TrialContext) -> None:
     """Ask to teach in a mode without balance, if the robot is in one."""
-    mode = await context.robot.mode()
+    mode = await context.robot.modes.read()
     if not mode.known or mode.balanced:
         raise StepImpossibleError(
             "the robot stands balanced; damp a hanging robot first to have this step"

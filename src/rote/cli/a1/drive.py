@@ -15,7 +15,8 @@ from rote.errors import BadRequestError, UnsupportedError
 
 if TYPE_CHECKING:
     from rote.robot.quadruped.bot import Bot
-    from rote.robot.quadruped.robot import A1, A1Status
+    from rote.robot.quadruped.robot import A1
+    from rote.robot.quadruped.status import A1Status
 
 _Robot = Annotated[
     str | None,

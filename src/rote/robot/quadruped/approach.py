@@ -17,7 +17,8 @@ from rote.errors import (
     TimeLimitError,
     UnsupportedError,
 )
-from rote.robot.quadruped.robot import A1, MOTORS, is_down, standing_robot_error, stands
+from rote.robot.quadruped.posture import is_down, standing_robot_error, stands
+from rote.robot.quadruped.robot import A1, MOTORS
 from rote.session.a1 import Level
 from rote.text import Act, Text
 from rote.transport.a1.client import A1Client, open_client, walking_url

@@ -16,7 +16,8 @@ from typing import Protocol
 
 from rote.errors import BadRequestError, RoteError, TimeLimitError, UnsupportedError
 from rote.robot.quadruped import commands as a1_commands
-from rote.robot.quadruped.robot import A1, UP_M, is_down
+from rote.robot.quadruped.posture import UP_M, is_down
+from rote.robot.quadruped.robot import A1
 from rote.session.a1 import Level
 from rote.text import Act, Text
 from rote.wire.a1.values import HighState
@@ -323,7 +324,7 @@ class _Walk:
         left = self._distance_m - gone
         speed = math.hypot(*state.velocity_m_s[:2])
         if abs(left) < NEAR_M:
-            robot.stand()
+            robot.modes.stand()
             return speed < STANDS_M_S and abs(state.yaw_speed_rad_s) < STANDS_RAD_S
         pace = _speed_for_distance(left, _GAIN, _MIN_M_S, self._speed)
         off = math.remainder(self._yaw - state.imu.rpy_rad[2], math.tau)
@@ -349,7 +350,7 @@ class _Turn:
         self._left -= math.remainder(yaw - self._yaw, math.tau)
         self._yaw = yaw
         if abs(self._left) < NEAR_RAD:
-            robot.stand()
+            robot.modes.stand()
             return abs(state.yaw_speed_rad_s) < STANDS_RAD_S
         robot.walk(turn_rad_s=_speed_for_distance(self._left, 2.0 * _GAIN, _MIN_RAD_S, self._speed))
         return False
@@ -391,7 +392,7 @@ class _Stand(_Pose):
 
     def step(self, state: HighState, now: float, robot: A1) -> bool:
         if self._rises and state.body_height_m <= UP_M:
-            robot.rise()
+            robot.modes.rise()
             return False
         if self._rises and state.body_height_m > self._highest_m + _RISES_M:
             self._highest_m, self._rose_s = state.body_height_m, now
@@ -407,7 +408,7 @@ class _LieDown:
 
     def step(self, state: HighState, now: float, robot: A1) -> bool:
         if not is_down(state):
-            robot.lie_down()
+            robot.modes.lie_down()
             return False
         return state.mode == a1_commands.HighMode.DAMP or state.body_height_m < _DOWN_M
 
@@ -443,7 +444,7 @@ class _Until:
     def step(self, state: HighState, now: float, robot: A1) -> bool:
         if self._predicate(state):
             if self._velocity is not None:
-                robot.stand()
+                robot.modes.stand()
             return True
         if self._velocity is not None:
             robot.walk(*self._velocity)

@@ -158,12 +158,12 @@ def _check_mode(mode: int, dialect: Dialect, seen: ObservedState, *, force: bool
     if mode in _ON_FEET and seen.lies:
         raise BadRequestError(
             "the robot lies, or its legs are soft: it cannot walk or pose",
-            "Let it get up first: await robot.get_up().",
+            "Let it get up first: await robot.modes.get_up().",
         )
     if mode == HighMode.DAMP and seen.stands:
         raise BadRequestError(
             "the robot stands, and would sink to the ground",
-            "Lay it down (mode 5), or send it with force=True; robot.damp() does it at once.",
+            "Lay it down (mode 5), or send it with force=True; robot.modes.damp() does it at once.",
         )
 
 

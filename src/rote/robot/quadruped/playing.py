@@ -1,17 +1,18 @@
 """A playback on legs: awaited, watched or stopped."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 import numpy as np
 
-from rote.messages import Phase, RobotState
+from rote.messages import Phase
 from rote.platform.loop import clock_of
 from rote.robot.api_values import Progress, StreamReport
-from rote.robot.quadruped.control import Step
-from rote.robot.quadruped.loop import LoopStats
+from rote.robot.quadruped.leg_control import LegControl
 from rote.robot.quadruped.motion import RATE_HZ, LegMotion, MotionClock
+from rote.robot.quadruped.status import make_robot_state
 from rote.robot.streaming import Streaming, TimedStart
+from rote.robot.unfinished import Unfinished
 from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
 
 _PROGRESS_S = 0.1
@@ -25,25 +26,23 @@ class LegPlaying(Streaming):
 
     def __init__(
         self,
+        legs: LegControl,
         name: str,
         prepare: Callable[[], Awaitable[LegMotion]],
-        run: Callable[[Step], Awaitable[tuple[LoopStats, bool]]],
-        stop: Callable[[], Awaitable[None]],
-        state: Callable[[], RobotState],
-        start: TimedStart | None = None,
-        legs_rad: Callable[[], Sequence[float]] = tuple,
+        start: TimedStart | None,
+        unfinished: Unfinished,
     ) -> None:
+        self._legs = legs
+        self._stops = legs.stops.count
         self._prepare = prepare
         self._motion = LegMotion(name, np.zeros((1, LEG_MOTORS)), 0)
-        self._drive = run
-        self._state = state
         self._began_s: float | None = None
-        self._start, self._legs_rad = start, legs_rad
+        self._start = start
         self._motion_clock = MotionClock()
         self._at_s: float | None = None
         self._shift_s: float | None = None
         self._late_s: float | None = None
-        super().__init__(name, stop)
+        super().__init__(name, legs.stop, unfinished)
 
     @property
     def phase(self) -> Phase:
@@ -66,7 +65,7 @@ class LegPlaying(Streaming):
             fraction=elapsed_s / motion_s if motion_s else 1.0,
             remaining_s=motion_s - elapsed_s,
             round=1,
-            state=self._state(),
+            state=make_robot_state(self._legs.latest_state(), self._legs),
         )
 
     def _elapsed_s(self) -> float:
@@ -81,7 +80,9 @@ class LegPlaying(Streaming):
         self._mark_accepted()
         progress_task = self._loop.create_task(self._report_progress())
         try:
-            stats, completed = await self._drive(lambda _, time_s: self._motors_at(time_s))
+            stats, completed = await self._legs.run_step(
+                lambda _, time_s: self._motors_at(time_s), realtime=True, stops=self._stops
+            )
         finally:
             progress_task.cancel()
         return StreamReport(
@@ -105,7 +106,7 @@ class LegPlaying(Streaming):
         """Wait until the approach is due, and plan it from the leg positions at that time."""
         self._at_s = await start.wait(self._motion.approach / RATE_HZ + _MARGIN_S)
         left_s = self._at_s - clock_of(self._loop)()
-        self._motion = self._motion.restarted_from(self._legs_rad(), left_s)
+        self._motion = self._motion.restarted_from(self._legs.measured_rad().tolist(), left_s)
 
     def _motors_at(self, time_s: float) -> MotorCmds | None:
         """Return the command of a tick; for a timed start, by the event loop's clock."""

@@ -1,14 +1,14 @@
 """Teaching backend for the legs of an A1: soft while a hand moves them, braked afterwards."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 
 import numpy as np
 
 from rote.errors import RoteError
-from rote.robot.quadruped.control import BRAKED, A1RobotClient, State
+from rote.robot.quadruped.control import BRAKED, State
+from rote.robot.quadruped.leg_control import LegControl
 from rote.robot.quadruped.motion import SOFT, SoftLegs
-from rote.robot.quadruped.safety import Safety
 from rote.robot.take import Take
 from rote.wire.a1.motors import LEG_MOTORS
 from rote.wire.a1.values import LowCmd, LowState
@@ -23,25 +23,10 @@ class LegTeachingBackend:
     kept from their stops by a weak spring; see `SoftLegs`.
     """
 
-    def __init__(
-        self,
-        client: A1RobotClient,
-        safety: Safety,
-        wait_for_state: Callable[[], Awaitable[None]],
-        begin: Callable[[LowCmd], None],
-        end: Callable[[], None],
-        on_end: Callable[[Callable[[RoteError], None]], Callable[[], None]],
-    ) -> None:
-        """`begin` starts teaching and `end` ends it; `on_end` adds a listener for an early end.
-
-        `wait_for_state` waits for a new state of the robot.
-        """
-        self._wait_for_state = wait_for_state
-        self._client = client
-        self._legs = SoftLegs(safety)
-        self._begin = begin
-        self._end_teaching = end
-        self._on_end = on_end
+    def __init__(self, legs: LegControl) -> None:
+        self._legs = legs
+        self._client = legs.client
+        self._springs = SoftLegs(legs.safety)
         self._end: Callable[[RoteError], None] = lambda _: None
         self._take: Take | None = None
         self._trouble: RoteError | None = None
@@ -56,9 +41,9 @@ class LegTeachingBackend:
         Raises if the robot is stopped meanwhile: legs must not go soft after a stop.
         """
         stops: list[RoteError] = []
-        undo = self._on_end(stops.append)
+        undo = self._legs.on_teaching_end(stops.append)
         try:
-            await self._wait_for_state()
+            await self._legs.wait_for_state()
         finally:
             undo()
         if stops:
@@ -67,13 +52,16 @@ class LegTeachingBackend:
     async def begin(self, take: Take, end: Callable[[RoteError], None]) -> None:
         """Make the legs soft."""
         self._take, self._end = take, end
-        self._begin(LowCmd(motors=SOFT))
+        self._legs.make_soft(LowCmd(motors=SOFT))
         self._begun = True
-        self._undo = [self._client.on_state(self._on_state), self._on_end(self._on_early_end)]
+        self._undo = [
+            self._client.on_state(self._on_state),
+            self._legs.on_teaching_end(self._on_early_end),
+        ]
 
     async def hold(self, *, keep: bool) -> None:
         """Brake the legs; a robot in trouble was already braked when the trouble began."""
-        self._end_teaching()
+        self._legs.end_softness()
         if self._begun and self._trouble is None:
             self._client.command(LowCmd(motors=BRAKED))
 
@@ -99,9 +87,9 @@ class LegTeachingBackend:
             self._time_us += ahead
         joints = state.motors.q_rad[:LEG_MOTORS]
         self._take.add(self._time_us, joints.tolist(), self._client.now())
-        motors = self._legs.motors(np.asarray(joints, dtype=float))
+        motors = self._springs.motors(np.asarray(joints, dtype=float))
         if motors is not None and self._trouble is None:
-            with suppress(RoteError):  # a lost robot is reported by `on_end`
+            with suppress(RoteError):  # a lost robot is reported by `on_teaching_end`
                 self._client.command(LowCmd(motors=motors))
 
     def _on_early_end(self, error: RoteError) -> None:

@@ -164,9 +164,9 @@ async def mode(request: Request, body: s.ModeTo, caller: Caller = None) -> Respo
     if hub.activities.busy and body.target != "damp":
         raise busy("the robot is busy")
     if body.target == "damp":
-        await robot.damp(yes=body.yes)
+        await robot.modes.damp(yes=body.yes)
     else:
-        await {"stand": robot.stand, "lie": robot.lie_down}[body.target]()
+        await {"stand": robot.modes.stand, "lie": robot.modes.lie_down}[body.target]()
     return answer(hub.status(caller))
 
 
