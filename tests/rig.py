@@ -26,7 +26,7 @@ from rote.sim.store import Store
 from rote.sim.world import World
 from rote.transport.impair import Impairment
 from rote.transport.link import Carrier, Link, Receiver
-from rote.transport.services_client import ServicesClient
+from rote.transport.services.client import ServicesClient
 from rote.transport.udp.client import TeachingClient
 from rote.transport.webrtc.connection import ChannelConnection
 from rote.wire.webrtc.channel import SIMULATED

@@ -23,7 +23,7 @@ from rote.errors import PeerLostError, StageTimeoutError
 from rote.session.rpc import RequestReceived, RpcSession
 from rote.session.teaching import Role
 from rote.transport.link import Carrier
-from rote.transport.services_client import ServicesClient
+from rote.transport.services.client import ServicesClient
 from rote.transport.webrtc.connection import ChannelConnection
 from webrtc_ends import Channel, census, on_channel, own_address, run
 

@@ -19,7 +19,7 @@ from rote.sim.services import Services
 from rote.sim.store import Store
 from rote.sim.world import World
 from rote.transport.link import Carrier
-from rote.transport.services_client import ServicesClient
+from rote.transport.services.client import ServicesClient
 from rote.transport.tap import Tap
 from rote.transport.webrtc.connection import ChannelConnection
 from rote.trial.report import build_report

@@ -38,7 +38,7 @@ from rote.transport.link import (
     parse_url_options,
     split_url,
 )
-from rote.transport.services_client import ServicesClient
+from rote.transport.services.client import ServicesClient
 from rote.transport.tap import Tap
 from rote.transport.udp.client import TeachingClient
 from rote.transport.webrtc.connection import ChannelConnection

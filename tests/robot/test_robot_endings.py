@@ -33,6 +33,7 @@ from rote.sim.fsm import ArmActivity
 from rote.sim.quirks import Quirk, Quirks
 from rote.transport.impair import Impairment
 from rote.transport.link import Link, Receiver
+from rote.transport.services.client import ServicesClient
 from rote.transport.udp.client import TeachingClient
 from rote.wire.services.rpc import ArmApi, VoiceApi
 from rote.wire.teaching import codec as frames
@@ -248,8 +249,10 @@ def test_after_a_loss_nothing_is_kept_alive_and_the_arms_are_unknown() -> None:
                 await one.die(silently_for_the_client=False)
                 await asyncio.sleep(3600)
         assert robot.stop_pending
-        assert robot._client._arms_at is None  # type: ignore[attr-defined]
-        assert robot._client._keep_teaching_timer is None  # type: ignore[attr-defined]
+        client = robot._client
+        assert isinstance(client, ServicesClient)
+        assert not client.reports.arms_known
+        assert client.teaching._keep_alive_timer is None
 
     tell(story)
 

@@ -16,7 +16,7 @@ from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
 from rote.transport.link import Link, Receiver
-from rote.transport.services_client import ServicesClient
+from rote.transport.services.client import ServicesClient
 from rote.transport.udp.client import TeachingClient
 from rote.transport.webrtc.connection import ChannelConnection
 from rote.wire.services import rpc
@@ -224,7 +224,7 @@ def test_a_robot_whose_mode_is_refused_or_odd_can_be_connected_and_stopped(
     mode: dict[str, object],
 ) -> None:
     async def story(client: ServicesClient, robot: Odd) -> None:
-        assert client._mode == (500 if "500" in str(mode) else -1)
+        assert client.reports.mode == (500 if "500" in str(mode) else -1)
         assert await answered(client.ask(m.StopMotion()), robot, data="") == m.Status()
 
     tell(story, mode=mode)

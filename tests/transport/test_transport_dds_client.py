@@ -268,7 +268,7 @@ def test_nothing_is_streamed_to_busy_arms(busy: str) -> None:
     async def story(one: Rig, robot: G1, body: Body) -> None:
         client = client_of(robot)
         if busy == "arms":
-            client._note_arms(replace(client._arms, id=-1))  # it records
+            client.reports.note_arms(replace(client.reports.arms, id=-1))  # it records
         else:
             await client.ask(BeginStream())
         with pytest.raises(RefusedError) as refused:

@@ -17,8 +17,8 @@ from rote.sim.webrtc import WebRtcDoor
 from rote.transport.base_client import RECONNECT_DELAYS_S
 from rote.transport.impair import Impairment
 from rote.transport.link import Carrier
-from rote.transport.rpc_connection import RpcConnection
-from rote.transport.services_client import ServicesClient
+from rote.transport.services.client import ServicesClient
+from rote.transport.services.connection import RpcConnection
 from rote.transport.webrtc.connection import ChannelConnection
 from rote.wire.services import rpc
 from rote.wire.services.lowstate import SPORT_TOPIC
@@ -345,10 +345,10 @@ def test_the_mode_is_read_anew_from_a_robot_that_does_not_publish_it() -> None:
 
         async with answering(answer) as url, connect(url, family="g1") as robot:
             port = port_of(robot)
-            assert port._mode == 500
+            assert port.reports.mode == 500
             await robots[0].close()
             await asyncio.sleep(2.0)
-            assert (port.reconnects, port._mode) == (1, 501)
+            assert (port.reconnects, port.reports.mode) == (1, 501)
         for one in robots:
             await one.close()
 

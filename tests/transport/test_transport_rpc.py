@@ -16,8 +16,8 @@ from rote import connect
 from rote.errors import BadRequestError, LinkError, NoAnswerError, PeerLostError, RefusedError
 from rote.session.rpc import ChannelTiming
 from rote.transport.link import Carrier
-from rote.transport.rpc_connection import RpcConnection
-from rote.transport.services_client import ServicesClient
+from rote.transport.services.client import ServicesClient
+from rote.transport.services.connection import RpcConnection
 from rote.transport.webrtc.connection import ChannelConnection
 from rote.wire.services import rpc
 from rote.wire.webrtc import channel

@@ -16,7 +16,7 @@ from rote.errors import LinkError, NoAnswerError, PeerLostError, RefusedError
 from rote.messages import Phase
 from rote.robot.g1 import G1
 from rote.transport.impair import Impairment
-from rote.transport.services_client import ServicesClient
+from rote.transport.services.client import ServicesClient
 from rote.wire.services import rpc
 from rote.wire.services.rpc import ArmApi
 from test_services_wire import lose_answers

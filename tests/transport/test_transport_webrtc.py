@@ -24,7 +24,7 @@ from rote.sim.store import Store
 from rote.sim.webrtc import Signalling, WebRtcDoor
 from rote.sim.world import World
 from rote.transport.link import Carrier
-from rote.transport.services_client import ServicesClient
+from rote.transport.services.client import ServicesClient
 from rote.transport.webrtc.http import post
 from rote.transport.webrtc.signalling import exchange
 from rote.transport.webrtc.stack import (

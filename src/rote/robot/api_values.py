@@ -19,13 +19,19 @@ class RobotClient(Protocol):
 
     url: str
     wire: str
-    abilities: frozenset[str]
-    latest: RobotState | None
     stop_pending: bool
     """Whether a stop was requested, or is owed to soft arms, and the robot has not confirmed it."""
     stop_reason: str
     """Why the latest stream ended early, as one sentence; "" if it did not, or if unknown.
     """
+
+    @property
+    def abilities(self) -> frozenset[str]:
+        """What can be done over this wire."""
+
+    @property
+    def latest(self) -> RobotState | None:
+        """The newest state of the robot."""
 
     @property
     def build(self) -> Build:

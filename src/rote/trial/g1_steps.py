@@ -19,7 +19,7 @@ from rote.messages import Code, Phase
 from rote.platform.loop import to_the_end
 from rote.robot.api_values import TaughtAction
 from rote.transport.link import Message, import_carrier, split_url
-from rote.transport.services_client import ServicesClient
+from rote.transport.services.client import ServicesClient
 from rote.transport.udp.client import TeachingClient
 from rote.trial.context import OWN_NAME, StepImpossibleError, TrialContext, rounded
 from rote.wire.dds import lowlevel as dds_lowlevel

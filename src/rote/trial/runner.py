@@ -16,7 +16,7 @@ from rote.platform.loop import to_the_end
 from rote.robot.robot import Robot
 from rote.sim.world import World
 from rote.transport.a1.client import A1Client
-from rote.transport.services_client import ServicesClient
+from rote.transport.services.client import ServicesClient
 from rote.transport.tap import Tap
 from rote.transport.udp.client import TeachingClient
 from rote.transport.wires import wire_of

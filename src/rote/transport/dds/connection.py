@@ -124,13 +124,12 @@ class DdsConnection:
     def __init__(
         self,
         target: DdsTarget,
-        on_sample: SampleCallback,
         timing: ChannelTiming | None = None,
         *,
         before_close: Callable[[], Awaitable[None]],
         tap: Tap | None = None,
     ) -> None:
-        """`on_sample` receives the samples; nothing is closed before `before_close` has ended."""
+        """Nothing is closed before `before_close` has ended."""
         self._tap = tap
         self._loop = asyncio.get_running_loop()
         self._now = stall_clock(self._loop)
@@ -138,7 +137,7 @@ class DdsConnection:
         self.topics: DdsTopics | None = None
         self.target = target
         self._timing = timing
-        self._on_sample = on_sample
+        self._sample_listeners: list[SampleCallback] = []
         self._hands: dict[str, Hand] = {}
         self._before_close = before_close
         self._flush: Callable[[], None] = lambda: None
@@ -146,6 +145,10 @@ class DdsConnection:
         self._first_heard_at: float | None = None
         self._offered_at: float | None = None
         self._some_at: float | None = None
+
+    def on_sample(self, listener: SampleCallback) -> None:
+        """Call `listener` with every sample other than an answer."""
+        self._sample_listeners.append(listener)
 
     async def open(self, flush: Callable[[], None], topics: Iterable[str]) -> None:
         """Join the domain and search for the robot. `topics` is ignored on DDS."""
@@ -265,13 +268,11 @@ class DdsConnection:
         if self._first_heard_at is None and source == dds_lowlevel.LOWSTATE_TOPIC:
             self._first_heard_at = now
         try:
-            if source in self._hands:
-                self._on_sample(
-                    source, data
-                )  # hands that report do not prove that the robot is there
-            elif source in STATE_TOPICS:
-                self.session.note_received(now)
-                self._on_sample(source, data)
+            if source in self._hands or source in STATE_TOPICS:
+                if source in STATE_TOPICS:  # hands that report do not prove that the robot is there
+                    self.session.note_received(now)
+                for listener in self._sample_listeners:
+                    listener(source, data)
             else:
                 self.session.answer(cdr.decode_response(data, source), now)
                 self._flush()

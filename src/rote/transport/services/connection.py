@@ -23,12 +23,19 @@ from rote.errors import (
 from rote.session.events import Opened, PeerLost, Unanswered
 from rote.session.rpc import Event, MessageReceived, RequestAnswered, RpcSession
 from rote.text import Act, Text
-from rote.transport.base_client import BaseClient, make_unanswered_error
+from rote.transport.base_client import (
+    BaseClient,
+    add_listener,
+    make_unanswered_error,
+    notify_listeners,
+)
 from rote.wire.services import rpc
+from rote.wire.services.faults import Faults
 from rote.wire.services.rpc import NO_STATUS
 from rote.wire.webrtc import channel
 
 TopicListener = Callable[[channel.ChannelMessage], None]
+FaultListener = Callable[[Faults], None]
 
 MAX_PARAMETER_LENGTH = 30_000
 """Maximum length of a request's parameter in characters; with all quotes escaped it still fits
@@ -59,7 +66,16 @@ class MessageTransport(Protocol):
         """Close the transport. Safe to call twice."""
 
 
-async def _ask_nothing() -> None:
+class CallService(Protocol):
+    """Calls a service: `RpcConnection.call`, or `request` before a reconnect is complete."""
+
+    async def __call__(
+        self, call: rpc.Call, *, read: bool = False, verified: bool = False
+    ) -> rpc.RpcResponse:
+        """Send the call and return the response."""
+
+
+async def _request_nothing() -> None:
     """The default of `on_connected`."""
 
 
@@ -68,15 +84,22 @@ class RpcConnection(BaseClient[rpc.RpcResponse]):
 
     arms_hold_within_s = 10
 
-    def __init__(self, url: str, connection: MessageTransport, *, reconnect: bool = True) -> None:
+    def __init__(
+        self,
+        url: str,
+        connection: MessageTransport,
+        *,
+        reconnect: bool = True,
+        on_connected: Callable[[], Awaitable[None]] = _request_nothing,
+        before_loss: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_connected` makes the first requests of every session. `before_loss` is called when
+        the robot is lost, before the loss listeners.
+        """
         super().__init__(url, reconnect=reconnect)
-        self.on_connected: Callable[[], Awaitable[None]] = _ask_nothing
-        """Called in every new session, for its first requests."""
-        self.on_value: Callable[[channel.Value], None] = lambda _: None
-        """Called with what the robot publishes, before the listeners of the topic."""
-        self.before_loss: Callable[[], None] = lambda: None
-        """Called when the robot is lost, before the loss listeners."""
+        self._on_connected, self._before_loss = on_connected, before_loss
         self._connection = connection
+        self._fault_listeners: list[FaultListener] = []
         self._topics: dict[str, list[TopicListener]] = {}
 
     @property
@@ -103,7 +126,7 @@ class RpcConnection(BaseClient[rpc.RpcResponse]):
         await self._connection.open(self.flush, self._topics)
         self.flush()
         await self._opened
-        await self.on_connected()
+        await self._on_connected()
 
     @property
     def _is_live(self) -> bool:
@@ -188,6 +211,12 @@ class RpcConnection(BaseClient[rpc.RpcResponse]):
 
         return unsubscribe
 
+    def on_faults(self, listener: FaultListener) -> Callable[[], None]:
+        """Call `listener` with the faults that the robot reports. Return a function that removes
+        it.
+        """
+        return add_listener(self._fault_listeners, listener)
+
     # ---- the loop around the session ------------------------------------------------------------
 
     def _tick(self) -> None:
@@ -224,13 +253,14 @@ class RpcConnection(BaseClient[rpc.RpcResponse]):
         if not self._opened.done():
             self._opened.set_exception(self._connection.make_open_error(self.url, silence_s))
             return
-        self.before_loss()
+        self._before_loss()
         self._fail(self._make_loss_error(silence_s))
         self._start_reconnecting()
 
     def _handle_value(self, value: channel.Value) -> None:
-        self.on_value(value)
-        if isinstance(value, channel.ChannelMessage):
+        if isinstance(value, Faults):
+            notify_listeners(self._fault_listeners, value, self._loop)
+        elif isinstance(value, channel.ChannelMessage):
             for listener in tuple(self._topics.get(value.topic, ())):
                 self._notify_topic_listener(listener, value)
 
