@@ -35,7 +35,6 @@ FLOORS = {
     "connection.py": SHELL,
     "named_enum.py": SHELL,
     "platform": SHELL,
-    "record.py": SHELL,
     "robot": SHELL,
     "sim": SHELL,
     "sync.py": SHELL,

@@ -10,19 +10,18 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[1] / "src" / "rote"
 MODULES = sorted(ROOT.rglob("*.py"))
 
-VOCABULARY = {"errors", "findings", "messages", "model", "named_enum", "platform", "record", "text"}
+VOCABULARY = {"errors", "findings", "messages", "model", "named_enum", "platform", "text"}
 CODECS = VOCABULARY | {"motion", "wire"}
 TRANSPORTS = CODECS | {"session", "transport"}
 ROBOTS = TRANSPORTS | {"robot", "sim", "connection", "__init__"}
 MAY_IMPORT: dict[str, set[str]] = {
-    "record": set(),
     "named_enum": set(),
-    "text": {"record"},
+    "text": set(),
     "findings": {"text"},
     "errors": {"platform", "text"},
     "platform": {"errors", "text"},
-    "model": {"errors", "named_enum", "record"},
-    "messages": {"model", "named_enum", "record", "text"},
+    "model": {"errors", "named_enum"},
+    "messages": {"model", "named_enum", "text"},
     "wire": VOCABULARY,
     "motion": VOCABULARY | {"wire"},
     "session": VOCABULARY | {"wire"},
@@ -45,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 # What pure code may not touch: it gets bytes and the time as arguments.
 PURE = {
-    "text", "findings", "errors", "model", "messages", "named_enum", "record", "wire", "session",
+    "text", "findings", "errors", "model", "messages", "named_enum", "wire", "session",
     "motion", "stage/show",
 }  # fmt: skip
 # The parts of `platform` that pure code may import: none of them has a clock or an event loop.

@@ -4,11 +4,11 @@ Commands are named by imperatives, replies and reports by nouns. Times are whole
 wire carries them so, and the field's name says so. Nothing in this module depends on a wire format.
 """
 
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from rote.model.family import MAX_MOTION_S
 from rote.named_enum import NamedIntEnum
-from rote.record import record
 from rote.text import Act, Text
 
 __all__ = [
@@ -161,7 +161,7 @@ WORDS: dict[int, tuple[str, str]] = {
 }
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Keyframe:
     """One joint's position at one moment."""
 
@@ -173,17 +173,17 @@ class Keyframe:
 # ---- commands -----------------------------------------------------------------------------------
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TakeControl:
     """Open the control channel."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ReleaseControl:
     """Close the control channel: the client disconnects."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ChangeMode:
     """Change the motion controller's mode to `mode`: a `Mode`, or any id that a newer robot may
     know.
@@ -192,14 +192,14 @@ class ChangeMode:
     mode: int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SyncParameters:
     """Exchange parameters. Their meaning is not known, so they are opaque bytes."""
 
     data: bytes = b""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class MoveByHand:
     """Let the scripted hand of a simulated robot move its soft arms. Real robots have no
     such hand.
@@ -209,7 +209,7 @@ class MoveByHand:
     duration_ms: int
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Subscribe:
     """Ask for state reports: of the first 12 joints, or of all with `all_joints`."""
 
@@ -219,12 +219,12 @@ class Subscribe:
     opaque: bytes = b""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SignalReady:
     """Tell the robot that the client has finished its initialisation."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class EnterTeaching:
     """Make the arms soft (compliant)."""
 
@@ -235,40 +235,40 @@ class EnterTeaching:
     """Contents of the keep-alives of this teaching, for wires that have them; zeros if empty."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class KeepTeaching:
     """Keep the teaching alive; without it the arms hold again by themselves."""
 
     compensation: tuple[float, ...] = (0.0,) * COMPENSATIONS
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ExitTeaching:
     """Make the arms hold again."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Record:
     """Start or stop recording."""
 
     on: bool
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class PauseRecording:
     """Pause the recording, or resume it; the arms stay soft."""
 
     paused: bool
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class DiscardRecording:
     """Discard the recording `name`; if leaving teaching has stored it already, delete it."""
 
     name: str
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class RenameAction:
     """Rename a taught action."""
 
@@ -276,21 +276,21 @@ class RenameAction:
     new: str
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class DeleteAction:
     """Delete a taught action permanently."""
 
     name: str
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class PlayPreset:
     """Play a factory action."""
 
     id: int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Say:
     """Say something aloud."""
 
@@ -299,7 +299,7 @@ class Say:
     """A key of `LANGUAGES`."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SetLight:
     """Give the light on the robot's head a colour."""
 
@@ -308,7 +308,7 @@ class SetLight:
     blue: int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Sound:
     """A sound, decoded: 16-bit samples, little endian, the channels one after the other."""
 
@@ -322,7 +322,7 @@ class Sound:
         return len(self.pcm) / (SAMPLE_BYTES * self.channels * self.rate_hz)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class PlaySound:
     """Play a part of a sound: 16-bit samples, one channel, `SOUND_RATE_HZ`."""
 
@@ -331,29 +331,29 @@ class PlaySound:
     pcm: bytes
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class StopSound:
     """End the sounds that this client plays."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ReadMode:
     """Ask for the mode; if the robot answers, the next state contains it."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ReadController:
     """Ask which controller drives the robot; the answer is a `Controller`."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ListActions:
     """Ask for the list of taught actions."""
 
     filter: int = 0
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SaveAction:
     """Store the recording, or `keyframes` if given, under `name`.
 
@@ -373,7 +373,7 @@ class SaveAction:
     keyframes: tuple[Keyframe, ...] = ()
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlayAction:
     """Play the taught action number `action`, counted from 1 in the list's order."""
 
@@ -390,7 +390,7 @@ class PlayAction:
     """The name of the same action, for wires that identify actions by name."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class BeginStream:
     """Make the arms follow poses that this client will send; refused whenever playing would be."""
 
@@ -398,7 +398,7 @@ class BeginStream:
     """The sides of the hands that follow too, on wires that support it."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class StreamPose:
     """One pose to follow from now on. It is not answered, because the next one follows soon.
 
@@ -416,7 +416,7 @@ class StreamPose:
     """The positions of the hands that follow, in the order of their messages, left before right."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class StopMotion:
     """Stop what is playing, with a soft return to rest. Always allowed."""
 
@@ -455,21 +455,21 @@ Command = (
 # ---- replies and reports ------------------------------------------------------------------------
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class HeardSpeech:
     """Speech that the robot recognised."""
 
     text: str
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class SoundState:
     """Whether the robot's loudspeaker plays something."""
 
     playing: bool
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Status:
     """The result of a command: done, or why not."""
 
@@ -478,7 +478,7 @@ class Status:
     """Free text of the robot, such as which client is teaching; usually empty."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ActionEntry:
     """One entry of the robot's list."""
 
@@ -486,7 +486,7 @@ class ActionEntry:
     duration_ms: int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class PresetEntry:
     """A factory action in the robot's list."""
 
@@ -494,7 +494,7 @@ class PresetEntry:
     name: str
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ActionList:
     """The taught actions in the order of their numbers, and the presets if the wire lists them."""
 
@@ -504,7 +504,7 @@ class ActionList:
     """The parts of the robot's answer that could not be read, as text."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Controller:
     """Which controller drives the robot: `ai` on a G1; an empty name in debug mode."""
 
@@ -521,7 +521,7 @@ class Controller:
 Reply = Status | ActionList | Controller
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RobotState:
     """What the robot is doing at one moment of its own clock."""
 

@@ -9,6 +9,7 @@ for a number.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
@@ -24,8 +25,6 @@ __all__ = [
     "seconds",
     "shown",
 ]
-
-from rote.record import record
 
 
 class Act(StrEnum):
@@ -100,7 +99,7 @@ IN_PYTHON: Mapping[Act, str] = {
 """How to do it with the Python API."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Quantity:
     """A number with its unit, and how many of its digits to show."""
 
@@ -112,7 +111,7 @@ class Quantity:
         return f"{self.value:.{self.digits}f} {self.unit}".rstrip()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Span:
     """A range from one number to another, in one unit."""
 
@@ -141,7 +140,7 @@ def seconds(value: float, digits: int = 2) -> Quantity:
     return Quantity(float(value), "s", digits)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Names:
     """A list of names, which a user interface may shorten."""
 

@@ -59,6 +59,11 @@ def test_a_joint_s_index_slot_and_column_are_three_numbers() -> None:
     assert build.joint("left_tilt_joint") is None
 
 
+def test_a_build_is_equal_to_itself_alone() -> None:
+    assert replace(BUILD) != BUILD
+    assert {BUILD: 1}.get(replace(BUILD)) is None
+
+
 def test_a_slot_and_a_link_follow_from_index_and_name_where_nothing_is_said() -> None:
     plain = joint(4, "left_knee_joint")
     assert (plain.slot, plain.link) == (4, "left_knee_link")

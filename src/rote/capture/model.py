@@ -1,13 +1,12 @@
 """What the decoders and the judgement of a capture share: kinds of packets, and the time line."""
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-
-from rote.record import record
 
 PacketKinds = NDArray[np.uint8]
 _EPOCH = datetime(1970, 1, 1)
@@ -64,7 +63,7 @@ _LABELS = {kind: kind.name for kind in PacketKind} | {
 }
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class TimelineEntry:
     """One line of the time line."""
 

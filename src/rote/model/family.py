@@ -14,12 +14,10 @@ This module computes no motion and knows no wire format.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
-
-from rote.record import record
 
 __all__ = [
     "Family", "Build", "Joint", "Grade", "Evidence", "ModeTable", "ModeFacts", "READY",
@@ -60,7 +58,7 @@ class Grade(StrEnum):
     """This project's own choice, not a fact about a robot."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """Why a group of facts is believed: its grade and its source."""
 
@@ -71,7 +69,7 @@ class Evidence:
 # ---- joints -------------------------------------------------------------------------------------
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Joint:
     """One rotating joint and the link that it moves. Angles are in rad, torques in N.m."""
 
@@ -154,7 +152,7 @@ def left_and_right(joints: tuple[Joint, ...]) -> dict[str, str]:
     }
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class FixedMass:
     """A mass that is fixed to a link: a head, a hand."""
 
@@ -164,7 +162,7 @@ class FixedMass:
     """Its centre of mass, in the link's frame."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Shape:
     """One primitive on a link: a capsule between two points, or a box around one."""
 
@@ -176,7 +174,7 @@ class Shape:
     """0 for a box."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Hull:
     """A convex piece of a link, given by its corners."""
 
@@ -188,7 +186,7 @@ Point = tuple[str, Vector]
 """A link, and a position in its frame."""
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
     """How a robot is drawn as a stick figure."""
 
@@ -207,7 +205,7 @@ def chain(side: str, *points: Point) -> list[tuple[str, Point, Point]]:
     return [(side, start, end) for start, end in pairwise(points)]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Foot:
     """Where a robot that stands on its feet supports its weight."""
 
@@ -215,7 +213,7 @@ class Foot:
     corners_m: tuple[Vector, ...]
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BodyFacts:
     """The body apart from its joints: its masses, its shapes, and its feet."""
 
@@ -239,7 +237,7 @@ class BodyFacts:
 # ---- modes --------------------------------------------------------------------------------------
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ModeFacts:
     """One state of a robot's motion controller."""
 
@@ -258,7 +256,7 @@ READY = ModeFacts(0, "ready", "ready to be taught and played", balanced=True, st
 """The one state of a robot without a motion controller."""
 
 
-@record(kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModeTable:
     """The states of a motion controller, and the way to a stand."""
 
@@ -289,7 +287,7 @@ class ModeTable:
 # ---- streaming and hands ------------------------------------------------------------------------
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamFacts:
     """How poses are streamed to a robot's motors."""
 
@@ -301,7 +299,7 @@ class StreamFacts:
     damping_nm_s_rad: float = 1.5
 
 
-@record(kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Hand:
     """A hand with its own motors that can be attached to a robot."""
 
@@ -326,7 +324,7 @@ class Hand:
         return tuple(joint.name for joint in self.joints)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Service:
     """A service that a robot of a family offers."""
 
@@ -340,7 +338,7 @@ class Service:
 # ---- builds and families ------------------------------------------------------------------------
 
 
-@record(kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Build:
     """One hardware variant: which joints it has, and what may be done with them."""
 
@@ -473,7 +471,7 @@ def _check_build(build: Build, names: tuple[str, ...]) -> None:
             raise ValueError(f"{joint.name} of {build.name} has impossible limits")
 
 
-@record(kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Family:
     """A kind of robot."""
 

@@ -13,10 +13,10 @@ serve sdp.py and signalling.py.
 """
 
 import json
+from dataclasses import dataclass
 from ipaddress import ip_address
 
 from rote.errors import BadRequestError, DecodeError
-from rote.record import record
 
 QUERY_PORT, REPLY_PORT = 10131, 10134
 NAME = "unitree_dapengche"
@@ -47,7 +47,7 @@ class DocumentError(DecodeError):
         self.seen = seen
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Query:
     """A question to all robots, or with a serial to one."""
 
@@ -58,7 +58,7 @@ class Query:
         return self.serial == serial or (self.serial is None and not only_by_name)
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """The address of a robot."""
 

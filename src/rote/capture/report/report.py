@@ -1,7 +1,7 @@
 """What a capture contains, as one value: for the terminal, for JSON, for a page."""
 
 from collections import Counter
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ from rote.capture.judge.unknowable import limits
 from rote.capture.model import PacketKind, TimelineEntry, iso
 from rote.capture.read.packets import ETHERTYPES, PROTOCOLS, UNREAD_LINKS, PacketDecoder, datagrams
 from rote.capture.read.reader import Capture, open_capture
-from rote.record import record
 
 if TYPE_CHECKING:
     from rote.capture.decode.decrypt import Decrypted
@@ -32,7 +31,7 @@ _MAX_EXCHANGES_SHOWN = 10_000
 _MEDIA = (PacketKind.RTP, PacketKind.RTCP, PacketKind.SRTP, PacketKind.SRTCP)
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class FieldTest:
     """A byte that was presented as a command, and the statistical verdict."""
 
@@ -47,7 +46,7 @@ class FieldTest:
         return where | {"documents_offset": self.seeds_offset} | self.verdict.document()
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Report:
     """Everything that is known about a capture."""
 

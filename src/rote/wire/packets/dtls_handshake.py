@@ -4,10 +4,10 @@ Decoders raise `DecodeError` and nothing else, for any bytes at all. RFC 5246, 5
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 
 from rote.errors import TruncatedError
-from rote.record import record
 from rote.wire.packets.dtls import Handshake, HandshakeType, Version
 
 
@@ -21,7 +21,7 @@ class ExtensionType(IntEnum):
     SUPPORTED_VERSIONS = 43
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
     """What both hellos have in common."""
 
@@ -56,7 +56,7 @@ class Hello:
         return _read_pairs(data[1:] if isinstance(self, ClientHello) else data)
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientHello(Hello):
     """A client begins, or begins again with the cookie it was asked for."""
 
@@ -64,14 +64,14 @@ class ClientHello(Hello):
     cipher_suites: tuple[int, ...] = ()
 
 
-@record(kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerHello(Hello):
     """A server has chosen."""
 
     cipher_suite: int = 0
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class HelloVerifyRequest:
     """A server checks that the client is at its address."""
 
@@ -79,7 +79,7 @@ class HelloVerifyRequest:
     version: int = Version.DTLS_1_2
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class Certificate:
     """An identity; in WebRTC the signalling has announced its fingerprint."""
 
@@ -99,7 +99,7 @@ GROUPS = {23: "secp256r1", 24: "secp384r1", 25: "secp521r1", 29: "x25519", 30: "
 """The curves of key exchanges."""
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ServerKeyExchange:
     """A server's half of an elliptic-curve key exchange."""
 
@@ -107,7 +107,7 @@ class ServerKeyExchange:
     public_key: bytes
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class ClientKeyExchange:
     """A client's half."""
 

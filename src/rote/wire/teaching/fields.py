@@ -10,14 +10,13 @@ behind a claim are named by the first three digits of their file names: see `DOC
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from rote import messages as m
 from rote.model.g1 import MODES
-from rote.record import record
 
 SHORT, FULL_STATE, PLAY, SAVE = 44, 148, 184, 220
 """The usual payload lengths."""
@@ -140,7 +139,7 @@ _SIZES = {kind: struct.calcsize(code) for kind, code in _CODES.items()} | {
 }
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class FieldBits:
     """Some bits of a number."""
 
@@ -161,7 +160,7 @@ class FieldBits:
         return ((1 << self.width) - 1) << self.low
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class FrameField:
     """One field of a frame."""
 
@@ -186,7 +185,7 @@ class FrameField:
         return sum(p.unit_size for p in self.parts) if self.parts else _SIZES[self.type]
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class FrameLayout:
     """What one kind of frame carries."""
 
