@@ -24,7 +24,7 @@ from benchmarks.simulator import SECONDS, playing, playing_world
 from benchmarks.size import size
 from benchmarks.stage_worker import ECHO_KEY, NOW_KEY, PING_KEY, PONG_KEY, track_of
 from benchmarks.table import Row
-from rote.platform.ports import free_port
+from rote.platform.system import free_port
 from rote.session.stage_conductor import AgentLost, ConductorEvent
 from rote.stage.conductor import Conductor, SectionError
 from rote.stage.show.file import Section

@@ -17,7 +17,6 @@ import rote
 from interop.processes import Network, network_of_its_own
 from rig import free_domain
 from rote.bridge.ros_messages import Trajectory, TrajectoryPoint
-from rote.bridge.ros_names import service, topic
 from rote.bridge.trajectories import track_of
 from rote.cli import main
 from rote.errors import BadRequestError, RefusedError
@@ -30,7 +29,7 @@ from rote.sim.world import World
 pytest.importorskip("cyclonedds", reason="CycloneDDS has no package for this Python")
 rosless = pytest.importorskip("rosless", reason="rosless has no package for this system")
 
-from rote.bridge.ros2 import RosBridge, RosResult, check_domain  # noqa: E402
+from rote.bridge.ros2 import RosBridge, RosResult, check_domain, service_topics, topic_of  # noqa: E402
 from rote.motion.files.library import Library  # noqa: E402
 from rote.transport.dds import ros_types as kinds  # noqa: E402
 from rote.transport.dds.participant import Bus, DdsTarget  # noqa: E402
@@ -49,17 +48,17 @@ REST = RobotState(
 
 @pytest.mark.parametrize("name", ["/joint_states", "/rote/joint_trajectory", "/a/b_2/c"])
 def test_topics_are_named_as_another_implementation_names_them(name: str) -> None:
-    assert topic(name) == rosless.mangle_topic(name)
+    assert topic_of(name) == rosless.mangle_topic(name)
 
 
 def test_services_have_two_topics() -> None:
-    assert service("/rote/stop") == ("rq/rote/stopRequest", "rr/rote/stopReply")
+    assert service_topics("/rote/stop") == ("rq/rote/stopRequest", "rr/rote/stopReply")
 
 
 @pytest.mark.parametrize("name", ["", "joint_states", "/", "/a//b", "/1a", "/a b", "/a/", "/é"])
 def test_what_ros_does_not_allow_as_a_name_is_refused(name: str) -> None:
     with pytest.raises(BadRequestError, match="not a name"):
-        topic(name)
+        topic_of(name)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +218,7 @@ async def _asked(
     bus: Bus, name: str, types: tuple[Any, Any], body: bytes
 ) -> tuple[tuple[int, int], bool, str]:
     """Ask a service, and return to whom it answers, its success and its message."""
-    request, reply = service(name)
+    request, reply = service_topics(name)
     heard: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
     bus.reader(reply, types[1], heard.set_result, depth=5)
     outlet = bus.writer(request, types[0])

@@ -8,8 +8,7 @@ import typer
 
 from rote.capture.synthetic import script as story
 from rote.cli.applog import applog
-from rote.cli.capture_dissector import dissector
-from rote.cli.capture_make import make
+from rote.cli.capture import dissector, make
 from rote.cli.capture_scrub import scrub
 from rote.errors import BadRequestError
 from rote.wire.services import faults as wire_faults

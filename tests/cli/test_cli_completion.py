@@ -20,7 +20,7 @@ from documentation import ROOT, blocks
 from rote.cli import main
 from rote.cli.completion import FILES, SCRIPTS, SHELLS, offers, split_line
 from rote.platform.paths import store_file, takes_folder
-from rote.sim.factory_actions import add_factory_actions
+from rote.sim.presets import add_factory_actions
 from rote.sim.store import Store
 
 

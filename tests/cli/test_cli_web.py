@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 
 from rote.cli import main
-from rote.platform.ports import free_port
+from rote.platform.system import free_port
 
 
 def serve(

@@ -32,10 +32,9 @@ from rote.motion.track import Array
 from rote.sim.arms import GRAVITY_M_S2, Arms
 from rote.sim.body import STEP_S, SimBody
 from rote.sim.columns import Columns
-from rote.sim.factory_actions import add_factory_actions
 from rote.sim.hands import SCRIPTS, ScriptedHand
 from rote.sim.health import parse_fault
-from rote.sim.presets import PRESETS, action_from_script, motion_of
+from rote.sim.presets import PRESETS, action_from_script, add_factory_actions, motion_of
 from rote.sim.store import Store
 from rote.sim.world import World
 from rote.wire.services.lowstate import encode_lowstate

@@ -8,8 +8,8 @@ import pytest
 from g1_29 import REST_RAD
 from rote.messages import ActionEntry, Phase, PlayAction
 from rote.model.g1 import G1_29
-from rote.sim.factory_actions import add_factory_actions
 from rote.sim.player import Playback
+from rote.sim.presets import add_factory_actions
 from rote.sim.store import Store, StoredAction
 
 FACTORY = (

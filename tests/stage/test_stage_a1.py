@@ -14,7 +14,7 @@ import virtual
 from a1_rig import pair
 from rote.model.a1 import A1_BUILD
 from rote.motion.track import Track
-from rote.platform.ports import free_port
+from rote.platform.system import free_port
 from rote.robot.robot import Robot
 from rote.session.a1 import Level
 from rote.session.stage_conductor import SectionCommitted

@@ -17,7 +17,7 @@ from rote.cli import main
 from rote.cli.show import _stop
 from rote.cli.stage import _report_silence
 from rote.errors import BadRequestError, LinkError
-from rote.platform.ports import free_port
+from rote.platform.system import free_port
 from rote.stage import folder
 from rote.stage.folder import Invitation, StageFolder, read_invitation
 from rote.stage.stage import open_stage

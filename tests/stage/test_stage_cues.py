@@ -17,7 +17,7 @@ from rig import Rig, rig
 from rote.errors import BadRequestError
 from rote.messages import Phase
 from rote.platform import paths
-from rote.platform.ports import free_port
+from rote.platform.system import free_port
 from rote.session.stage_conductor import ConductorEvent, SectionRefused
 from rote.stage.agent import SOUND_LEAD, Agent
 from rote.stage.conductor import SectionError

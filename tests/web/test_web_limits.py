@@ -15,8 +15,7 @@ from rote.motion.files.library import Library
 from rote.web.access.certificate import TlsFiles, check_files, fingerprint, own_certificate
 from rote.web.access.guesses import MAX_WRONG, RETRY_S
 from rote.web.access.roles import PendantRole
-from rote.web.access.security import BODY_S, Gate, Proxy
-from rote.web.access.server_key import server_key
+from rote.web.access.security import BODY_S, Gate, Proxy, load_server_key
 from rote.web.server import http_connection
 from rote.web.server.http_connection import HEADER_S, MAX_HALF_OPEN
 from rote.web.server.serve import link, serving
@@ -228,13 +227,13 @@ def test_who_may_watch_cannot_work_out_a_higher_link() -> None:
 
 def test_the_key_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "home" / "pendant.key"
-    made = server_key(path)
-    assert server_key(path) == made
+    made = load_server_key(path)
+    assert load_server_key(path) == made
     assert path.stat().st_mode & 0o077 == 0
     path.write_bytes(b"short")
-    assert len(server_key(path)) == 32
+    assert len(load_server_key(path)) == 32
     with pytest.raises(BadRequestError, match="cannot be"):
-        server_key(path / "below")
+        load_server_key(path / "below")
 
 
 # ---- stops and messages -------------------------------------------------------------------------

@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 from rote.bridge import ros_messages as ros
 from rote.bridge.description import urdf
-from rote.bridge.ros_names import service, topic
 from rote.bridge.telemetry import StateClock, diagnostics_of
 from rote.bridge.trajectories import track_of
 from rote.errors import BadRequestError, DecodeError, LinkError, RefusedError, RoteError
@@ -41,6 +40,8 @@ from rote.wire.cdr_layout import HEADER
 COMMAND_S = 5.0
 """A node keeps the command for this long after its last request, in seconds."""
 LOOPBACK = "lo"
+_TOPIC, _REQUEST, _REPLY = "rt", "rq", "rr"
+"""Prefixes of ROS 2 in the names of DDS topics."""
 _DIAGNOSTICS_S = 1.0
 _FINDINGS_S = 10.0
 # States are padded to whole doubles: some readers look for the (absent) torques where the first one
@@ -50,6 +51,30 @@ _STATES_BLOCKED_MS = 1
 
 MeshUris = Callable[[Build], dict[str, str]]
 """Returns the URI of the mesh of each link that has one."""
+
+
+def topic_of(name: str) -> str:
+    """Return the DDS topic of a ROS 2 topic: `/joint_states` is `rt/joint_states`."""
+    return _TOPIC + _check_name(name)
+
+
+def service_topics(name: str) -> tuple[str, str]:
+    """Return the DDS topics of a ROS 2 service: of its requests, and of its replies."""
+    return f"{_REQUEST}{_check_name(name)}Request", f"{_REPLY}{_check_name(name)}Reply"
+
+
+def _check_name(name: str) -> str:
+    """Return the name, or raise `BadRequestError` if it is not a valid absolute name of ROS 2."""
+    parts = name.split("/")
+    good = len(parts) > 1 and not parts[0] and all(_is_token(part) for part in parts[1:])
+    if not good:
+        raise BadRequestError(f"{name!r} is not a name of ROS 2", "Write it like /robot/stop.")
+    return name
+
+
+def _is_token(part: str) -> bool:
+    plain = part.isascii() and part.replace("_", "a").isalnum()
+    return bool(part) and plain and not part[0].isdigit()
 
 
 def check_domain(url: str, interface: str, domain: int) -> None:
@@ -122,11 +147,11 @@ class RosBridge:
         self._bus = Bus(target)
         write = self._bus.writer
         self._joints = write(
-            topic("/joint_states"), kinds.JOINT_STATE, depth=10, blocked_ms=_STATES_BLOCKED_MS
+            topic_of("/joint_states"), kinds.JOINT_STATE, depth=10, blocked_ms=_STATES_BLOCKED_MS
         )
-        self._description = write(topic("/robot_description"), TEXT, latched=True)
-        self._diagnostics = write(topic("/diagnostics"), kinds.DIAGNOSTICS, depth=10)
-        self._result = write(topic("/rote/result"), TEXT, depth=10)
+        self._description = write(topic_of("/robot_description"), TEXT, latched=True)
+        self._diagnostics = write(topic_of("/diagnostics"), kinds.DIAGNOSTICS, depth=10)
+        self._result = write(topic_of("/rote/result"), TEXT, depth=10)
         self._subscribe()
 
     def _subscribe(self) -> None:
@@ -135,13 +160,13 @@ class RosBridge:
             ("/rote/play", TEXT, self._on_play),
             ("/rote/stop", kinds.EMPTY, self._on_stop),
         ):
-            self._bus.reader_from(topic(name), kind, receive, depth=10)
+            self._bus.reader_from(topic_of(name), kind, receive, depth=10)
         for name, (request, reply), serve in (
             ("/rote/list", kinds.TRIGGER, self._serve_list),
             ("/rote/play", kinds.NAMED, self._serve_play),
             ("/rote/stop", kinds.TRIGGER, self._serve_stop),
         ):
-            request_topic, reply_topic = service(name)
+            request_topic, reply_topic = service_topics(name)
             outlet = self._bus.writer(reply_topic, reply, depth=10)
             receive = partial(self._serve_request, name, outlet.write, serve)
             self._bus.reader_from(request_topic, request, receive, depth=10)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from rote.cli import capture_dissector, capture_live, capture_make, capture_scrub
+from rote.cli import capture_live, capture_scrub
 from rote.cli.logs import LOG_HELP, VERBOSE_HELP
-from rote.cli.options import HELP, Json, print_json
+from rote.cli.options import HELP, Json, Overwrite, choice, print_json, refuse_idle
 from rote.errors import BadRequestError
 
 if TYPE_CHECKING:
@@ -287,11 +287,69 @@ def packets(
     )
 
 
-# The other commands of `rote capture`; `report`, `explain`, `field` and `packets` are above.
-for _command in (
-    capture_live.live,
-    capture_make.make,
-    capture_scrub.scrub,
-    capture_dissector.dissector,
-):
+def make(
+    ctx: typer.Context,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Where to write it: .pcap or .pcapng.")
+    ],
+    kind: Annotated[
+        str, typer.Option(metavar=choice(("webrtc", "frames", "a1")), help="The wire to simulate.")
+    ] = "webrtc",
+    cipher: Annotated[
+        str,
+        typer.Option(metavar=choice(("chacha20", "aes128", "aes256")), help="Cipher, for webrtc."),
+    ] = "chacha20",
+    keylog: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the session's secrets to this file.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed.")] = 0,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Write a capture of a teaching session, to learn from and to test with."""
+    from rote.capture.synthetic.build import make as build
+    from rote.platform.atomic_file import check_new
+
+    if kind != "webrtc":
+        refuse_idle(ctx, {"cipher", "keylog"}, f"with --kind {kind}, which nothing encrypts")
+    for path in (file, keylog):
+        if path is not None:
+            check_new(path, overwrite)
+    count = build(file, kind, cipher=cipher, keylog=keylog, seed=seed)
+    if as_json:
+        print_json({"file": str(file), "packets": count})
+        return
+    keys = f" --keylog {keylog}" if keylog is not None else ""
+    print(f"{count} packets of a made-up session are in {file}.\nTry: rote capture {file}{keys}")
+
+
+def dissector(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="Output file; by default standard output."),
+    ] = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Write a dissector for Wireshark: teaching frames, A1 frames, the data channel."""
+    from rote.capture.report.dissector import lua
+    from rote.platform.atomic_file import appearing, check_new
+
+    if overwrite and file is None:
+        raise BadRequestError("--overwrite does nothing without a file", "Leave it out.")
+    text = lua()
+    if file is not None:
+        check_new(file, overwrite)
+        with appearing(file) as out:
+            out.write(text.encode())
+    if as_json:
+        print_json({"text": text} if file is None else {"file": str(file)})
+    elif file is None:
+        print(text, end="")
+    else:
+        print(f"Written. Try: wireshark -X lua_script:{file}")
+
+
+# Help lists the commands in the order in which they are added.
+for _command in (capture_live.live, make, capture_scrub.scrub, dissector):
     app.command()(_command)

@@ -58,7 +58,7 @@ async def _checklist(as_json: bool) -> int:
     """Run the documents' verification list on a simulated robot; 1 where a step fails."""
     from rote.cli import output
     from rote.cli.checklist import Checklist, ChecklistItem
-    from rote.sim.factory_actions import add_factory_actions
+    from rote.sim.presets import add_factory_actions
     from rote.sim.server import Simulator
     from rote.sim.store import Store
     from rote.sim.world import World

@@ -429,8 +429,8 @@ class _RobotOptions:
 def _create_robot(options: _RobotOptions) -> "tuple[World, Store]":
     """Create the robot, or raise why it is not possible."""
     from rote.platform.paths import served_store_file
-    from rote.sim.factory_actions import add_factory_actions
     from rote.sim.health import parse_fault
+    from rote.sim.presets import add_factory_actions
     from rote.sim.store import Store, named_store
     from rote.sim.world import World
 

@@ -110,8 +110,7 @@ def web(
         import rote.web.server.serve  # noqa: F401 - brings the server itself
         from rote.connection import check_reachable
         from rote.transport.link import check_host
-        from rote.web.access.security import Gate, is_loopback, new_token
-        from rote.web.access.server_key import server_key
+        from rote.web.access.security import Gate, is_loopback, load_server_key, new_token
         from rote.web.services.hub import Start
     except ImportError as error:
         raise MissingExtraError("the web UI", "web") from error
@@ -130,7 +129,7 @@ def web(
         token = new_token()
     files = _tls_files(host, tls_cert, tls_key, wanted=tls)
     # Without a token there are no cookies or links to derive from a key.
-    secret = b"" if token is None else server_key(pendant_key_file())
+    secret = b"" if token is None else load_server_key(pendant_key_file())
     gate = Gate(host, token, secret, tls=files is not None, proxy=behind)
     recovered = tuple(entry.name for entry in rescue())
     asked = new_secret() if agents else None

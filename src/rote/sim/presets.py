@@ -1,4 +1,4 @@
-"""The factory actions that a G1 lists, by their real ids and names.
+"""The factory actions that a G1 lists and the taught ones it ships with, by their real names.
 
 The motions are this project's own, made from the scripted hands; those of the factory are not
 public.
@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rote.messages import ActionEntry
 from rote.model.family import Build
 from rote.motion.interpolate import minimum_jerk
 from rote.sim.columns import DEFAULT_BUILD
 from rote.sim.hands import ScriptedHand
-from rote.sim.store import StoredAction
+from rote.sim.refusal import RefusalError
+from rote.sim.store import Store, StoredAction
 
 RELEASE = 99
 HOLD_S = 20.0
@@ -94,6 +96,17 @@ POSES: dict[int, dict[str, float]] = {
 }  # fmt: skip
 
 
+# The four taught actions that a G1 ships with: name, seconds as a G1 lists them, and the script
+# that replaces the motion.
+_TAUGHT_AT_FACTORY = (
+    ("Waist_Drum_Dance", 9.5, "drum"),
+    ("Spin_discs", 6.9, "clap"),
+    ("Scratch_head", 8.1, "wave"),
+    ("Throw_money", 8.1, "bow"),
+)
+_FACTORY_CREATED_S = 1_704_067_200
+
+
 def presets_of(build: Build) -> tuple[SimPreset, ...]:
     """Return the factory actions that a build has; they are unknown for robots other than a G1."""
     if build.family != _FAMILY:
@@ -138,3 +151,19 @@ def action_from_script(
         joints_rad=np.array([hand.pose(float(t)) for t in times_s]),
         names=build.names,
     )
+
+
+def add_factory_actions(store: Store, build: Build = DEFAULT_BUILD) -> tuple[ActionEntry, ...]:
+    """Add the missing taught actions of the factory to the store; return those added."""
+    there = {entry.name for entry in store.entries()}
+    added = []
+    for name, length_s, script in _TAUGHT_AT_FACTORY:
+        if name in there:
+            continue
+        action = action_from_script(name, script, length_s, build, _FACTORY_CREATED_S)
+        try:
+            store.save(action)
+        except RefusalError:  # the store is full: the user's own actions have priority
+            break
+        added.append(ActionEntry(name, action.duration_ms))
+    return tuple(added)

@@ -17,12 +17,14 @@ from dataclasses import dataclass, field
 from html import escape
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address, ip_network
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from starlette.exceptions import HTTPException
 
 from rote.errors import BadRequestError
+from rote.platform.atomic_file import appearing
 from rote.web.access.guesses import RETRY_S, Guesses
 from rote.web.access.roles import SCOPE_KEY, Access, PendantRole
 from rote.web.server.problems import ProblemError, to_json
@@ -37,6 +39,8 @@ SEAT_COOKIE = "rote_seat"
 BODY_S = 10.0
 """Time limit for receiving a body; extended by what has already arrived."""
 BODY_BYTES_PER_S = 32 * 2**10
+_KEY_BYTES = 32
+_KEY_REMEDY = "Make that folder writable, or choose another with ROTE_HOME."
 _FORM_BYTES = 64 * 2**10  # what a form puts around its file
 
 HEADERS: tuple[tuple[str, str], ...] = (
@@ -330,6 +334,29 @@ def seat_of(scope: Scope) -> str | None:
 def new_token() -> str:
     """Return a new random token."""
     return secrets.token_urlsafe(24)
+
+
+def load_server_key(path: Path) -> bytes:
+    """Return the secret for cookies and links in a file that only its owner may read.
+
+    Creates the file if it is missing. Raises `BadRequestError` if it cannot be read or written.
+    """
+    try:
+        found = path.read_bytes()
+    except FileNotFoundError:
+        found = b""
+    except OSError as error:
+        raise BadRequestError(f"{path} cannot be read: {error.strerror}", _KEY_REMEDY) from error
+    if len(found) == _KEY_BYTES:
+        return found
+    made = secrets.token_bytes(_KEY_BYTES)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadRequestError(f"{path} cannot be written: {error.strerror}", _KEY_REMEDY) from error
+    with appearing(path, private=True, remedy=_KEY_REMEDY) as file:
+        file.write(made)
+    return made
 
 
 class Guard:
