@@ -194,3 +194,41 @@ def test_a_command_does_not_import_the_others() -> None:
 
 def test_a_number_that_is_none_is_still_refused() -> None:
     assert main(["status", "--timeout", "soon"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (["help"], ["--help"]),
+        (["help", "teach"], ["teach", "--help"]),
+        (["version"], ["--version"]),
+        (["-V"], ["--version"]),
+        (["ls", "--json"], ["list", "--json"]),
+        (["actions"], ["list"]),
+        (["rm", "--help"], ["delete", "--help"]),
+        (["record", "--help"], ["teach", "--help"]),
+        (["export", "--help"], ["takes", "export", "--help"]),
+        (["gui", "--help"], ["web", "--help"]),
+    ],
+    ids=" ".join,
+)
+def test_a_word_that_users_try_first_is_the_command_that_they_mean(
+    typed: list[str], meant: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    codes = [main(typed)]
+    printed = capsys.readouterr()
+    codes.append(main(meant))
+    assert (codes, printed) == ([0, 0], capsys.readouterr())
+
+
+def test_the_help_lists_every_command_by_section_and_stop_on_the_first_screen(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.endswith(":") and not line.startswith(" ")] == [
+        "Options:", "Start:", "Your robot:", "Teach and play:", "Motions:", "Simulate:",
+        "Several robots:", "Other tools:", "Quadrupeds:", "Protocols:",
+    ]  # fmt: skip
+    assert any(line.startswith("  stop ") for line in lines[:24])
+    assert not {"ls", "rm", "gui", "record"} & {line.split()[0] for line in lines if line.strip()}

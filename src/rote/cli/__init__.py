@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import typer
+from typer.core import TyperGroup
 
 from rote.cli import logs
 from rote.cli.options import HELP, failed_stop
@@ -32,50 +33,101 @@ class _Definition(NamedTuple):
     more: str = ""
     """Another module, which adds commands to the same group."""
 
+    @property
+    def is_group(self) -> bool:
+        return self.name == "app"
 
-_COMMANDS = {
-    "demo": _Definition("demo", "demo"),
-    "sim": _Definition("simulate", "sim"),
-    "discover": _Definition("discover", "discover"),
-    "robots": _Definition("robots", "robots"),
-    "doctor": _Definition("doctor", "doctor"),
-    "status": _Definition("robot", "status"),
-    "list": _Definition("robot", "list_actions"),
-    "teach": _Definition("teach", "teach"),
-    "play": _Definition("play", "play"),
-    "store": _Definition("store", "store"),
-    "stop": _Definition("robot", "stop"),
-    "send": _Definition("send", "send"),
-    "rename": _Definition("robot", "rename"),
-    "delete": _Definition("robot", "delete"),
-    "modes": _Definition("robot", "modes"),
-    "preview": _Definition("motion_inspect", "preview"),
-    "web": _Definition("web", "web"),
-    "watch": _Definition("watch", "watch"),
-    "ros": _Definition("ros", "ros"),
-    "mcp": _Definition("mcp", "mcp"),
-    "agent": _Definition("stage", "agent"),
-    "applog": _Definition("applog", "applog"),
-    "completion": _Definition("completion", "completion"),
+
+_SECTIONS = {
+    "Start": {
+        "demo": _Definition("demo", "demo"),
+        "web": _Definition("web", "web"),
+    },
+    "Your robot": {
+        "stop": _Definition("robot", "stop"),
+        "status": _Definition("robot", "status"),
+        "discover": _Definition("discover", "discover"),
+        "doctor": _Definition("doctor", "doctor"),
+        "modes": _Definition("robot", "modes"),
+        "robots": _Definition("robots", "robots"),
+        "trial": _Definition("trial"),
+    },
+    "Teach and play": {
+        "teach": _Definition("teach", "teach"),
+        "list": _Definition("robot", "list_actions"),
+        "play": _Definition("play", "play"),
+        "rename": _Definition("robot", "rename"),
+        "delete": _Definition("robot", "delete"),
+    },
+    "Motions": {
+        "takes": _Definition("takes"),
+        "motion": _Definition("motion_inspect", more="motion"),
+        "preview": _Definition("motion_inspect", "preview"),
+        "store": _Definition("store", "store"),
+    },
+    "Simulate": {
+        "sim": _Definition("simulate", "sim"),
+    },
+    "Several robots": {
+        "show": _Definition("show"),
+        "stage": _Definition("stage"),
+        "agent": _Definition("stage", "agent"),
+    },
+    "Other tools": {
+        "watch": _Definition("watch", "watch"),
+        "ros": _Definition("ros", "ros"),
+        "mcp": _Definition("mcp", "mcp"),
+        "completion": _Definition("completion", "completion"),
+    },
+    "Quadrupeds": {
+        "a1": _Definition("a1.app"),
+    },
+    "Protocols": {
+        "capture": _Definition("capture"),
+        "frame": _Definition("frame"),
+        "send": _Definition("send", "send"),
+        "applog": _Definition("applog", "applog"),
+    },
 }
-"""Every command, in the order of the help. A module is imported when its command is used."""
-_GROUPS = {
-    "motion": _Definition("motion_inspect", more="motion"),
-    "takes": _Definition("takes"),
-    "a1": _Definition("a1.app"),
-    "capture": _Definition("capture"),
-    "frame": _Definition("frame"),
-    "stage": _Definition("stage"),
-    "show": _Definition("show"),
-    "trial": _Definition("trial"),
+"""Every command, by section and in the order of the help. A module is imported when its command is
+used; one without a function name is a group of commands.
+"""
+_DEFINITIONS = {name: home for section in _SECTIONS.values() for name, home in section.items()}
+_GROUPS = frozenset(name for name, home in _DEFINITIONS.items() if home.is_group)
+_ALIASES = {
+    "version": ["--version"],
+    "-V": ["--version"],
+    "ls": ["list"],
+    "actions": ["list"],
+    "rm": ["delete"],
+    "record": ["teach"],
+    "export": ["takes", "export"],
+    "gui": ["web"],
 }
-"""Every group of commands."""
+"""Words that users try first, and what they stand for; the help does not show them."""
+
+
+class _SectionedGroup(TyperGroup):
+    """The first level of commands, listed by section in the help."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the help of all commands that were built."""
+        for title, section in _SECTIONS.items():
+            rows = [
+                (name, self.commands[name].get_short_help_str(formatter.width))
+                for name in section
+                if name in self.commands
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
 
 def _build_app(names: Iterable[str]) -> typer.Typer:
     """Return the command line with only these commands and groups."""
     app = typer.Typer(
         name="rote",
+        cls=_SectionedGroup,
         help="Teach a Unitree robot a motion by hand and play it back.",
         epilog="New here? Run: rote demo",
         no_args_is_help=True,
@@ -86,11 +138,11 @@ def _build_app(names: Iterable[str]) -> typer.Typer:
     )
     app.callback()(_root)
     for name in names:
-        home = _COMMANDS.get(name) or _GROUPS[name]
+        home = _DEFINITIONS[name]
         member = getattr(import_module(f"rote.cli.{home.module}"), home.name)
         if home.more:
             import_module(f"rote.cli.{home.more}")
-        if name in _GROUPS:
+        if home.is_group:
             app.add_typer(member)
         else:
             app.command(name)(member)
@@ -117,14 +169,14 @@ def _root(
 
 def commands(wanted: str | None = None) -> Any:
     """Return the tree of all commands, or of the command `wanted` only."""
-    known = (*_COMMANDS, *_GROUPS)
-    return tree(_build_app([wanted] if wanted in known else known))
+    return tree(_build_app([wanted] if wanted in _DEFINITIONS else _DEFINITIONS))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     prepare_streams()
+    arguments = _replace_alias(arguments)
     if not arguments or (len(arguments) == 1 and arguments[0] in _GROUPS):
         arguments.append("--help")
     try:
@@ -134,6 +186,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             return exit_code
     except RoteError as error:  # the log cannot be written
         return _print_error(arguments, error)
+
+
+def _replace_alias(arguments: list[str]) -> list[str]:
+    match arguments:
+        case ["help", *rest]:
+            return [*rest, "--help"]
+        case [word, *rest] if word in _ALIASES:
+            return [*_ALIASES[word], *rest]
+    return arguments
 
 
 def _run(arguments: list[str]) -> int:
