@@ -23,7 +23,7 @@ def applog(
     ] = 0.0,
     as_json: Json = False,
 ) -> None:
-    """Show the requests of the phone app, the robot's answers, and its states.
+    """Show the phone app's requests and the robot's answers.
 
     It reads the log that Unitree's app keeps on the phone: no capture and no keys are needed.
     """

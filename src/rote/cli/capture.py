@@ -40,7 +40,7 @@ class _FileFirst(TyperGroup):
 app = typer.Typer(
     name="capture",
     cls=_FileFirst,
-    help="Analyse a packet trace: rote capture FILE. The other commands are below.",
+    help="Analyse a packet capture: rote capture FILE.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -112,7 +112,7 @@ def completion(
     shell: Annotated[str, typer.Argument(metavar="|".join(SHELLS), help="Your shell.")],
     as_json: Json = False,
 ) -> None:
-    """Print what makes a shell complete commands, options, takes and actions.
+    """Print the completion script for a shell.
 
     For this terminal, in bash: eval "$(rote completion bash)". For good: docs/cli.md.
     """

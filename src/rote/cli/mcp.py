@@ -27,7 +27,7 @@ def mcp(
         ),
     ] = None,
 ) -> int:
-    """Give an agent tools by MCP: look, check, simulate, edit, propose, stop.
+    """Give agents tools by MCP: look, check, edit, propose, stop.
 
     An agent's program starts this, and speaks to it over standard input and output. Its robot is a
     simulated one. With --pendant it may propose motions for that web UI's robot: each moves only

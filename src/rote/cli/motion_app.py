@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="motion",
-    help=f"Look at, mend, check and convert motions. Files end in {endings()}; with --take, the "
-    "motions are takes.",
+    help="Edit, check, draw and convert motions: files, or takes with --take.\n\n"
+    f"Files end in {endings()}.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -121,7 +121,7 @@ def play(
     timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> int:
-    """Play a taught action, or a motion that is on this computer; Ctrl-C stops it softly."""
+    """Play a taught action, a take or a file; Ctrl-C stops it softly."""
     from rote.transport.wires import wire_of
 
     target = RobotChoice(robot, key, keylog, timeout)

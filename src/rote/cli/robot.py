@@ -201,7 +201,7 @@ def stop(
     timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> int:
-    """Stop what plays or is being taught, softly. A walking A1 stands still.
+    """Stop a playback or a teaching softly; a walking A1 stands still.
 
     This is a software stop, not an emergency stop.
     """

@@ -53,7 +53,7 @@ def ros(
     timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> int:
-    """Put a robot on ROS 2: joint states, description, diagnostics, and checked motions.
+    """Put a robot on ROS 2: states, description, checked motions.
 
     It publishes /joint_states, /robot_description and /diagnostics. What is sent to
     /rote/joint_trajectory or /rote/play is checked first and begins softly; /rote/stop stops.

@@ -209,7 +209,9 @@ def sim(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> int:
-    """Run a simulated robot for other programs: a G1, or another one with --robot or --a1.
+    """Run a simulated robot for other programs.
+
+    By default a G1; another one with --robot or --a1.
 
     Any client of the documented UDP frames can teach it, and with --webrtc or --dds any client of a
     real one: all see the same robot. Ctrl-C ends it.

@@ -224,7 +224,7 @@ def agent(
     ] = "",
     key: Key = None,
 ) -> None:
-    """Run beside one robot and follow the conductor of a stage, until Ctrl-C.
+    """Follow the conductor of a stage with one robot, until Ctrl-C.
 
     A robot that is lost later is connected again.
     """

@@ -44,7 +44,9 @@ def store(
     timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> None:
-    """Store a motion of this computer on the robot, as keyframes; refused if too few are allowed.
+    """Store a motion of this computer on the robot, as keyframes.
+
+    Refused if too few keyframes are allowed.
 
     Only the documented frames can: udp:// and sim://. `rote play FILE` plays any motion as it is.
     """

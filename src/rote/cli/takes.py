@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="takes",
-    help="The recordings on this computer: every `rote teach` leaves one here.",
+    help="Manage the recordings that `rote teach` left on this computer.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -31,7 +31,7 @@ _EXIT_INTERRUPTED, _EXIT_LOST = 130, 3
 _WORD = "move"
 """What a person types before a real robot moves unattended."""
 _HELP = (
-    "Find out what a robot really does, step by step, and leave a report.\n\n"
+    "Find out what a robot really does, and write a report.\n\n"
     "look: nothing gets soft or moves. hold: the arms get soft in your hands; an A1 stands and "
     "turns its body. move: the robot moves by itself. Every step says what it will do, asks, has a "
     "time limit and can be skipped; Ctrl-C ends with limbs that hold, and a report of what was "
@@ -75,7 +75,7 @@ def trial(
     timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> int:
-    """Find out what a robot really does, step by step, and leave a report."""
+    """Find out what a robot really does, and write a report."""
     if ctx.invoked_subcommand is not None:
         return 0
     target = RobotChoice(robot, key, None, timeout)

@@ -50,7 +50,7 @@ def watch(
     timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> int:
-    """Show a robot live: joints, shape, status and findings. Nothing can be moved through it.
+    """Show a robot live in Foxglove; nothing can be moved.
 
     In Foxglove open a connection of the kind Foxglove WebSocket to the address that is printed.
     Only this computer is served; over the network, use the stream of rote web.
