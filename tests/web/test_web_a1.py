@@ -238,7 +238,7 @@ def test_a_page_that_sees_it_stand_is_refused_its_motors_and_stays_connected(
             assert status["mode"]["balanced"]
             assert not any(_low(told) for _, told in world.told)
 
-    run(story())
+    asyncio.run(story())  # a process sends, which takes real time
 
 
 def test_motors_come_back_after_a_loss_only_where_the_robot_does_not_stand(tmp_path: Path) -> None:
