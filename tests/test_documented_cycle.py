@@ -48,7 +48,7 @@ async def recorded(one: Rig, controller: DocumentedController, seconds: float = 
     """Enter, record while somebody leads the arms, and stop the recording."""
     assert await controller.enter_teaching() == 0
     assert await controller.record(1) == 0
-    teacher = one.world._teacher
+    teacher = one.world._teaching.client
     assert one.world.obey(teacher, m.MoveByHand("wave", round(seconds * 1000))) == m.Status()
     await controller.listen(seconds)
     assert await controller.record(0) == 0

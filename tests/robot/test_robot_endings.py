@@ -28,7 +28,6 @@ from rote.motion.track import Track
 from rote.robot.api_values import Waiting, Waits
 from rote.robot.g1 import G1
 from rote.robot.streaming import TimedStart
-from rote.sim import world as sim_world
 from rote.sim.fsm import ArmActivity
 from rote.sim.quirks import Quirk, Quirks
 from rote.transport.impair import Impairment
@@ -326,7 +325,7 @@ def test_a_stop_without_a_status_is_believed_only_if_the_arms_are_seen_at_rest(
         await robot.start(store(one, 30.0))
         await asyncio.sleep(3.0)
         assert one.world.phase is not Phase.NONE
-        monkeypatch.setitem(sim_world._HANDLERS, m.StopMotion, lambda *_: None)  # it plays on
+        monkeypatch.setitem(one.world._handlers, m.StopMotion, lambda *_: None)  # it plays on
         with pytest.raises(NoAnswerError, match="does not report whether it stopped"):
             await robot.stop()
         assert robot.stop_pending

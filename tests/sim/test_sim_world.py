@@ -16,13 +16,15 @@ from rote.model.g1 import G1_29, MODES, TAUGHT_JOINTS, Mode
 from rote.motion.compare import deviation
 from rote.motion.record import Recorder
 from rote.motion.track import Array, Track
+from rote.sim.arm_motion import HOLD_TAUGHT_S
 from rote.sim.behaviour import RELEASE_S
 from rote.sim.body import STEP_S
 from rote.sim.firmware import PROFILES, Firmware
 from rote.sim.fsm import ArmActivity
 from rote.sim.health import parse_fault
 from rote.sim.store import Store
-from rote.sim.world import HOLD_TAUGHT_S, KEEP_ALIVE_S, KEEP_NAMED_S, World
+from rote.sim.teaching import KEEP_ALIVE_S, KEEP_NAMED_S
+from rote.sim.world import World
 
 ANN, BOB = "ann", "bob"
 KEYS = (m.Keyframe(joint=25, time_ms=400, value_rad=0.6),)

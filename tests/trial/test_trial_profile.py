@@ -98,7 +98,7 @@ def test_delays_are_taken_over_as_distributions() -> None:
     assert max(values) > 0.7
     assert 0.1 <= min(values) <= max(values) <= 0.9
     assert len({round(value, 3) for value in values}) > 100
-    assert draw_measured((0.5,), world._chance) == 0.5
+    assert draw_measured((0.5,), world._core.chance) == 0.5
 
 
 def test_a_report_of_a_machine_that_cannot_be_simulated_says_so() -> None:

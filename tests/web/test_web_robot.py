@@ -14,9 +14,10 @@ from rote.messages import Phase
 from rote.model.dex3 import DEX3
 from rote.model.g1 import Mode
 from rote.motion.files.library import Library
+from rote.sim.arm_motion import HOLD_TAUGHT_S
 from rote.sim.server import Simulator
 from rote.sim.store import Store
-from rote.sim.world import HOLD_TAUGHT_S, World
+from rote.sim.world import World
 from rote.web.services import activity
 from rote.web.services.hub import Hub, Start
 from rote.web.services.takes import TakeService

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rote.sim.arm_motion import HOLD_TAUGHT_S
 from rote.sim.server import Simulator
 from rote.sim.store import Store
-from rote.sim.world import HOLD_TAUGHT_S, World
+from rote.sim.world import World
 from virtual import run
 from web.pendant import Browser, Document, Pendant, one_browser, pendant, teach
 

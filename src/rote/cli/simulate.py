@@ -17,12 +17,13 @@ from rote.platform.system import on_signal
 
 if TYPE_CHECKING:
     from rote.model.family import Build, Family
+    from rote.sim.core import SimNotice
     from rote.sim.firmware import Firmware
     from rote.sim.profile_from_report import RobotProfile
     from rote.sim.quirks import Quirks
     from rote.sim.server import Simulator
     from rote.sim.store import Store
-    from rote.sim.world import SimNotice, World
+    from rote.sim.world import World
     from rote.transport.impair import Impairment
 
 _DEFAULT_UDP = "127.0.0.1:49504"

@@ -10,6 +10,7 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.session.a1 import Level
+from rote.sim.core import SimNotice
 from rote.sim.quadruped.body import BRAKE_NM_S_RAD, LIMP, STEP_S, Drive, LegHand, QuadrupedBody
 from rote.sim.quadruped.faults import A1Health
 from rote.sim.quadruped.gait import Stepper
@@ -24,7 +25,6 @@ from rote.sim.quadruped.legs import (
     wrap_angle,
 )
 from rote.sim.quadruped.walker import HEIGHT_M, LIE_RAD, Posture, Walker, walk_goal_from
-from rote.sim.world import SimNotice
 from rote.wire.a1 import codec as wire
 from rote.wire.a1 import values as a1_values
 from rote.wire.a1.motors import POSITION_OFF_RAD, SERVO, VELOCITY_OFF_RAD_S, MotorState, MotorStates
