@@ -59,9 +59,9 @@ print(time.process_time() - start)
 _OURS = """
 import sys, time
 import rote.capture.read.pcap_format, rote.wire.teaching.codec
-from rote.capture.report.report import report
+from rote.capture.report.report import report_capture
 start = time.process_time()
-report(sys.argv[1]).document()
+report_capture(sys.argv[1]).document()
 print(time.process_time() - start)
 """
 

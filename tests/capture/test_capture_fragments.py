@@ -21,7 +21,7 @@ from capture.capture_files import (
     write,
 )
 from rote.capture.read.fragments import Piece, Reassembly
-from rote.capture.report.report import report
+from rote.capture.report.report import report_capture
 
 MORE = 0x2000
 
@@ -44,7 +44,7 @@ def pieces(payload: bytes, size: int, number: int = 7) -> list[bytes]:
 
 def look(tmp_path: Path, packets: list[bytes]) -> dict[str, object]:
     timed = [(START_NS + at, packet) for at, packet in enumerate(packets)]
-    return report(write(tmp_path, pcap(timed))).document()
+    return report_capture(write(tmp_path, pcap(timed))).document()
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))

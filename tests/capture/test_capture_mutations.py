@@ -21,7 +21,7 @@ from capture.capture_files import (
 )
 from rote.capture.report.explain import explain
 from rote.capture.report.html import render_page
-from rote.capture.report.report import report
+from rote.capture.report.report import report_capture
 from rote.capture.synthetic.build import make
 from rote.errors import RoteError
 
@@ -80,7 +80,7 @@ def campaign(folder: Path, count: int, wanted: Callable[[int], bool]) -> None:
         write(folder, data, path.name)
         began = time.perf_counter()
         try:
-            found = report(path, stream=wanted(number))
+            found = report_capture(path, stream=wanted(number))
             found.document()
             if number % 10 == 0:
                 render_page(found)

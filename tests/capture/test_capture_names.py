@@ -28,7 +28,7 @@ from rote.capture.judge.classify import A1_SIZES
 from rote.capture.model import PacketKind
 from rote.capture.read.flow_ids import Interner, among, by_number, distinct, run_starts
 from rote.capture.read.reader import Capture
-from rote.capture.report.report import Report, report
+from rote.capture.report.report import Report, report_capture
 from rote.errors import DecodeError
 from rote.wire import discovery
 from rote.wire.a1 import codec as a1
@@ -41,7 +41,7 @@ RNG = random.Random(3)
 
 def look(tmp_path: Path, *packets: bytes) -> Report:
     timed = [(START_NS + at * 10**6, packet) for at, packet in enumerate(packets)]
-    return report(write(tmp_path, pcap(timed)))
+    return report_capture(write(tmp_path, pcap(timed)))
 
 
 def named(tmp_path: Path, *payloads: bytes) -> dict[str, int]:

@@ -11,7 +11,7 @@ from capture import capture_files as files
 from capture.capture_files import PHONE, ROBOT
 from rote.capture.decode.decrypt import decrypt
 from rote.capture.model import TimelineEntry
-from rote.capture.report.report import report
+from rote.capture.report.report import report_capture
 from rote.capture.synthetic import build
 from rote.capture.synthetic.ethernet import write
 from rote.capture.synthetic.script import ScriptLine
@@ -121,7 +121,7 @@ def both_ways_and_one(seed: int, folder: Path) -> tuple[list[TimelineEntry], lis
     truth = decrypt(made.datagrams, made.keylog).timeline
     phone = [one for one in made.datagrams if one.source[0] == build.PHONE]
     write(folder / f"{seed}.pcap", phone)
-    found = report(folder / f"{seed}.pcap").document()
+    found = report_capture(folder / f"{seed}.pcap").document()
     assert found["flows"][0]["packets_b_to_a"] == 0
     told = [one for one in found["timeline"] if one["kind"] in ("play", "list", "teach")]
     return [entry for entry in truth if entry.kind == "play"], told
@@ -175,7 +175,7 @@ def test_a_play_without_more_acknowledgements_is_less_sure(tmp_path: Path) -> No
     sure, unsure = (
         [
             one["confidence"]
-            for one in report(tmp_path / name).document()["timeline"]
+            for one in report_capture(tmp_path / name).document()["timeline"]
             if one["kind"] == "play"
         ]
         for name in ("a.pcap", "b.pcap")
@@ -222,7 +222,7 @@ def test_an_offer_is_told_with_its_answer(
     if answer is not None:
         packets.append(http(robot, phone, answer, 50))
     (tmp_path / "a.pcap").write_bytes(files.pcap(packets))
-    (entry,) = report(tmp_path / "a.pcap").document()["timeline"]
+    (entry,) = report_capture(tmp_path / "a.pcap").document()["timeline"]
     assert entry["kind"] == "signal"
     assert words in entry["evidence"]
     assert entry["confidence"] == sure
@@ -240,7 +240,7 @@ def test_each_of_several_offers_has_its_own_answer(tmp_path: Path) -> None:
         http(robot, phone, response(b'{"sdp": "v=0"}'), 5100),
     ]
     (tmp_path / "a.pcap").write_bytes(files.pcap(packets))
-    told = [one["evidence"] for one in report(tmp_path / "a.pcap").document()["timeline"]]
+    told = [one["evidence"] for one in report_capture(tmp_path / "a.pcap").document()["timeline"]]
     assert ["rejected" in told[0], "no answer" in told[1], "accepted" in told[2]] == [True] * 3
 
 
@@ -257,7 +257,7 @@ def test_stun_requests_without_an_answer_are_told(
     answered: int, unanswered: int, tmp_path: Path
 ) -> None:
     (tmp_path / "a.pcap").write_bytes(files.pcap(_checks(6, answered)))
-    found = report(tmp_path / "a.pcap").document()
+    found = report_capture(tmp_path / "a.pcap").document()
     assert found["flows"][0]["stun"]["unanswered"] == unanswered
     told = [words for words in found["warnings"] if "STUN requests" in words]
     assert bool(told) == (answered == 0)

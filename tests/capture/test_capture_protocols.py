@@ -12,7 +12,7 @@ import zstandard
 from capture import capture_files as files
 from capture.recorded import needs, tshark
 from capture.test_capture_leaks import dns, hello, labels, packets, pcap, rtps, tls
-from rote.capture.report.report import report
+from rote.capture.report.report import report_capture
 from rote.capture.scrub.dns import encode_netbios_name
 
 PHONE, ROBOT = files.PHONE, files.ROBOT
@@ -21,7 +21,7 @@ MACS = bytes.fromhex("020000000001 020000000002")
 
 def document(path: Path, found: list[bytes], link: int = 101) -> dict[str, Any]:
     path.write_bytes(files.pcap([(files.START_NS + n, one) for n, one in enumerate(found)], link))
-    return report(path).document()
+    return report_capture(path).document()
 
 
 def to(port: int, payload: bytes, source: int = 40_000) -> bytes:
@@ -180,9 +180,9 @@ def test_zstd_and_lz4_files_are_read_up_to_their_end(pack: Any, tmp_path: Path) 
     found = [FRAME] * 50 + [MACS + b"\x08\0" + to(9, chance.randbytes(1400)) for _ in range(400)]
     packed = pack(pcap(found))
     (tmp_path / "a").write_bytes(packed)
-    assert report(tmp_path / "a").document()["packets"] == 450
+    assert report_capture(tmp_path / "a").document()["packets"] == 450
     (tmp_path / "a").write_bytes(packed[:-40])
-    told = report(tmp_path / "a").document()
+    told = report_capture(tmp_path / "a").document()
     assert 50 < told["packets"] < 450
     assert "damaged (it ends too early)" in told["warnings"][0]
 

@@ -44,7 +44,7 @@ from rote.capture.judge.analysis import Analysis
 from rote.capture.read import record_scan as chain
 from rote.capture.read.packets import PacketDecoder, datagrams
 from rote.capture.read.reader import Capture, NotACaptureError, open_capture
-from rote.capture.report.report import report
+from rote.capture.report.report import report_capture
 from rote.errors import BadRequestError
 
 PAYLOADS = [b"hello", bytes(200), b"x" * 33]
@@ -186,7 +186,7 @@ def test_links_versions_and_protocols_may_be_mixed(tmp_path: Path) -> None:
 def test_pcapdroid_says_which_app_a_packet_is_of(tmp_path: Path) -> None:
     trailer = struct.pack(">II20sI", 0x01072021, 10_222, b"Explore", 0)
     packet = ethernet(udp(PHONE, ROBOT, b"app")) + trailer
-    found = report(write(tmp_path, pcap([(START_NS, packet)], 1)))
+    found = report_capture(write(tmp_path, pcap([(START_NS, packet)], 1)))
     assert found.document()["apps"] == ["Explore"]
     assert found.document()["udp_packets"] == 1
 
@@ -221,7 +221,7 @@ def test_a_missing_file_is_refused_with_its_name(tmp_path: Path) -> None:
 def test_what_is_no_capture_is_refused_in_words(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(NotACaptureError) as caught:
         read(write(tmp_path, data))
-    assert "is no capture" in str(caught.value)
+    assert "is not a capture" in str(caught.value)
     assert "pcapng" in caught.value.remedy
 
 
@@ -285,7 +285,7 @@ def test_a_section_without_byte_order_ends_the_reading(tmp_path: Path) -> None:
 
 
 def test_links_rote_does_not_know_are_counted_and_said(tmp_path: Path) -> None:
-    found = report(write(tmp_path, pcap(traffic(), 147)))
+    found = report_capture(write(tmp_path, pcap(traffic(), 147)))
     assert found.document()["packets"] == 3
     assert found.document()["not_ip"] == 3
     assert any("linktype 147" in words for words in found.warnings)
@@ -293,7 +293,7 @@ def test_links_rote_does_not_know_are_counted_and_said(tmp_path: Path) -> None:
 
 def test_packets_that_the_capture_cut_off_are_counted_whole(tmp_path: Path) -> None:
     packets = [(START_NS, udp(PHONE, ROBOT, record(9, 300)))]
-    found = report(write(tmp_path, pcap(packets, cut=60))).document()
+    found = report_capture(write(tmp_path, pcap(packets, cut=60))).document()
     assert found["dtls_records"] == 1
     assert found["flows"][0]["bytes"] == 28 + 313
 
@@ -429,7 +429,7 @@ def test_tshark_sees_the_same_packets_flows_records_and_checks(
 ) -> None:
     packets = [(at, LINKS[link](packet)) for at, packet in mixture(six=link == 229)]
     path = write(tmp_path, make(packets, link))
-    ours = report(path).document()
+    ours = report_capture(path).document()
     # One run for all, because to start takes tshark far longer than to read these packets.
     wanted = ("udp.srcport", "udp.dstport", "frame.time_epoch", "frame.protocols")
     rows = tshark(path, *wanted, "stun.type", "dtls.record.sequence_number")
@@ -460,7 +460,7 @@ def test_tshark_reads_the_same_fields_of_a_handshake(tmp_path: Path) -> None:
 
     path = tmp_path / "made.pcapng"
     make(path, "webrtc")
-    (flow,) = report(path).document()["flows"]
+    (flow,) = report_capture(path).document()["flows"]
     suite = tshark(path, "dtls.handshake.ciphersuite", only="dtls.handshake.type == 2")
     assert suite[0][0].lower() in ("0xcca9", "52393")
     assert flow["dtls"]["cipher_suite"] == "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"

@@ -36,7 +36,7 @@ from rote.capture.read.packets import DatagramBatch
 from rote.capture.report.explain import explain
 from rote.capture.report.html import render_page
 from rote.capture.report.plain import show_report
-from rote.capture.report.report import report
+from rote.capture.report.report import report_capture
 from rote.capture.synthetic.build import make
 from rote.cli.capture import app, direct
 from rote.errors import BadRequestError
@@ -57,7 +57,7 @@ def run(*arguments: object) -> object:
 
 
 def test_a_phones_capture_has_these_figures(phone: Path) -> None:
-    found = report(phone).document()
+    found = report_capture(phone).document()
     assert found["packets"] == found["udp_packets"] == RECORDS + 60
     assert found["dtls_records"] == RECORDS
     assert found["stun_packets"] == 40
@@ -91,7 +91,7 @@ def test_a_phones_capture_has_these_figures(phone: Path) -> None:
 def test_the_documents_command_byte_is_named_a_counter(phone: Path) -> None:
     tests = {
         (test["documents_offset"], test["offset"]): test
-        for test in report(phone).document()["field_tests"]
+        for test in report_capture(phone).document()["field_tests"]
         if test["packets"] > 100
     }
     assert tests[12, 10]["kind"] == "counter"
@@ -100,7 +100,7 @@ def test_the_documents_command_byte_is_named_a_counter(phone: Path) -> None:
 
 
 def test_the_short_records_are_named_acknowledgements(phone: Path) -> None:
-    dtls = report(phone).document()["flows"][0]["dtls"]
+    dtls = report_capture(phone).document()["flows"][0]["dtls"]
     assert dtls["cipher"]["name"] == "ChaCha20-Poly1305"
     assert not dtls["cipher"]["known"]
     assert dtls["sizes"][0]["record_bytes"] == 57
@@ -112,7 +112,9 @@ def test_gaps_repeats_and_late_records_are_counted(tmp_path: Path) -> None:
     packets = [
         (START_NS + at, udp(PHONE, ROBOT, record(number, 44))) for at, number in enumerate(numbers)
     ]
-    (track,) = report(write(tmp_path, pcap(packets))).document()["flows"][0]["dtls"]["tracks"]
+    (track,) = report_capture(write(tmp_path, pcap(packets))).document()["flows"][0]["dtls"][
+        "tracks"
+    ]
     assert (track["records"], track["lowest"], track["highest"]) == (9, 0, 10)
     assert (track["missing"], track["repeated"], track["out_of_order"]) == (3, 1, 1)
 
@@ -120,7 +122,7 @@ def test_gaps_repeats_and_late_records_are_counted(tmp_path: Path) -> None:
 def test_a_handshake_says_version_suite_and_fingerprint(tmp_path: Path) -> None:
     path = tmp_path / "made.pcap"
     make(path, "webrtc", cipher="aes128")
-    dtls = report(path).document()["flows"][0]["dtls"]
+    dtls = report_capture(path).document()["flows"][0]["dtls"]
     assert dtls["versions"] == ["DTLS 1.2"]
     assert dtls["cipher_suite"] == "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
     assert dtls["cipher"]["overhead"] == 24
@@ -136,7 +138,7 @@ def test_a_handshake_that_is_sent_again_is_counted(tmp_path: Path) -> None:
         (START_NS + at, udp(PHONE, ROBOT, record(at, 12, kind=22, epoch=0, fill=hello)))
         for at in range(3)
     ]
-    dtls = report(write(tmp_path, pcap(packets))).document()["flows"][0]["dtls"]
+    dtls = report_capture(write(tmp_path, pcap(packets))).document()["flows"][0]["dtls"]
     assert dtls["handshake_resent"] == 2
     assert list(dtls["handshake"].values()) == [["server hello done"]]
 
@@ -144,7 +146,7 @@ def test_a_handshake_that_is_sent_again_is_counted(tmp_path: Path) -> None:
 def test_with_a_key_log_what_was_said_is_read(tmp_path: Path) -> None:
     path, keys = tmp_path / "made.pcapng", tmp_path / "keys"
     make(path, "webrtc", keylog=keys)
-    found = report(path, keylog=keys.read_text())
+    found = report_capture(path, keylog=keys.read_text())
     names = [pair["name"] for pair in found.document()["decrypted"]["requests"]]
     assert "arm 7107 list actions" in names
     assert {"connect", "list", "teach", "play", "rename"} <= {line.kind for line in found.timeline}
@@ -156,7 +158,7 @@ def test_secrets_that_a_capture_carries_itself_are_used(tmp_path: Path) -> None:
     data, text = path.read_bytes(), keys.read_bytes()
     head = int.from_bytes(data[4:8], "little")
     secrets = block("<", 10, struct.pack("<II", 0x544C534B, len(text)) + text)
-    found = report(write(tmp_path, data[:head] + secrets + data[head:]))
+    found = report_capture(write(tmp_path, data[:head] + secrets + data[head:]))
     assert found.decrypted is not None
     assert found.decrypted.messages
     assert found.decrypted.problems == ()
@@ -188,7 +190,7 @@ def test_a_key_log_of_another_session_is_a_warning_and_the_rest_is_reported(
 ) -> None:
     made, keys = tmp_path / "made.pcap", tmp_path / "keys"
     make(made, "webrtc", keylog=keys)
-    found = report(phone, keylog=keys.read_text())
+    found = report_capture(phone, keylog=keys.read_text())
     assert found.document()["dtls_records"] == RECORDS
     assert any("handshake is not in the capture" in words for words in found.warnings)
     assert found.timeline
@@ -202,7 +204,7 @@ def test_flows_beyond_the_limit_are_counted_together(
 ) -> None:
     monkeypatch.setattr("rote.capture.judge.flows.Flows.__init__.__defaults__", (8,))
     packets = [(START_NS, udp((PHONE[0], 1000 + at), ROBOT, record(at, 44))) for at in range(100)]
-    found = report(write(tmp_path, pcap(packets)))
+    found = report_capture(write(tmp_path, pcap(packets)))
     assert found.document()["dtls_records"] == 100
     assert found.document()["flows_total"] == 8
     assert found.document()["packets_without_flow"] == 92
@@ -216,14 +218,14 @@ def test_a_million_tiny_flows_stay_within_bounds(tmp_path: Path) -> None:
     code = f"""
     import re, struct
     from pathlib import Path
-    from rote.capture.report.report import report
+    from rote.capture.report.report import report_capture
     head = struct.pack("<IIII", 1, 1, 29, 29)
     with open({str(tmp_path / "many.pcap")!r}, "wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101))
         for at in range(250_000):
             ip = struct.pack(">BBHHHBBHII", 0x45, 0, 29, 0, 0, 64, 17, 0, at * 7919, 167772161)
             file.write(head + ip + struct.pack(">HHHHB", at & 0xFFFF, 9, 9, 0, at & 0xFF))
-    found = report({str(tmp_path / "many.pcap")!r}, stream=True)
+    found = report_capture({str(tmp_path / "many.pcap")!r}, stream=True)
     document = found.document()
     assert document["udp_packets"] == 250_000
     assert document["flows_total"] == 65_536
@@ -245,14 +247,14 @@ def test_records_beyond_what_is_kept_are_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rote.capture.report.report.KEEP_RECORDS_STREAM", 100)
-    found = report(write(tmp_path, pcap(phone_side(300))), stream=True)
+    found = report_capture(write(tmp_path, pcap(phone_side(300))), stream=True)
     assert found.document()["dtls_records"] == 300
     assert any("first 100 encrypted records" in words for words in found.warnings)
 
 
 def test_times_that_go_backwards_still_give_first_and_last(tmp_path: Path) -> None:
     packets = [(START_NS - at, udp(PHONE, ROBOT, b"x")) for at in (0, 5000, 2000)]
-    found = report(write(tmp_path, pcap(packets, magic=0xA1B23C4D)))
+    found = report_capture(write(tmp_path, pcap(packets, magic=0xA1B23C4D)))
     assert found.analysis.first_ns == START_NS - 5000
     assert found.conversations[0].first_ns == START_NS - 5000
     assert found.conversations[0].last_ns == START_NS
@@ -292,7 +294,7 @@ def test_each_direction_has_its_first_and_last_time(times: list[int], together: 
 
 def test_moments_grow_longer_when_there_are_many(tmp_path: Path) -> None:
     packets = [(at * 10**9, udp(PHONE, ROBOT, b"x")) for at in range(0, 10**6, 100)]
-    activity = report(write(tmp_path, pcap(packets))).analysis.activity
+    activity = report_capture(write(tmp_path, pcap(packets))).analysis.activity
     assert len(activity.moments) <= 4096
     assert sum(int(row.sum()) for row in activity.moments.values()) == len(packets)
 
@@ -361,7 +363,7 @@ def test_a_direction_that_is_missing_is_the_first_thing_that_cannot_be_known(
     said = " ".join(capsys.readouterr().out.split())
     first = said.split("What cannot be known ", 1)[1]
     assert first.startswith("What 192.168.137.164:49504 said: all 1,500 DTLS records go")
-    found = report(phone).document()["cannot_be_known"]
+    found = report_capture(phone).document()["cannot_be_known"]
     assert "One direction is missing" in found[0]
     assert ["handshake" in words for words in found] == [False, True, False]
 
@@ -369,9 +371,9 @@ def test_a_direction_that_is_missing_is_the_first_thing_that_cannot_be_known(
 def test_what_was_opened_with_keys_is_known(tmp_path: Path) -> None:
     path, keys = tmp_path / "a.pcap", tmp_path / "keys"
     make(path, keylog=keys)
-    (sealed,) = report(path).limits
+    (sealed,) = report_capture(path).limits
     assert "no key" in sealed
-    assert report(path, keylog=keys.read_text(encoding="ascii")).limits == []
+    assert report_capture(path, keylog=keys.read_text(encoding="ascii")).limits == []
 
 
 def test_there_is_nothing_unknown_about_frames_in_the_clear(
@@ -389,7 +391,7 @@ def test_the_sizes_on_the_terminal_add_up(
     make(path)
     run(path)
     rows = re.findall(r"\n +(\d+) (?:records of|others, of) \d+ ", capsys.readouterr().out)
-    (flow,) = report(path).document()["flows"]
+    (flow,) = report_capture(path).document()["flows"]
     assert len(rows) == 7
     assert sum(map(int, rows)) == flow["dtls"]["application_records"]
 
@@ -466,9 +468,9 @@ def test_the_walk_sets_both_readings_side_by_side(
 def test_the_walk_has_words_for_a_capture_without_records(tmp_path: Path) -> None:
     frames = tmp_path / "frames.pcap"
     make(frames, "frames")
-    assert "rote's own UDP protocol" in explain(report(frames)).conclusion
+    assert "rote's own UDP protocol" in explain(report_capture(frames)).conclusion
     other = write(tmp_path, pcap([(START_NS, udp(PHONE, ROBOT, check(1)))]))
-    assert "No DTLS record" in explain(report(other)).conclusion
+    assert "No DTLS record" in explain(report_capture(other)).conclusion
 
 
 def test_any_field_can_be_judged(phone: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -529,7 +531,7 @@ def test_a_pipe_cannot_be_read_twice(phone: Path, tmp_path: Path) -> None:
 
 
 def test_the_page_draws_the_time_line_and_sizes_on_a_logarithmic_scale(phone: Path) -> None:
-    found = report(phone)
+    found = report_capture(phone)
     text = render_page(found)
     lanes = text.split("<h2>Time line</h2>")[1].split("</svg>")[0]
     assert lanes.count("<rect") == len(found.timeline)
@@ -546,16 +548,18 @@ def test_the_page_draws_the_time_line_and_sizes_on_a_logarithmic_scale(phone: Pa
 def test_an_explanation_promises_a_key_log_only_where_it_could_help(
     phone: Path, tmp_path: Path
 ) -> None:
-    assert "no key log can open them" in explain(report(phone)).conclusion
+    assert "no key log can open them" in explain(report_capture(phone)).conclusion
     make(tmp_path / "a.pcap")
-    assert "--keylog KEYS" in explain(report(tmp_path / "a.pcap")).conclusion
+    assert "--keylog KEYS" in explain(report_capture(tmp_path / "a.pcap")).conclusion
 
 
 def test_only_sessions_that_were_opened_are_counted_as_decrypted(tmp_path: Path) -> None:
     for seed, name in enumerate(("a.pcap", "b.pcap")):
         make(tmp_path / name, keylog=tmp_path / f"{name}.keys", seed=seed)
     keys = (tmp_path / "a.pcap.keys").read_text(encoding="ascii")
-    own, other = (report(tmp_path / name, keylog=keys).document() for name in ("a.pcap", "b.pcap"))
+    own, other = (
+        report_capture(tmp_path / name, keylog=keys).document() for name in ("a.pcap", "b.pcap")
+    )
     assert (own["decrypted"]["sessions"], own["decrypted"]["sessions_seen"]) == (1, 1)
     assert (other["decrypted"]["sessions"], other["decrypted"]["sessions_seen"]) == (0, 1)
 

@@ -9,7 +9,7 @@ import pytest
 
 from rote import messages as m
 from rote.capture.read.datagram import Datagram
-from rote.capture.report.report import report
+from rote.capture.report.report import report_capture
 from rote.capture.synthetic import build, ethernet
 from rote.capture.synthetic import script as story
 from rote.cli import main
@@ -70,7 +70,7 @@ def kinds(document: dict[str, Any], *wanted: str) -> list[str]:
 def test_every_command_is_counted_and_every_action_named(tmp_path: Path) -> None:
     path = tmp_path / "frames.pcap"
     build.make(path, "frames")
-    found = report(path).document()
+    found = report_capture(path).document()
     assert found["commands"] == {
         "0x09": 1, "0x0a": 1, "0x0b": 1, "0x0c": 1, "0x0d": 2, "0x0e": 1, "0x0f": 2, "0x1a": 2,
         "0x2b": 1, "0x41": 1,
@@ -86,7 +86,7 @@ def test_saved_listed_and_played_names_are_all_there(tmp_path: Path) -> None:
     talk.ask(2, WAVE, OK)
     talk.ask(3, m.PlayAction(action=2), OK)
     talk.ask(4, m.PlayAction(action=3), OK)
-    found = report(talk.written(tmp_path))
+    found = report_capture(talk.written(tmp_path))
     assert found.teaching is not None
     assert found.teaching.listed == ["Waist_Drum_Dance", "drum"]
     assert found.teaching.saved == ["wave"]
@@ -96,7 +96,7 @@ def test_saved_listed_and_played_names_are_all_there(tmp_path: Path) -> None:
 
 def test_a_refused_teaching_is_refused_and_no_teaching(tmp_path: Path) -> None:
     talk = Talk().begin().ask(1, m.EnterTeaching(), m.Status(m.Code.WRONG_STATE))
-    found = report(talk.written(tmp_path)).document()
+    found = report_capture(talk.written(tmp_path)).document()
     assert kinds(found, "teach", "refused") == ["refused"]
     (line,) = (line for line in found["timeline"] if line["kind"] == "refused")
     assert "enter teaching (0x0d): refused with 7404" in line["evidence"]
@@ -108,34 +108,34 @@ def test_the_note_of_an_answer_is_told(tmp_path: Path) -> None:
     note = b"10.0.0.9:5000 is teaching"
     frame = teaching.Frame(0x41, 4, (7400).to_bytes(4) + note.ljust(40, b"\0"))
     talk.datagrams.append(Datagram(START_NS + 1_003_000_000, ROBOT, CLIENT, teaching.encode(frame)))
-    found = report(talk.written(tmp_path)).document()["exchanges"][-1]
+    found = report_capture(talk.written(tmp_path)).document()["exchanges"][-1]
     assert found["note"] == note.decode()
     assert found["outcome"].endswith("(10.0.0.9:5000 is teaching)")
 
 
 def test_a_stop_is_no_play(tmp_path: Path) -> None:
     talk = Talk().begin().ask(1, m.StopMotion(), OK)
-    assert kinds(report(talk.written(tmp_path)).document(), "play", "stop") == ["stop"]
+    assert kinds(report_capture(talk.written(tmp_path)).document(), "play", "stop") == ["stop"]
 
 
 def test_an_accepted_play_soon_after_a_refused_one_is_kept(tmp_path: Path) -> None:
     talk = Talk().begin()
     talk.ask(1.0, m.PlayAction(action=1), m.Status(m.Code.BUSY))
     talk.ask(1.5, m.PlayAction(action=1), OK)
-    found = report(talk.written(tmp_path)).document()
+    found = report_capture(talk.written(tmp_path)).document()
     assert kinds(found, "play", "refused") == ["refused", "play"]
 
 
 def test_a_refused_save_leaves_no_name(tmp_path: Path) -> None:
     talk = Talk().begin().ask(1, WAVE, m.Status(m.Code.NAME_EXISTS))
-    found = report(talk.written(tmp_path)).document()
+    found = report_capture(talk.written(tmp_path)).document()
     assert found["actions"] == []
     assert kinds(found, "save", "refused") == ["refused"]
 
 
 def test_a_repeated_request_is_one_request(tmp_path: Path) -> None:
     talk = Talk().begin().ask(1, m.PlayAction(action=1), OK, sent=3)
-    found = report(talk.written(tmp_path)).document()
+    found = report_capture(talk.written(tmp_path)).document()
     assert kinds(found, "play") == ["play"]
     assert found["exchanges"][-1]["sent"] == 3
     assert found["exchanges"][-1]["latency_s"] == pytest.approx(0.203)
@@ -147,13 +147,13 @@ def test_replies_that_count_one_more_are_put_to_their_requests(tmp_path: Path) -
     for n, said in enumerate(asked):
         reply = m.Status(m.Code.NOT_INITIALISED) if n == 1 else OK
         talk.ask(n, said, reply, ahead=1)
-    found = report(talk.written(tmp_path)).document()
+    found = report_capture(talk.written(tmp_path)).document()
     assert [one["code"] for one in found["exchanges"]] == [0, 7410, 0]
 
 
 def test_a_request_without_an_answer_is_not_taken_for_done(tmp_path: Path) -> None:
     talk = Talk().begin().ask(1, m.EnterTeaching(), None)
-    found = report(talk.written(tmp_path)).document()
+    found = report_capture(talk.written(tmp_path)).document()
     assert kinds(found, "teach", "unanswered") == ["unanswered"]
     assert found["exchanges"][-1]["code"] is None
 
@@ -162,7 +162,7 @@ def test_where_the_robots_direction_is_missing_the_requests_are_told_as_less_sur
     tmp_path: Path,
 ) -> None:
     talk = Talk().begin().ask(1, m.EnterTeaching(), OK).ask(2, m.ExitTeaching(), OK)
-    found = report(talk.written(tmp_path, only=CLIENT)).document()
+    found = report_capture(talk.written(tmp_path, only=CLIENT)).document()
     (teach,) = (line for line in found["timeline"] if line["kind"] == "teach")
     assert teach["confidence"] < 0.99
     assert "none of the robot's" in teach["evidence"]
@@ -172,7 +172,7 @@ def test_where_the_robots_direction_is_missing_the_requests_are_told_as_less_sur
 def test_a_robot_on_another_port_is_known_by_what_it_sends(tmp_path: Path) -> None:
     talk = Talk(client=("10.0.0.1", 49_504), robot=("10.0.0.2", 4000)).begin()
     talk.ask(1, m.EnterTeaching(), m.Status(m.Code.BUSY))
-    found = report(talk.written(tmp_path)).document()
+    found = report_capture(talk.written(tmp_path)).document()
     assert found["exchanges"][-1]["client"] == "10.0.0.1:49504"
     assert found["exchanges"][-1]["code"] == 7400
 
@@ -180,7 +180,7 @@ def test_a_robot_on_another_port_is_known_by_what_it_sends(tmp_path: Path) -> No
 def test_teaching_ends_with_a_play_by_the_same_client(tmp_path: Path) -> None:
     talk = Talk().begin().ask(1, m.EnterTeaching(), OK).ask(2, m.Record(True), OK)
     talk.ask(3, m.Record(False), OK).ask(4, m.PlayAction(action=1), OK)
-    found = report(talk.written(tmp_path)).document()
+    found = report_capture(talk.written(tmp_path)).document()
     ends = {line["kind"]: line["end"] for line in found["timeline"]}
     assert ends["record"].endswith("33.000000Z")
     assert ends["teach"].endswith("34.000000Z")
@@ -272,7 +272,7 @@ def test_frames_with_any_command_and_payload_are_reported_and_listed(
         frame = teaching.Frame(chance.choice(commands), chance.randrange(8), payload, kind)
         talk._add(number / 100, chance.random() < 0.5, teaching.encode(frame))
     path = talk.written(tmp_path)
-    found = report(path).document()
+    found = report_capture(path).document()
     assert found["teaching_frames"] == 400
     json.dumps(found, allow_nan=False)
     assert len(packets(path, capsys)) == 400

@@ -19,7 +19,7 @@ from capture.capture_files import (
 from rote.capture.judge.sizes import infer, readings
 from rote.capture.judge.timeline import SentRecords, propose
 from rote.capture.model import TimelineEntry, iso
-from rote.capture.report.report import report
+from rote.capture.report.report import report_capture
 from rote.capture.synthetic.build import make
 
 SECOND = 10**9
@@ -28,7 +28,7 @@ CONNECTED = TimelineEntry("connect", 0, 100 * SECOND, 0.9, "test")
 
 def lines(path: Path) -> dict[str, list[dict[str, object]]]:
     found: dict[str, list[dict[str, object]]] = {}
-    for line in report(path).document()["timeline"]:
+    for line in report_capture(path).document()["timeline"]:
         found.setdefault(line["kind"], []).append(line)
     return found
 
@@ -55,7 +55,7 @@ def test_a_session_is_guessed_from_outside_as_it_was(tmp_path: Path, cipher: str
     path, keys = tmp_path / "made.pcap", tmp_path / "keys"
     make(path, "webrtc", cipher=cipher, keylog=keys)
     guessed = lines(path)
-    read = report(path, keylog=keys.read_text()).document()["timeline"]
+    read = report_capture(path, keylog=keys.read_text()).document()["timeline"]
     for kind, most_off in (("teach", 0.2), ("play", 0.6)):
         truth = next(line for line in read if line["kind"] == kind)
         (guess,) = guessed[kind]
@@ -83,7 +83,7 @@ def test_noise_proposes_nothing_but_the_connection(tmp_path: Path) -> None:
         (START_NS + at * 31_000_000, udp(PHONE, ROBOT, record(at, int(size))))
         for at, size in enumerate(rng.integers(20, 900, 800))
     ]
-    found = report(write(tmp_path, pcap(packets))).document()
+    found = report_capture(write(tmp_path, pcap(packets))).document()
     assert [line["kind"] for line in found["timeline"]] == ["connect"]
     assert found["flows"][0]["dtls"]["cipher"] is None
 

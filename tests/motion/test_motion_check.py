@@ -464,7 +464,7 @@ def test_an_elbow_close_to_the_body_is_nothing_to_say() -> None:
     track = posed(
         left_shoulder_pitch=-0.2, left_shoulder_roll=0.04, left_shoulder_yaw=-1.2, left_elbow=0.9
     )
-    near = ContactModel(G1, CLEARANCE_M).contacts(track)
+    near = ContactModel(G1, CLEARANCE_M).find_contacts(track)
     assert ("left_elbow_link", "torso_link") in {(contact.a, contact.b) for contact in near}
     assert not of_kind(check(track), FindingKind.CLEARANCE)
 

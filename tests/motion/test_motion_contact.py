@@ -9,7 +9,7 @@ import pytest
 from g1_29 import REST_RAD
 from rote.errors import MissingExtraError
 from rote.model.g1 import G1, G1_29, G1_JOINTS, G1_SHAPES
-from rote.motion.body.contact import Contact, ContactModel, body_xml, contacts, neighbour_pairs
+from rote.motion.body.contact import Contact, ContactModel, body_xml, find_contacts, neighbour_pairs
 from rote.motion.body.kinematics import kinematics_of
 from rote.motion.track import Array, Track
 from rote.sim.hands import SCRIPTS, ScriptedHand
@@ -53,21 +53,21 @@ def performed(name: str) -> Track:
 
 def test_a_robot_at_ease_and_one_with_all_joints_at_0_touch_nothing(body: ContactModel) -> None:
     zero = Track(times_s=np.zeros(1), joints_rad=np.zeros((1, 29)), names=G1_29.names)
-    assert body.contacts(held()) == []
-    assert body.contacts(zero) == []
+    assert body.find_contacts(held()) == []
+    assert body.find_contacts(zero) == []
 
 
 @pytest.mark.parametrize("name", sorted(SCRIPTS))
 def test_what_the_scripted_hands_do_touches_nothing_but_hand_to_hand(
     name: str, body: ContactModel
 ) -> None:
-    met = pairs(body.contacts(performed(name)))
+    met = pairs(body.find_contacts(performed(name)))
     assert met <= ({("left_wrist_yaw_link", "right_wrist_yaw_link")} if name == "clap" else set())
 
 
 def test_an_arm_led_through_the_chest_is_found(body: ContactModel) -> None:
     track = held(right_shoulder_pitch=0.0, right_shoulder_yaw=1.5, right_elbow=-0.3)
-    found = body.contacts(track)
+    found = body.find_contacts(track)
     assert ("right_wrist_yaw_link", "torso_link") in pairs(found) or (
         "right_wrist_pitch_link",
         "torso_link",
@@ -81,12 +81,14 @@ def test_crossed_arms_meet_each_other(body: ContactModel) -> None:
         left_shoulder_pitch=-0.5, left_shoulder_yaw=-1.2, left_elbow=0.0,
         right_shoulder_pitch=-0.5, right_shoulder_yaw=1.2, right_elbow=0.0,
     )  # fmt: skip
-    sides = {(a.partition("_")[0], b.partition("_")[0]) for a, b in pairs(body.contacts(track))}
+    sides = {
+        (a.partition("_")[0], b.partition("_")[0]) for a, b in pairs(body.find_contacts(track))
+    }
     assert ("left", "right") in sides
 
 
 def test_a_hand_at_the_head_is_found(body: ContactModel) -> None:
-    found = body.contacts(
+    found = body.find_contacts(
         held(
             right_shoulder_pitch=-1.5,
             right_shoulder_roll=-0.4,
@@ -100,34 +102,34 @@ def test_a_hand_at_the_head_is_found(body: ContactModel) -> None:
 def test_a_touch_between_two_far_samples_does_not_slip_through(body: ContactModel) -> None:
     inside = {"right_shoulder_pitch": 0.0, "right_shoulder_yaw": 1.5, "right_elbow": -0.3}
     before = inside | {"right_shoulder_yaw": 0.0}
-    found = body.contacts(through(before, inside, before))
+    found = body.find_contacts(through(before, inside, before))
     assert found[0].time_s == pytest.approx(1.0, abs=0.05)
-    assert body.contacts(through(before, before)) == []
+    assert body.find_contacts(through(before, before)) == []
 
 
 def test_a_margin_finds_what_is_near_with_its_distance() -> None:
-    near = ContactModel(G1, 0.05).contacts(held())
+    near = ContactModel(G1, 0.05).find_contacts(held())
     arm = next(c for c in near if (c.a, c.b) == ("left_shoulder_yaw_link", "torso_link"))
     assert 0.0 < arm.distance_m < 0.05
-    assert not {("left_shoulder_yaw_link", "torso_link")} & pairs(contacts(held(), 0.01))
+    assert not {("left_shoulder_yaw_link", "torso_link")} & pairs(find_contacts(held(), 0.01))
 
 
 def test_links_of_one_joint_are_never_asked_about(body: ContactModel) -> None:
     ends = {joint.name.removesuffix("_joint"): joint.upper_rad for joint in G1_JOINTS}
-    met = pairs(body.contacts(held(**ends)))
+    met = pairs(body.find_contacts(held(**ends)))
     assert not {tuple(sorted((joint.parent, LINKS[joint.index]))) for joint in G1_JOINTS} & met
 
 
 def test_no_poses_touch_nothing(body: ContactModel) -> None:
     empty = Track(times_s=np.zeros(0), joints_rad=np.zeros((0, 29)), names=G1_29.names)
-    assert body.contacts(empty) == []
+    assert body.find_contacts(empty) == []
 
 
 def test_joints_a_track_lacks_are_where_the_robot_is(body: ContactModel) -> None:
     pose = held(right_shoulder_pitch=0.0, right_shoulder_yaw=1.5, right_elbow=-0.3).joints_rad[0]
     track = Track(times_s=np.zeros(1), joints_rad=np.zeros((1, 1)), names=("waist_yaw_joint",))
-    assert body.contacts(track) == []
-    assert body.contacts(track, pose)
+    assert body.find_contacts(track) == []
+    assert body.find_contacts(track, pose)
 
 
 def test_mujoco_has_every_link_where_we_have_it() -> None:
@@ -181,7 +183,7 @@ def test_all_links_have_shapes_and_none_is_left_out_for_touching_at_rest(
 
 
 def test_an_upper_arm_led_into_the_chest_is_found(body: ContactModel) -> None:
-    met = pairs(body.contacts(held(left_shoulder_roll=-0.6)))
+    met = pairs(body.find_contacts(held(left_shoulder_roll=-0.6)))
     assert ("left_shoulder_roll_link", "torso_link") in met
 
 

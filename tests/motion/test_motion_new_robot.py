@@ -16,7 +16,7 @@ from rote.findings import FindingKind, Severity
 from rote.messages import MAX_DURATION_MS, Interpolation
 from rote.model.family import MAX_MOTION_S, Family, numbered_build
 from rote.motion import files
-from rote.motion.body.contact import ContactModel, contacts
+from rote.motion.body.contact import ContactModel, find_contacts
 from rote.motion.body.kinematics import kinematics_of
 from rote.motion.body.preview import preview
 from rote.motion.check.rules import check, check_contact, check_joints
@@ -339,7 +339,7 @@ def test_what_needs_a_body_is_refused_where_there_is_none() -> None:
     with pytest.raises(BadRequestError, match="any of the track's joints"):
         preview(numbers())
     with pytest.raises(BadRequestError, match="its shapes are not known"):
-        contacts(numbers())
+        find_contacts(numbers())
     assert [finding.kind for finding in check_contact(numbers()).findings] == [
         FindingKind.COLLISION
     ]

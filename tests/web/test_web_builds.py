@@ -8,7 +8,7 @@ import pytest
 import rote
 from rote.model.registry import build_named, families, names
 from rote.transport.wires import WIRES
-from rote.web.work.drawing import drawing
+from rote.web.work.drawing import make_drawing
 from virtual import run
 from web.pendant import one_browser
 
@@ -18,7 +18,7 @@ KNOWN = {*WIRES, *(family.name for family in families()), *names()}
 
 @pytest.mark.parametrize("name", names())
 def test_every_build_is_told_as_one_tree_with_something_to_draw(name: str) -> None:
-    build, told = build_named(name), drawing(build_named(name))
+    build, told = build_named(name), make_drawing(build_named(name))
     assert [joint["name"] for joint in told["joints"]] == list(build.names)
     assert [joint["index"] for joint in told["joints"]] == list(range(len(build.joints)))
     links = {told["base"]}
@@ -35,12 +35,12 @@ def test_every_build_is_told_as_one_tree_with_something_to_draw(name: str) -> No
 
 
 def test_a_quadruped_is_told_with_its_legs() -> None:
-    told = drawing(build_named("a1"))
+    told = make_drawing(build_named("a1"))
     assert (told["base"], told["limbs"], told["model"]) == ("trunk", "legs", False)
     assert {joint["part"] for joint in told["joints"]} == {"leg"}
     movers = {stick["link"] for stick in told["sticks"]}
     assert {"FR_hip", "FR_thigh", "FR_calf", "trunk"} <= movers
-    assert drawing(build_named("g1"))["limbs"] == "arms"
+    assert make_drawing(build_named("g1"))["limbs"] == "arms"
 
 
 def test_every_robot_that_can_be_simulated_here_is_offered_and_connected(

@@ -41,11 +41,11 @@ def test_command_passes_after_a_countdown_and_only_to_somebody_who_is_here() -> 
     clock.now += HANDOVER_S - 0.5
     clients.finish_handover()
     assert clients.commander == first.id
-    assert clients.command(you=True)["next"] == {"number": 2, "name": None, "in_s": 0.5}
+    assert clients.describe_command(you=True)["next"] == {"number": 2, "name": None, "in_s": 0.5}
     clock.now += 0.5
     clients.finish_handover()
     assert clients.commander == second.id
-    assert clients.command(you=True)["next"] is None
+    assert clients.describe_command(you=True)["next"] is None
     clients.take_command(first.id)
     clients.leave(first)
     clock.now += HANDOVER_S

@@ -159,7 +159,7 @@ def read_and_show(arguments: Sequence[str]) -> None:
         from rote.platform.atomic_file import check_new
 
         check_new(options.html, options.overwrite)
-    _print_report(read(options.file, options.keylog, stream=options.stream), options)
+    _print_report(read_capture(options.file, options.keylog, stream=options.stream), options)
 
 
 def _check_file(file: str, unknown: list[str]) -> None:
@@ -174,11 +174,11 @@ def _check_file(file: str, unknown: list[str]) -> None:
         raise BadRequestError(f"there is no command {file!r}, and no such file", remedy)
 
 
-def read(file: Path | str, keylog: Path | None, *, stream: bool = False) -> "Report":
+def read_capture(file: Path | str, keylog: Path | None, *, stream: bool = False) -> "Report":
     """Read a capture, with the keys in `keylog` if given."""
-    from rote.capture.report.report import report as survey
+    from rote.capture.report.report import report_capture
 
-    return survey(file, stream=stream, keylog=_read_keylog(keylog))
+    return report_capture(file, stream=stream, keylog=_read_keylog(keylog))
 
 
 def _read_keylog(keylog: Path | None) -> str | None:
@@ -222,7 +222,7 @@ def explain(file: File, as_json: Json = False) -> None:
     """Compare the documents' interpretation with the actual one, step by step, on your own file."""
     from rote.capture.report.explain import explain as walk
 
-    found = walk(read(file, None))
+    found = walk(read_capture(file, None))
     if as_json:
         print_json(found.document())
         return
@@ -244,10 +244,9 @@ def field(
     as_json: Json = False,
 ) -> None:
     """Classify a field by statistics: counter, constant, length, random or choice."""
-    from rote.capture.report.report import judge_field
-    from rote.capture.report.report import report as survey
+    from rote.capture.report.report import judge_field, report_capture
 
-    tests = judge_field(survey(file, head=offset + width), offset, width)
+    tests = judge_field(report_capture(file, head=offset + width), offset, width)
     if as_json:
         print_json([test.document() for test in tests])
         return

@@ -53,7 +53,7 @@ def live(
     """Record on an interface until Ctrl-C, then report the traffic."""
     from dataclasses import replace
 
-    from rote.cli.capture import read, show
+    from rote.cli.capture import read_capture, show
     from rote.platform.atomic_file import check_new
 
     if seconds is not None and not _MIN_S <= seconds <= _MAX_S:
@@ -79,7 +79,7 @@ def live(
             end = "Ctrl-C ends it" if seconds is None else f"for {seconds:g} s"
             print(f"Listening on {interface}; {end}.", flush=True)
         lost = record(interface, kept, seconds)
-        found = read(kept, keylog)
+        found = read_capture(kept, keylog)
         if lost:
             found.warnings.append(f"{lost:,} packets came too fast for tcpdump and are missing")
         if file is None:

@@ -128,8 +128,8 @@ def run_show(
     as_json: Json = False,
 ) -> int:
     """Run a show. Enter is GO; s and Enter, or Ctrl-C, is STOP for all robots."""
-    how = _ShowRun(file, cast, stage, automatic, osc, mute, report, overwrite, force, as_json)
-    return run(how.play(1.0, motion=True))
+    show_run = _ShowRun(file, cast, stage, automatic, osc, mute, report, overwrite, force, as_json)
+    return run(show_run.play(1.0, motion=True))
 
 
 @app.command()
@@ -149,8 +149,8 @@ def rehearse(
     as_json: Json = False,
 ) -> int:
     """Rehearse a show at half speed; the robots' own actions learn how early to begin."""
-    how = _ShowRun(file, cast, stage, automatic, osc, mute, report, overwrite, force, as_json)
-    return run(how.play(1.0 if lights_only else REHEARSAL_PACE, motion=not lights_only))
+    show_run = _ShowRun(file, cast, stage, automatic, osc, mute, report, overwrite, force, as_json)
+    return run(show_run.play(1.0 if lights_only else REHEARSAL_PACE, motion=not lights_only))
 
 
 class _ShowRun:
@@ -186,7 +186,7 @@ class _ShowRun:
         self._permit(checked)
         cast = read_cast(self._cast)
         async with open_stage(self._stage, tell=self._notify, mute=self._mute) as opened:
-            await self._listen(opened)
+            await self._listen_for_osc(opened)
             return await self.conduct(opened, checked, files, cast, pace, motion=motion)
 
     async def conduct(
@@ -276,13 +276,13 @@ class _ShowRun:
                 "Look at them with `rote show check`, then run it with --force.",
             )
 
-    async def _listen(self, opened: "Stage") -> None:
+    async def _listen_for_osc(self, stage: "Stage") -> None:
         if self._osc:
             from rote.transport.osc import PORT
             from rote.transport.udp.link import host_and_port
 
-            where = await opened.listen(*host_and_port(self._osc, PORT))
-            self._notify(f"Listening for OSC at {where[0]}:{where[1]}")
+            host, port = await stage.listen(*host_and_port(self._osc, PORT))
+            self._notify(f"Listening for OSC at {host}:{port}")
 
     def _notify(self, text: str) -> None:
         self._print(text)

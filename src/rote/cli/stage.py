@@ -157,13 +157,13 @@ def _show_status(rows: list[dict[str, Any]], *, conducted: bool) -> None:
             _ms(row["round_trip_ms"]),
             f"{100 * row['loss']:.0f} %",
             "?" if battery is None else f"{battery:.0f} %",
-            _holds_text(row),
+            _describe_stored_content(row),
             "; ".join(each for each in [row["fault"], *row["faults"]] if each),
         )
     out.print(table)
 
 
-def _holds_text(row: dict[str, Any]) -> str:
+def _describe_stored_content(row: dict[str, Any]) -> str:
     """Return what a robot holds, in short: its own actions, and the score of a section."""
     actions, more = row["holds"][:3], len(row["holds"]) - 3
     parts = [", ".join(actions) + (f" and {more} more" if more > 0 else "")] if actions else []

@@ -459,11 +459,9 @@ def _check_build(build: Build, names: tuple[str, ...]) -> None:
         raise ValueError(f"the last columns of {build.name} are not those of its hands")
     if len({joint.slot for joint in body}) != len(body):
         raise ValueError(f"two joints of {build.name} have one slot")
-    strangers = [
-        name for name in (*build.taught, *build.streamed, *build.rest) if name not in names
-    ]
-    if strangers:
-        raise ValueError(f"{build.name} has no joint {strangers[0]!r}")
+    unknown = [name for name in (*build.taught, *build.streamed, *build.rest) if name not in names]
+    if unknown:
+        raise ValueError(f"{build.name} has no joint {unknown[0]!r}")
     if bool(build.streamed) != (build.stream is not None):
         raise ValueError(f"{build.name} needs both streaming facts and streamed joints, or neither")
     for joint in build.joints:
@@ -570,9 +568,9 @@ def _check_family(family: Family) -> None:
     if len(set(names)) != len(names):
         raise ValueError(f"two builds of {family.name} have one name")
     for build in family.builds:
-        strangers = set(build.names).difference(family.names)
-        if strangers:
-            raise ValueError(f"{family.name} has no joint {min(strangers)!r} for {build.name}")
+        unknown = set(build.names).difference(family.names)
+        if unknown:
+            raise ValueError(f"{family.name} has no joint {min(unknown)!r} for {build.name}")
         if any(mass.link not in links for mass in build.fixed):
             raise ValueError(f"{build.name} gives the mass of a link that {family.name} lacks")
 

@@ -505,12 +505,14 @@ class Agent:
             if self._notice_suspension():
                 raise BadRequestError("this computer was suspended", "Begin the section again.")
             requested_s = self._clock()
-            moved_s, every_s, playing = await self._play_action(action)
+            moved_s, resolution_s, playing = await self._play_action(action)
             if moved_s is not None:
                 self._learned.learn(action.name, moved_s - requested_s)
                 if report.skew_s is None:
                     skew_s = moved_s - start_s - action.at_s
-                    report = replace(report, skew_s=skew_s, resolution_s=every_s, lead_s=lead_s)
+                    report = replace(
+                        report, skew_s=skew_s, resolution_s=resolution_s, lead_s=lead_s
+                    )
             if not (played := await playing.wait()).completed:
                 return replace(report, completed=False, reason=played.reason[:MAX_REASON])
         return report

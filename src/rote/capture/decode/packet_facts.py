@@ -16,9 +16,9 @@ from rote.errors import DecodeError
 from rote.wire.packets import dtls, stun
 from rote.wire.packets import dtls_handshake as hs
 
-_READ_EACH = 16
+_MAX_READ_PER_FLOW = 16
 """The most packets of one kind and flow that are read; the others are only counted..."""
-_READ_IN_ALL = 256
+_MAX_READ = 256
 """...and the most of all flows together."""
 _MAX_FACTS = 4096
 """The most flows for which such facts are kept."""
@@ -71,7 +71,7 @@ class FlowFacts:
     _seen: set[tuple[int, int, int]] = field(default_factory=set)
     _read: dict[int, int] = field(default_factory=dict)
 
-    def wants(self, kind: int, most: int = _READ_EACH) -> bool:
+    def reserve_read(self, kind: int, most: int = _MAX_READ_PER_FLOW) -> bool:
         """Whether another packet of a kind should be read."""
         count = self._read[kind] = self._read.get(kind, 0) + 1
         return count <= most
@@ -99,16 +99,16 @@ class PacketFacts:
             facts = self.facts[flow] = FlowFacts()
         return facts
 
-    def add(
+    def add_batch(
         self, flow: Numbers, batch: DatagramBatch, kinds: PacketKinds, records: RecordRows
     ) -> None:
         """Process a batch."""
         self._count_stun(flow, batch, kinds)
         self._count_records(flow, records)
         for kind, read in _READERS.items():
-            if self._read[kind] >= _READ_IN_ALL:
+            if self._read[kind] >= _MAX_READ:
                 continue
-            for index in self._worth_reading(flow, np.flatnonzero(kinds == kind), kind):
+            for index in self._select_readable(flow, np.flatnonzero(kinds == kind), kind):
                 facts = self.facts[int(flow[index])]
                 try:
                     read(facts, batch.payload(index))
@@ -118,23 +118,23 @@ class PacketFacts:
                     continue
         first = np.flatnonzero((records.type == HANDSHAKE) & (records.epoch == 0))
         for row in first.tolist():
-            its = self.of(int(flow[records.datagram[row]]))
-            if its is not None and its.wants(-1, _MAX_HANDSHAKE):
+            known = self.of(int(flow[records.datagram[row]]))
+            if known is not None and known.reserve_read(-1, _MAX_HANDSHAKE):
                 at, length = int(records.at[row]), int(records.length[row])
-                _read_handshake(its, batch.data[at : at + length].tobytes())
+                _read_handshake(known, batch.data[at : at + length].tobytes())
 
-    def _worth_reading(self, flow: Numbers, which: np.ndarray, kind: PacketKind) -> Iterable[int]:
+    def _select_readable(self, flow: Numbers, which: np.ndarray, kind: PacketKind) -> Iterable[int]:
         """Yield the first few of each flow, without looking at the many others."""
-        if which.size > _READ_EACH:
+        if which.size > _MAX_READ_PER_FLOW:
             order = by_number(flow[which])
             sorted_flow = flow[which][order]
             starts = run_starts(sorted_flow)
             counts = np.diff(np.append(starts, which.size))
             rank = np.arange(which.size) - np.repeat(starts, counts)
-            which = which[order[rank < _READ_EACH]]
+            which = which[order[rank < _MAX_READ_PER_FLOW]]
         for index in which.tolist():
             facts = self.of(int(flow[index]))
-            if facts is not None and facts.wants(kind):
+            if facts is not None and facts.reserve_read(kind):
                 self._read[kind] += 1
                 yield index
 
@@ -153,8 +153,8 @@ class PacketFacts:
         answers = (big(batch.heads[which], 0) & 0x0100).astype(np.bool_).tolist()
         numbers = np.ascontiguousarray(batch.heads[which, _TRANSACTION]).view("V12").ravel()
         flows = flow[which].tolist()
-        for its, answer, number in zip(flows, answers, numbers.tolist(), strict=True):
-            facts = self.facts.get(its)
+        for flow_id, answer, number in zip(flows, answers, numbers.tolist(), strict=True):
+            facts = self.facts.get(flow_id)
             if facts is not None:
                 seen = facts.answered if answer else facts.asked
                 if len(seen) < _MAX_TRANSACTIONS:
@@ -248,7 +248,7 @@ def _read_http(facts: FlowFacts, time_ns: int, payload: bytes) -> None:
     line = harmless(head.split(b"\r\n", 1)[0][:120].decode(errors="replace"))
     stated = _CONTENT_LENGTH.search(head)
     size = int(stated[1]) if stated else len(body)
-    if len(facts.http) < _READ_EACH:
+    if len(facts.http) < _MAX_READ_PER_FLOW:
         facts.http.append(HttpNote(time_ns, line, size, body[:_MAX_BODY]))
 
 

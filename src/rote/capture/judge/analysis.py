@@ -212,7 +212,7 @@ class Analysis:
         self.activity.add(batch.time_ns, kinds)
         self._add_records(flow, batch, rows)
         self.media.add(flow, batch, kinds)
-        self.details.add(flow, batch, kinds, rows)
+        self.details.add_batch(flow, batch, kinds, rows)
         self._add_heads(flow, batch, udp)
         frames = np.flatnonzero(kinds == PacketKind.TEACHING)
         if frames.size:

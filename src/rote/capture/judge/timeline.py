@@ -57,7 +57,7 @@ def propose(
         robot = None  # it may have answered STUN, and nothing else was captured
     sent = _data_messages(client, cipher.overhead)
     heartbeat, rest = _find_heartbeat(sent)
-    taught, empty_request = _find_teaching(rest)
+    taught, empty_request_length = _find_teaching(rest)
     found = [connected, *heartbeat, *taught, *_find_subscriptions(rest, cipher.overhead)]
     acknowledged = _acknowledgement_times(client, cipher.overhead)
     played = [] if robot is not None else _find_plays(rest, acknowledged, taught, cipher.overhead)
@@ -65,7 +65,7 @@ def propose(
     found += played
     found += [
         entry
-        for entry in _find_listings(rest, empty_request, taught)
+        for entry in _find_listings(rest, empty_request_length, taught)
         if not any(abs(entry.start_ns - stop) < _SECOND for stop in stops)
     ]
     if robot is not None:
@@ -146,7 +146,7 @@ def _regular_runs(times: Ints, low_s: float, high_s: float, least: int) -> list[
 def _find_teaching(sent: SentRecords) -> tuple[list[TimelineEntry], int | None]:
     """Find keep-alives once per second, with the requests that began and ended teaching."""
     found: list[TimelineEntry] = []
-    empty_request = None
+    empty_request_length = None
     for length in _common_lengths(sent):
         times = _times_of(sent, length)
         for first, last in _regular_runs(times, 0.8, 1.25, _MIN_KEEP_ALIVES):
@@ -169,12 +169,14 @@ def _find_teaching(sent: SentRecords) -> tuple[list[TimelineEntry], int | None]:
             )
             if after:
                 end, confidence = after[0][0], confidence + 0.15
-                empty_request = after[0][1]
-                evidence += f"; a shorter one ({empty_request + 13} bytes) after them, to end it"
+                empty_request_length = after[0][1]
+                evidence += (
+                    f"; a shorter one ({empty_request_length + 13} bytes) after them, to end it"
+                )
             found.append(
                 TimelineEntry("teach", begin, end, min(confidence, MAX_CONFIDENCE), evidence)
             )
-    return found, empty_request
+    return found, empty_request_length
 
 
 def _messages_between(
@@ -187,13 +189,13 @@ def _messages_between(
 
 
 def _find_listings(
-    sent: SentRecords, empty_request: int | None, taught: list[TimelineEntry]
+    sent: SentRecords, empty_request_length: int | None, taught: list[TimelineEntry]
 ) -> list[TimelineEntry]:
     """Propose listings: requests as long as the one that ended teaching, so without a parameter."""
-    if empty_request is None:
+    if empty_request_length is None:
         return []
     ends = {entry.end_ns for entry in taught}
-    which = np.flatnonzero(_has_length(sent, empty_request))
+    which = np.flatnonzero(_has_length(sent, empty_request_length))
     evidence = (
         "a request as long as the one that ended teaching, so one without a parameter: listing "
         "the actions has none, and stopping one has none either"

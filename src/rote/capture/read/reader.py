@@ -48,13 +48,13 @@ class Records(NamedTuple):
 class NotACaptureError(DecodeError):
     """The file is something else."""
 
-    def __init__(self, path: str, seen: str) -> None:
+    def __init__(self, path: str, reason: str) -> None:
         super().__init__(
-            f"{path} is no capture: {seen}",
+            f"{path} is not a capture: {reason}",
             "rote reads pcap and pcapng, plain or compressed with gzip, zstd or lz4, as tcpdump, "
             "Wireshark and PCAPdroid write them.",
         )
-        self.args = (path, seen)
+        self.args = (path, reason)
 
 
 class Window:

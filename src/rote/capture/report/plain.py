@@ -34,11 +34,11 @@ def show_report(arguments: Sequence[str]) -> bool:
 
 
 def _try_show(path: str, *, as_json: bool) -> bool:
-    from rote.capture.report.report import report  # noqa: PLC0415 - numpy, slow to load
+    from rote.capture.report.report import report_capture  # noqa: PLC0415 - numpy, slow to load
     from rote.errors import RoteError  # noqa: PLC0415
 
     try:
-        found = report(path)
+        found = report_capture(path)
     except (RoteError, OSError):
         return False
     if as_json:

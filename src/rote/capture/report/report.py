@@ -132,7 +132,7 @@ class Report:
         }
 
 
-def report(
+def report_capture(
     path: Path | str, *, stream: bool = False, keylog: str | None = None, head: int = 0
 ) -> Report:
     """Read a capture and report what it contains; with a key log, also its messages."""

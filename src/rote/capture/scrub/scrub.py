@@ -123,11 +123,11 @@ def _open_source(path: Path) -> Iterator[tuple[IO[bytes], bool]]:
         if path.exists() and not path.is_file():
             raise BadRequestError(f"{path} cannot be read: it is not a file")
         with path.open("rb") as file:
-            packed = format_of(file.read(4))
+            compression = format_of(file.read(4))
             file.seek(0)
             yield (
-                (cast("IO[bytes]", open_compressed(file, packed)) if packed else file),
-                bool(packed),
+                (cast("IO[bytes]", open_compressed(file, compression)) if compression else file),
+                bool(compression),
             )
     except OSError as error:
         reason = error.strerror or str(error)

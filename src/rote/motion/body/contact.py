@@ -135,7 +135,7 @@ class ContactModel:
         pairs = (divmod(int(pair), 1 << 16) for pair in self._model.exclude_signature)
         return [(self._bodies[one], self._bodies[other]) for one, other in pairs]
 
-    def contacts(
+    def find_contacts(
         self, track: Track, start_pose: Pose | None = None, build: Build | None = None
     ) -> list[Contact]:
         """Return each pair of links that comes nearer than the margin, at its worst moment.
@@ -229,7 +229,7 @@ def _compile_model(family: Family, margin_m: float) -> Any:
     return mujoco.MjModel.from_xml_string(body_xml(family, margin_m, sorted(excluded_pairs)))
 
 
-def contacts(track: Track, margin_m: float = 0.0) -> list[Contact]:
+def find_contacts(track: Track, margin_m: float = 0.0) -> list[Contact]:
     """Return each pair of links that touch in a track, at its worst moment."""
     family = family_of(track)
     if family is None:
@@ -237,7 +237,7 @@ def contacts(track: Track, margin_m: float = 0.0) -> list[Contact]:
             "no known robot has the track's joints, so its shapes are not known",
             Text("Draw its curves instead: {plot}.", plot=Act.PLOT),
         )
-    return ContactModel(family, margin_m).contacts(track)
+    return ContactModel(family, margin_m).find_contacts(track)
 
 
 def _rest_pose_rad(family: Family) -> list[float]:

@@ -228,11 +228,11 @@ def _check_build(track: Track, requested: Build | str | None) -> Iterator[Findin
         return
     family, of = registry.family_of(build), build_of(track)
     if of is not None and of.family != build.family:
-        stranger = next(joint for joint in track.names if joint not in build.names)
+        unknown = next(joint for joint in track.names if joint not in build.names)
         yield Finding(
             severity=Severity.ERROR,
             kind=FindingKind.VARIANT,
-            message=f"{build.name} has no {stranger}: this is a motion of another robot",
+            message=f"{build.name} has no {unknown}: this is a motion of another robot",
             remedy="Play it on the robot that was taught it.",
         )
         return
@@ -620,7 +620,7 @@ def _contact_findings(
             remedy=error.remedy,
         )
         return
-    for contact in model.contacts(track, start_pose, robot.build):
+    for contact in model.find_contacts(track, start_pose, robot.build):
         if (finding := _contact_finding(contact, robot.body)) is not None:
             yield finding
 

@@ -209,8 +209,8 @@ def smooth(track: Track, cutoff_hz: float, joints: Collection[str] | None = None
     before = jerk_rms(track)
     CUTOFF.up_to(track.rate_hz / 2).require(cutoff_hz, "the cutoff")
     even_s = np.linspace(track.times_s[0], track.times_s[-1], len(track))
-    calm = _butterworth(_sample_track(track, even_s), cutoff_hz / track.rate_hz)
-    joints_rad = sample(even_s, calm, track.times_s, Interpolation.CUBIC)
+    filtered = _butterworth(_sample_track(track, even_s), cutoff_hz / track.rate_hz)
+    joints_rad = sample(even_s, filtered, track.times_s, Interpolation.CUBIC)
     which = ""
     if joints is not None:
         names = track.choose_joints(joints)
@@ -229,8 +229,8 @@ def _butterworth(values: Array, cutoff: float) -> Array:
     bent = values - line
     endless = np.concatenate([bent, -bent[-2:0:-1]])
     gain = 1.0 / (1.0 + (np.fft.rfftfreq(len(endless)) / cutoff) ** 4)
-    calm = np.fft.irfft(np.fft.rfft(endless, axis=0) * gain[:, None], len(endless), axis=0)
-    return np.asarray(line + calm[: len(values)])
+    filtered = np.fft.irfft(np.fft.rfft(endless, axis=0) * gain[:, None], len(endless), axis=0)
+    return np.asarray(line + filtered[: len(values)])
 
 
 def concatenate(a: Track, b: Track, bridge_s: float = 0.5) -> Track:

@@ -48,7 +48,7 @@ def load_csv(path: Path) -> Track:
         names = _read_header(next(rows, []), location)
         values = _read_numbers(rows, ("t", *names), location)
     except UnicodeDecodeError:
-        raise location.refuse("it cannot be read as UTF-8", "Save it as CSV in UTF-8.") from None
+        raise location.error("it cannot be read as UTF-8", "Save it as CSV in UTF-8.") from None
     except csv.Error as error:
         raise BadRequestError(f"{path} cannot be read as CSV: {error}") from None
     table = np.array(values, dtype=np.float64).reshape(-1, len(names) + 1)
@@ -65,7 +65,7 @@ def _format_time(time_s: float) -> str:
 def _read_header(row: list[str], location: FileLocation) -> tuple[str, ...]:
     if row[:1] != ["t"] or len(row) < 2:
         parted = "".join(row[:1]).startswith(("t;", "t\t"))
-        raise location.refuse(
+        raise location.error(
             "the first row must be 't' and the joints' names",
             "Put commas between the cells." if parted else "Like: t,left_elbow_joint",
         )
@@ -80,7 +80,7 @@ def _read_numbers(
         check_length(len(values) + 1, len(columns) - 1, location)
         if len(row) != len(columns):
             problem = f"it has {len(row)} cells, the first row has {len(columns)}"
-            raise location.refuse_row(len(values), problem)
+            raise location.row_error(len(values), problem)
         try:
             values.append([float(cell) for cell in row])
         except ValueError:
@@ -89,7 +89,7 @@ def _read_numbers(
                 for column, cell in zip(columns, row, strict=True)
                 if not _is_number(cell)
             )
-            raise location.refuse_row(len(values), problem) from None
+            raise location.row_error(len(values), problem) from None
     return values
 
 

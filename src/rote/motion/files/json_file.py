@@ -48,12 +48,12 @@ def load_json(path: Path) -> Track:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise location.refuse(f"it cannot be read as JSON: {error}") from None
+        raise location.error(f"it cannot be read as JSON: {error}") from None
     metadata = from_document(document, location)
     times = _read_list(document, "times_s", location)
     rows = _read_list(document, "joints_rad", location)
     if len(times) != len(rows):
-        raise location.refuse(f"it holds {len(times)} times and {len(rows)} samples of angles")
+        raise location.error(f"it holds {len(times)} times and {len(rows)} samples of angles")
     width = len(metadata.names)
     check_length(len(times), width, location)
     table = np.empty((len(times), width + 1))
@@ -71,7 +71,7 @@ def _read_root(value: object, samples: int, location: FileLocation) -> Array | N
     for name, width in (("position_m", 3), ("quaternion_wxyz", 4)):
         rows = value.get(name) if isinstance(value, dict) else None
         if not isinstance(rows, list) or len(rows) != samples:
-            raise location.refuse(f"its root has no list {name!r} of {samples} samples")
+            raise location.error(f"its root has no list {name!r} of {samples} samples")
         part = np.empty((samples, width + 1))
         for sample, row in enumerate(rows):
             part[sample] = _read_row(0.0, row, width, sample, location)
@@ -82,7 +82,7 @@ def _read_root(value: object, samples: int, location: FileLocation) -> Array | N
 def _read_list(document: dict[str, Any], name: str, location: FileLocation) -> list[Any]:
     values = document.get(name)
     if not isinstance(values, list):
-        raise location.refuse(f"it has no list {name!r}")
+        raise location.error(f"it has no list {name!r}")
     return values
 
 
@@ -91,10 +91,10 @@ def _read_row(
 ) -> Array:
     if not isinstance(row, list) or len(row) != width:
         found = f"{len(row)} angles" if isinstance(row, list) else "no list of angles"
-        raise location.refuse_row(sample, f"it has {found} instead of {width}")
+        raise location.row_error(sample, f"it has {found} instead of {width}")
     if not all(type(value) in {int, float} for value in (time_s, *row)):
-        raise location.refuse_row(sample, "it holds something that is not a number")
+        raise location.row_error(sample, "it holds something that is not a number")
     try:
         return np.array([time_s, *row], dtype=np.float64)
     except OverflowError:
-        raise location.refuse_row(sample, "it holds a number that is too large") from None
+        raise location.row_error(sample, "it holds a number that is too large") from None

@@ -117,10 +117,10 @@ def export_lerobot(
 
 
 def _check_driver(track: Track, robot_type: str) -> None:
-    strangers = [name for name in track.names if joint_named(name) is None]
-    if strangers:
+    unknown = [name for name in track.names if joint_named(name) is None]
+    if unknown:
         raise BadRequestError(
-            f"LeRobot's driver of a G1 has no joint {strangers[0]}", "Drop it from the motion."
+            f"LeRobot's driver of a G1 has no joint {unknown[0]}", "Drop it from the motion."
         )
     if robot_type not in {"", DRIVER}:
         raise BadRequestError(f"the driver's robot type is {DRIVER}, not {robot_type}")
@@ -170,9 +170,9 @@ def _link_existing(folder: Path, part: Path, options: _ExportOptions) -> _Existi
         labels = [str(each) for each in tasks[_LABEL]]
         in_order = [labels[tasks["task_index"].index(number)] for number in range(len(labels))]
     except (ValueError, KeyError, TypeError, OSError) as error:
-        raise location.refuse(f"it cannot be appended to: {error!s:.100}") from None
+        raise location.error(f"it cannot be appended to: {error!s:.100}") from None
     if not same:
-        raise location.refuse(
+        raise location.error(
             f"it has other joints, another rate than {options.fps}, or more than joints",
             "Append motions of the same joints at its rate, or write a new data set.",
         )

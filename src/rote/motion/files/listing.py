@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-_NOTE = ".listed.json"
+_CACHE_NAME = ".listed.json"
 _VERSION = 1
 _MAX_BYTES = 1 << 26
 
@@ -20,19 +20,19 @@ class Listing:
     """The cache of a folder: the facts about each file."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / _NOTE
+        self._path = folder / _CACHE_NAME
         self._inside = f"{folder}{os.sep}"
-        self._known = self._read_note()
+        self._known = self._read_cache()
         self._used: dict[str, tuple[list[int], dict[str, Any]]] = {}
         self._changed = False
 
-    def _read_note(self) -> dict[str, Any]:
+    def _read_cache(self) -> dict[str, Any]:
         """Return the cache; an empty one if it cannot be used."""
         with suppress(OSError, ValueError, RecursionError):
             if self._path.stat().st_size <= _MAX_BYTES:
-                note = json.loads(self._path.read_bytes())
-                if isinstance(note, dict) and note.get("version") == _VERSION:
-                    files = note.get("files")
+                document = json.loads(self._path.read_bytes())
+                if isinstance(document, dict) and document.get("version") == _VERSION:
+                    files = document.get("files")
                     return files if isinstance(files, dict) else {}
         return {}
 
@@ -63,7 +63,7 @@ class Listing:
             return
         files = {**self._known, **self._used}
         files = {key: facts for key, facts in files.items() if (self._path.parent / key).exists()}
-        part = self._path.with_name(f"{_NOTE}.{os.getpid()}.part")
+        part = self._path.with_name(f"{_CACHE_NAME}.{os.getpid()}.part")
         with suppress(OSError):
             part.write_text(json.dumps({"version": _VERSION, "files": files}), encoding="utf-8")
             part.replace(self._path)

@@ -173,7 +173,7 @@ def load_mcap(path: Path) -> Track:
         remedy = "Record again: nothing in it can be recovered."
         if reading.samples > 1:
             remedy = f"Record again, or recover them in Python: {recover.__module__}.recover(path)."
-        raise file_location(path).refuse(f"it is {lost} after {reading.samples} samples", remedy)
+        raise file_location(path).error(f"it is {lost} after {reading.samples} samples", remedy)
     return reading.track()
 
 
@@ -183,7 +183,7 @@ def recover(path: Path) -> Track:
     whole = reading.whole
     track = reading.track() if reading.samples else None
     if track is None or len(track) < 2:
-        raise file_location(path).refuse("nothing in it can be recovered")
+        raise file_location(path).error("nothing in it can be recovered")
     return track if whole else track.edited("recover a recording that was cut off")
 
 
@@ -259,7 +259,7 @@ class _Reading:
 
     def read(self, file: BinaryIO, skip: frozenset[int]) -> None:
         if file.read(len(records.MAGIC)) != records.MAGIC:
-            raise self.location.refuse("it is not an MCAP file")
+            raise self.location.error("it is not an MCAP file")
         try:
             self._take_records(file, skip)
         except BadRequestError:
@@ -268,7 +268,7 @@ class _Reading:
         except records.faults() as error:
             if not self._mend:
                 number = self.samples + 1
-                raise self.location.refuse(
+                raise self.location.error(
                     f"it cannot be read from message {number} on: {error}"
                 ) from None
 
@@ -382,7 +382,7 @@ class _Reading:
         names = samples.names
         metadata = self.metadata or TakeMetadata(names=names, source=self.location.source)
         if metadata.names != names:
-            raise self.location.refuse("its metadata and its messages name different joints")
+            raise self.location.error("its metadata and its messages name different joints")
         times_ns, joints_rad = samples.take_all()
         times_s = self._exact_times_s(times_ns)
         if self._mend and (bad := first_unsound(times_s, joints_rad)) is not None:
@@ -397,7 +397,7 @@ class _Reading:
         if len(self._root) != 7 * 8 * samples:
             if self._mend:
                 return None
-            raise self.location.refuse(f"{samples} samples cannot go with its root's path")
+            raise self.location.error(f"{samples} samples cannot go with its root's path")
         return np.frombuffer(self._root, "<f8").astype(np.float64).reshape(samples, 7)
 
     def _choose_samples(self) -> _Samples:
@@ -406,9 +406,9 @@ class _Reading:
             return self._samples[TOPIC if TOPIC in topics else topics[0]]
         if topics:
             problem = f"it holds several topics with joints: {', '.join(topics)}"
-            raise self.location.refuse(problem, f"Keep one of them, or name one {TOPIC}.")
+            raise self.location.error(problem, f"Keep one of them, or name one {TOPIC}.")
         held = ", ".join(sorted(set(self._schemas.values()))) or "none"
-        raise self.location.refuse(
+        raise self.location.error(
             f"it holds no joint states; its messages: {held}",
             f"A track needs {_OURS}, encoded as cdr.",
         )

@@ -79,13 +79,13 @@ class FileLocation:
         """The source of a track whose file does not state it."""
         return f"file {self.file.rpartition('/')[2]}"
 
-    def refuse(self, problem: str, remedy: str = "") -> BadRequestError:
+    def error(self, problem: str, remedy: str = "") -> BadRequestError:
         """Return an error about the file."""
         return BadRequestError(f"{self.file}: {problem}", remedy)
 
-    def refuse_row(self, sample: int, problem: str, remedy: str = "") -> BadRequestError:
+    def row_error(self, sample: int, problem: str, remedy: str = "") -> BadRequestError:
         """Return an error about one sample, counted from 0."""
-        return self.refuse(f"{self.row} {sample + self.first} cannot be read: {problem}", remedy)
+        return self.error(f"{self.row} {sample + self.first} cannot be read: {problem}", remedy)
 
 
 def metadata_of(track: Track, tags: tuple[str, ...] = ()) -> TakeMetadata:
@@ -126,7 +126,7 @@ def to_document(metadata: TakeMetadata) -> dict[str, Any]:
 def from_document(document: object, location: FileLocation) -> TakeMetadata:
     """Read metadata back. Only the names are required."""
     if not isinstance(document, dict):
-        raise location.refuse("it does not hold a track")
+        raise location.error("it does not hold a track")
     given = {name: _read_list(document, name, location) for name in _LISTS}
     return TakeMetadata(
         names=tuple(_read_texts(given["names"], "names", location)),
@@ -151,7 +151,7 @@ def _read_mark(value: object, location: FileLocation) -> Mark:
     mark = _require_type(dict, value, "marks", location)
     time_s: Any = mark.get("time_s")
     if type(time_s) not in {int, float} or not abs(time_s) <= sys.float_info.max:
-        raise location.refuse(f"the mark {mark} has no time")
+        raise location.error(f"the mark {mark} has no time")
     label = mark.get("label", mark.get("words"))  # "words" until version 0.2
     return Mark(float(time_s), _require_type(str, label, "marks", location))
 
@@ -166,7 +166,7 @@ def _read_origin(value: object, location: FileLocation) -> Origin | None:
 
 def _require_type(kind: type[T], value: object, what: str, location: FileLocation) -> T:
     if not isinstance(value, kind):
-        raise location.refuse(f"its {what} cannot be read: {value!r:.60} is no {kind.__name__}")
+        raise location.error(f"its {what} cannot be read: {value!r:.60} is no {kind.__name__}")
     return value
 
 
@@ -183,13 +183,13 @@ def assemble(
     """
     width = len(metadata.names)
     if times_s.ndim != 1 or joints_rad.shape != (times_s.size, width):
-        raise location.refuse(
+        raise location.error(
             f"{width} joint names and {times_s.size} times cannot go "
             f"with angles of shape {joints_rad.shape}"
         )
     check_length(times_s.size, width, location)
     if (sample := first_unsound(times_s, joints_rad)) is not None:
-        raise location.refuse_row(
+        raise location.row_error(
             sample, _describe_problem(times_s, joints_rad, metadata.names, sample)
         )
     return Track(
@@ -208,11 +208,11 @@ def assemble(
 def make_root_path(root: Array, samples: int, location: FileLocation) -> RootPath:
     """Make the path of a root of (n, 7) numbers; refuse invalid ones."""
     if root.shape != (samples, 7):
-        raise location.refuse(f"{samples} samples cannot go with a root of shape {root.shape}")
+        raise location.error(f"{samples} samples cannot go with a root of shape {root.shape}")
     try:
         return RootPath(root[:, :3], root[:, 3:])
     except BadRequestError as error:
-        raise location.refuse(str(error)) from None
+        raise location.error(str(error)) from None
 
 
 def root_rows(root: RootPath) -> Array:
@@ -233,7 +233,7 @@ def max_samples(joints: int) -> int:
 
 def too_long(location: FileLocation, joints: int = 0) -> BadRequestError:
     """Return the error for more samples than are read."""
-    return location.refuse(
+    return location.error(
         f"it holds more than {max_samples(joints):,} samples", "Cut it into pieces, or resample it."
     )
 
@@ -270,15 +270,15 @@ def variant_with(names: tuple[str, ...]) -> str:
 def check(track: Track, location: FileLocation) -> None:
     """Refuse a track that could never be played, even one written by rote."""
     if len(track) < 2:
-        raise location.refuse(
+        raise location.error(
             f"a motion needs 2 samples, here {'is 1' if len(track) else 'are none'}"
         )
     if not track.names or not all(track.names) or len(set(track.names)) < len(track.names):
-        raise location.refuse(f"a motion needs joints with one name each, not {list(track.names)}")
+        raise location.error(f"a motion needs joints with one name each, not {list(track.names)}")
     if (beyond := np.abs(track.times_s) > MAX_TIME_S).any():
         sample = int(np.argmax(beyond))
         problem = f"its time {track.times_s[sample]:g} is more seconds than any clock shows"
-        raise location.refuse_row(sample, problem, "Write times in seconds, best beginning at 0.")
+        raise location.row_error(sample, problem, "Write times in seconds, best beginning at 0.")
 
 
 def check_joints(track: Track, location: FileLocation) -> None:
@@ -287,12 +287,12 @@ def check_joints(track: Track, location: FileLocation) -> None:
     if build is None:
         return
     known = {*build.names, *hand_joints(build)}
-    strangers = [name for name in track.names if name not in known]
-    if strangers:
-        raise location.refuse(
-            f"{build.name} has no joint {strangers[0]!r}"
-            + (f" (and {len(strangers) - 1} more are wrong)" if len(strangers) > 1 else ""),
-            did_you_mean(strangers[0], build.names),
+    unknown = [name for name in track.names if name not in known]
+    if unknown:
+        raise location.error(
+            f"{build.name} has no joint {unknown[0]!r}"
+            + (f" (and {len(unknown) - 1} more are wrong)" if len(unknown) > 1 else ""),
+            did_you_mean(unknown[0], build.names),
         )
 
 
@@ -303,7 +303,7 @@ def check_unit(track: Track, location: FileLocation) -> None:
     beyond = np.abs(track.joints_rad) > MAX_ANGLE_RAD
     sample, joint = divmod(int(np.argmax(beyond)), len(track.names))
     value = track.joints_rad[sample, joint]
-    raise location.refuse_row(
+    raise location.row_error(
         sample,
         f"{track.names[joint]} is {value:g}, and no joint goes beyond {MAX_ANGLE_RAD:.2f} rad; "
         "these look like degrees",

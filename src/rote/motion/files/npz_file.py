@@ -111,7 +111,7 @@ def _unpack_bytes(data: bytes, location: FileLocation) -> tuple[TakeMetadata, Tr
     except BadRequestError:
         raise
     except FAULTS as error:
-        raise location.refuse(f"it cannot be read as NPZ: {error}") from None
+        raise location.error(f"it cannot be read as NPZ: {error}") from None
 
 
 def _unpack_track(arrays: "NpzArrays", location: FileLocation) -> tuple[TakeMetadata, Track]:
@@ -119,7 +119,7 @@ def _unpack_track(arrays: "NpzArrays", location: FileLocation) -> tuple[TakeMeta
     metadata = _read_metadata(arrays, location)
     rows, shape = arrays.header("times_s").shape, arrays.header("joints_rad").shape
     if len(rows) != 1 or shape != (*rows, len(metadata.names)):
-        raise location.refuse(
+        raise location.error(
             f"{len(metadata.names)} joint names and {math.prod(rows)} times cannot go "
             f"with angles of shape {shape}"
         )
@@ -131,7 +131,7 @@ def _unpack_track(arrays: "NpzArrays", location: FileLocation) -> tuple[TakeMeta
     if any(name in arrays for name in _ROOT):
         shapes = [arrays.header(name).shape for name in _ROOT]
         if shapes != [(*rows, 3), (*rows, 4)]:
-            raise location.refuse(f"{rows[0]} samples cannot go with a root of shapes {shapes}")
+            raise location.error(f"{rows[0]} samples cannot go with a root of shapes {shapes}")
         root = np.column_stack([arrays.floats(name) for name in _ROOT])
     return metadata, assemble(metadata, times_s, arrays.floats("joints_rad"), location, root)
 
@@ -181,7 +181,7 @@ class NpzArrays:
         """Return the shape and type of an array."""
         if name not in self._headers:
             others = ", ".join(self.names) or "none"
-            raise self._location.refuse(f"it has no array {name!r}, only {others}")
+            raise self._location.error(f"it has no array {name!r}, only {others}")
         return self._headers[name]
 
     def unpack(self, name: str, most_bytes: int = disk.MAX_BYTES) -> NDArray[Any]:
@@ -189,7 +189,7 @@ class NpzArrays:
         header = self.header(name)
         size = math.prod(header.shape) * header.dtype.itemsize
         if size > most_bytes:
-            raise self._location.refuse(
+            raise self._location.error(
                 f"its {name} unpack to {size >> 20} MB; at most {most_bytes >> 20} are read"
             )
         with self._archive.open(f"{name}.npy") as file:
@@ -200,7 +200,7 @@ class NpzArrays:
         """Unpack an array of numbers."""
         dtype = self.header(name).dtype
         if dtype.kind not in "fiu":
-            raise self._location.refuse(f"its {name} are of type {dtype}, not numbers")
+            raise self._location.error(f"its {name} are of type {dtype}, not numbers")
         with np.errstate(
             over="ignore"
         ):  # too large for 64 bits becomes infinite, and is refused as such
@@ -226,7 +226,7 @@ class NpzArrays:
 
     def _check_bytes(self, unpacked: int) -> None:
         if unpacked > disk.MAX_BYTES:
-            raise self._location.refuse(
+            raise self._location.error(
                 f"it unpacks to {unpacked >> 20} MB; at most {disk.MAX_BYTES >> 20} are read"
             )
 
@@ -237,10 +237,10 @@ def _read_metadata(arrays: NpzArrays, location: FileLocation) -> TakeMetadata:
         try:
             document = json.loads(data.decode("utf-8"))
         except (ValueError, RecursionError) as error:
-            raise location.refuse(f"its document cannot be read: {error}") from None
+            raise location.error(f"its document cannot be read: {error}") from None
         return from_document(document, location)
     header = arrays.header("names")
     if len(header.shape) != 1 or header.dtype.kind != "U":
-        raise location.refuse("its names are no list of words")
+        raise location.error("its names are no list of words")
     names = arrays.unpack("names", _MAX_TEXT_BYTES).tolist()
     return TakeMetadata(names=tuple(names), source=location.source)

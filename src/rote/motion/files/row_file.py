@@ -63,7 +63,7 @@ def recover(path: Path) -> Track:
     sound = len(times_s) if bad is None else bad
     location = _location_in(path)
     if sound < 2:
-        raise location.refuse("nothing in it can be recovered")
+        raise location.error("nothing in it can be recovered")
     track = assemble(metadata, times_s[:sound], joints_rad[:sound], location)
     return track.edited("recover a recording that was cut off")
 
@@ -79,7 +79,7 @@ def _read_rows(path: Path) -> tuple[TakeMetadata, Array, Array]:
         try:
             document = json.loads(head)
         except (ValueError, RecursionError):
-            raise location.refuse("it is not a recording of rote") from None
+            raise location.error("it is not a recording of rote") from None
         metadata = from_document(document, location)
         width = 1 + len(metadata.names)
         numbers = np.frombuffer(file.read(), dtype=np.uint8)

@@ -135,12 +135,12 @@ class TakeWriter:
         location = FileLocation(str(self.part), "sample")
         if len(row) != len(self._metadata.names):
             problem = f"it has {len(row)} angles for {len(self._metadata.names)} joints"
-            raise location.refuse_row(len(self), problem)
+            raise location.row_error(len(self), problem)
         if not all(map(math.isfinite, (time_s, *row))):
-            raise location.refuse_row(len(self), "it holds a value that is not a number")
+            raise location.row_error(len(self), "it holds a value that is not a number")
         time_ns = int(nanoseconds(np.array([time_s]), self.part)[0])
         if self._times_ns and time_ns <= self._times_ns[-1]:
-            raise location.refuse_row(len(self), f"its time {time_s} is not after the one before")
+            raise location.row_error(len(self), f"its time {time_s} is not after the one before")
         check_length(len(self) + 1, len(row), location)
         with self._translate_disk_errors():  # a full chunk is written here
             if isinstance(self._stream, RowStream):

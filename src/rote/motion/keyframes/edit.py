@@ -31,7 +31,7 @@ _MIN_WIDTH_S = 0.02
 _STEEPEST = 3.0  # a cubic is monotone if neither end is steeper than this many times the mean
 
 
-class _Bend(NamedTuple):
+class _BendTimes(NamedTuple):
     """The times between which a motion changes, on the clock of the track."""
 
     start_s: float
@@ -60,7 +60,7 @@ def keyframe(
     track.require_samples(2)
     names = track.choose_joints(pose)
     lower, upper = pose_limits(track, pose)
-    bend = _find_bend(track, time_s, time_s if to_s is None else to_s, (before_s, after_s))
+    bend = _compute_bend_times(track, time_s, time_s if to_s is None else to_s, (before_s, after_s))
     dense = _densify(track, bend)
     bend = bend._replace(new_s=float(dense.times_s[np.abs(dense.times_s - bend.new_s).argmin()]))
     columns = dense.columns_of(names)
@@ -97,7 +97,9 @@ def pose_limits(track: Track, pose: Mapping[str, float]) -> tuple[Array, Array]:
     return np.array(lower), np.array(upper)
 
 
-def _find_bend(track: Track, time_s: float, to_s: float, widths_s: tuple[float, float]) -> _Bend:
+def _compute_bend_times(
+    track: Track, time_s: float, to_s: float, widths_s: tuple[float, float]
+) -> _BendTimes:
     first_s, last_s = float(track.times_s[0]), float(track.times_s[-1])
     old_s = track_time_s(track, time_s, "the moment")
     new_s = track_time_s(track, to_s, "the new moment")
@@ -112,10 +114,10 @@ def _find_bend(track: Track, time_s: float, to_s: float, widths_s: tuple[float, 
             f"the motion bends from {start_s - first_s:.2f} to {end_s - first_s:.2f} s",
             f"Leave {_MIN_WIDTH_S:g} s or more on both sides.",
         )
-    return _Bend(start_s, old_s, new_s, end_s)
+    return _BendTimes(start_s, old_s, new_s, end_s)
 
 
-def _densify(track: Track, bend: _Bend) -> Track:
+def _densify(track: Track, bend: _BendTimes) -> Track:
     """Return the track with more samples where it bends, if it has too few there."""
     times_s = track.times_s
     near = (times_s > bend.start_s) & (times_s < bend.end_s)
@@ -133,7 +135,7 @@ def _densify(track: Track, bend: _Bend) -> Track:
     return Track(times_s=every_s, joints_rad=joints_rad, names=track.names, variant=track.variant)
 
 
-def _warp_times(times_s: Array, bend: _Bend) -> Array:
+def _warp_times(times_s: Array, bend: _BendTimes) -> Array:
     """Return for each new time the old time whose angles are reached then."""
     start_s, old_s, new_s, end_s = bend
     warped = times_s.copy()
@@ -157,7 +159,7 @@ def _warp_times(times_s: Array, bend: _Bend) -> Array:
     return warped
 
 
-def _middle_slope(bend: _Bend) -> float:
+def _middle_slope(bend: _BendTimes) -> float:
     """Return how fast old time passes at the moment itself: the harmonic mean of both sides."""
     before = (bend.old_s - bend.start_s) / max(bend.new_s - bend.start_s, 1e-9)
     after = (bend.end_s - bend.old_s) / max(bend.end_s - bend.new_s, 1e-9)
@@ -165,7 +167,7 @@ def _middle_slope(bend: _Bend) -> float:
     return 2.0 * before * after / total if total > 0 else 0.0
 
 
-def _change_share(times_s: Array, bend: _Bend) -> Array:
+def _change_share(times_s: Array, bend: _BendTimes) -> Array:
     """Return the share of the change at each time, (n, 1): 1 at the keyframe itself."""
     zero, one = np.zeros(1), np.ones(1)
     rising = minimum_jerk(

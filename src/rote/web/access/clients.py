@@ -266,7 +266,7 @@ class Clients:
         here = sum(client.outbox is not None for client in self)
         return MAX_CLIENTS - RESERVED[role] - here
 
-    def command(self, *, you: bool) -> dict[str, Any]:
+    def describe_command(self, *, you: bool) -> dict[str, Any]:
         """Return the commander and the next one, without their secret ids."""
         client = self._clients.get(self.commander or "")
         following = None

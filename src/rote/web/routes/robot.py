@@ -16,7 +16,7 @@ from rote.web.schemas import robot as s
 from rote.web.server.problems import ProblemError, busy, finding_document, to_json
 from rote.web.services.connection_keeper import DEFAULT_ABILITY
 from rote.web.services.hub import Hub
-from rote.web.work.drawing import drawing, model_of
+from rote.web.work.drawing import make_drawing, model_of
 
 _MAX_CURVE_ROWS = 500
 """Few enough to be written in some milliseconds; the page asks again for more."""
@@ -104,7 +104,7 @@ def _build_named(request: Request, name: str | None) -> Build:
 @router.get("/robot/joints", response_model=s.JointTree, tags=["robot"])
 async def joints(request: Request, build: BuildName = None) -> Response:
     """A robot as a tree of joints, for drawing: any known one, or the connected one."""
-    return answer(drawing(_build_named(request, build)))
+    return answer(make_drawing(_build_named(request, build)))
 
 
 @router.get("/robot/model", response_class=FileResponse, tags=["robot"])
@@ -222,7 +222,7 @@ async def release_command(request: Request, body: s.Nothing, caller: Caller = No
 
 
 def _command(hub: Hub, caller: str | None) -> dict[str, Any]:
-    return hub.clients.command(you=caller is not None and caller == hub.clients.commander)
+    return hub.clients.describe_command(you=caller is not None and caller == hub.clients.commander)
 
 
 @router.post("/stop", response_model=s.StopReport, tags=["command"])

@@ -537,7 +537,7 @@ class Hub:
             "abilities": sorted(self.connection.abilities),
             "elsewhere": sorted(self.connection.elsewhere),
             "activity": self._activity_document(),
-            "commander": self.clients.command(you=you),
+            "commander": self.clients.describe_command(you=you),
             "holding": state is not None and state.holding,
             "stops": self.activities.stops,
             "paused": self.activities.paused,

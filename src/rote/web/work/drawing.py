@@ -19,7 +19,7 @@ def model_of(build: Build) -> Path | None:
     return path if path.is_file() else None
 
 
-def drawing(build: Build) -> dict[str, Any]:
+def make_drawing(build: Build) -> dict[str, Any]:
     """Return everything a page needs to draw a build and to name its joints.
 
     A joint's `index` is its column: its place in a state's positions. `fixed` are the joints that
@@ -33,19 +33,21 @@ def drawing(build: Build) -> dict[str, Any]:
         "title": build.title,
         "limbs": build.limbs,
         "base": build.joints[0].parent if family is None else family.body.base,
-        "joints": [_joint(joint, build, column) for column, joint in enumerate(build.joints)],
-        "fixed": [_mount(joint) for joint in _others(build, family)],
+        "joints": [
+            _describe_joint(joint, build, column) for column, joint in enumerate(build.joints)
+        ],
+        "fixed": [_describe_mount(joint) for joint in _find_fixed_joints(build, family)],
         "rest_rad": build.rest_rad,
-        "sticks": [] if figure is None or family is None else _sticks(figure, family),
-        "shapes": [] if family is None else _shapes(family),
-        "head": None if figure is None else _head(figure),
-        "floor": [] if figure is None else [_point(point) for point in figure.floor],
-        "ends": [] if family is None else _ends(build, family),
+        "sticks": [] if figure is None or family is None else _describe_sticks(figure, family),
+        "shapes": [] if family is None else _describe_shapes(family),
+        "head": None if figure is None else _describe_head(figure),
+        "floor": [] if figure is None else [_describe_point(point) for point in figure.floor],
+        "ends": [] if family is None else _describe_limb_ends(build, family),
         "model": model_of(build) is not None,
     }
 
 
-def _mount(joint: Joint) -> dict[str, Any]:
+def _describe_mount(joint: Joint) -> dict[str, Any]:
     return {
         "parent": joint.parent,
         "link": joint.link,
@@ -54,7 +56,7 @@ def _mount(joint: Joint) -> dict[str, Any]:
     }
 
 
-def _joint(joint: Joint, build: Build, column: int) -> dict[str, Any]:
+def _describe_joint(joint: Joint, build: Build, column: int) -> dict[str, Any]:
     return {
         "index": column,
         "name": joint.name,
@@ -63,21 +65,21 @@ def _joint(joint: Joint, build: Build, column: int) -> dict[str, Any]:
         "taught": joint.name in build.taught,
         "axis": joint.axis,
         "part": joint.part,
-        **_mount(joint),
+        **_describe_mount(joint),
     }
 
 
-def _others(build: Build, family: Family | None) -> list[Joint]:
+def _find_fixed_joints(build: Build, family: Family | None) -> list[Joint]:
     return (
         [] if family is None else [each for each in family.joints if each.name not in build.names]
     )
 
 
-def _point(point: Point) -> dict[str, Any]:
+def _describe_point(point: Point) -> dict[str, Any]:
     return {"link": point[0], "at": point[1]}
 
 
-def _sticks(figure: Figure, family: Family) -> list[dict[str, Any]]:
+def _describe_sticks(figure: Figure, family: Family) -> list[dict[str, Any]]:
     """Return the sticks, each with the link that moves it, for highlighting and dragging."""
     above = {joint.link: joint.parent for joint in family.joints}
     return [
@@ -85,36 +87,36 @@ def _sticks(figure: Figure, family: Family) -> list[dict[str, Any]]:
             "side": side,
             # The end of a stick at a joint's own position moves with the parent link.
             "link": above.get(end[0], end[0]) if end[1] == ZERO else end[0],
-            "start": _point(start),
-            "end": _point(end),
+            "start": _describe_point(start),
+            "end": _describe_point(end),
         }
         for side, start, end in figure.sticks
     ]
 
 
-def _ends(build: Build, family: Family) -> list[dict[str, Any]]:
+def _describe_limb_ends(build: Build, family: Family) -> list[dict[str, Any]]:
     """Return the ends of the limbs that are taught, each with its joints from the body outwards.
 
     They are the tips of arms; a robot without has feet, at the ends of its sticks.
     """
     body = kinematics_of(family)
-    points = family.body.tips or _feet(build, family)
+    points = family.body.tips or _find_feet(build, family)
     made = []
     for point in points:
-        moved = [each for each in _outwards(body, point[0]) if each in build.taught]
+        moved = [each for each in _joints_outwards(body, point[0]) if each in build.taught]
         limb, joints = next(iter(limbs_of(moved).items()), ("", moved))
         if joints:
-            made.append(_point(point) | {"limb": limb, "joints": joints})
+            made.append(_describe_point(point) | {"limb": limb, "joints": joints})
     return made
 
 
-def _outwards(body: Kinematics, link: str) -> list[str]:
+def _joints_outwards(body: Kinematics, link: str) -> list[str]:
     """Return the names of the joints that move a link, the nearest to the base first."""
     moved = body.chain(link)
     return [body.joints[index].name for index in body.order if body.joints[index].name in moved]
 
 
-def _feet(build: Build, family: Family) -> list[Point]:
+def _find_feet(build: Build, family: Family) -> list[Point]:
     """Return the free end of each stick, for a robot whose legs are taught."""
     if build.limbs != "legs":
         return []
@@ -124,7 +126,7 @@ def _feet(build: Build, family: Family) -> list[Point]:
     return [end for _, _, end in sticks if end not in begins and end[0] in moved]
 
 
-def _shapes(family: Family) -> list[dict[str, Any]]:
+def _describe_shapes(family: Family) -> list[dict[str, Any]]:
     return [
         {
             "link": shape.link,
@@ -137,7 +139,7 @@ def _shapes(family: Family) -> list[dict[str, Any]]:
     ]
 
 
-def _head(figure: Figure) -> dict[str, Any] | None:
+def _describe_head(figure: Figure) -> dict[str, Any] | None:
     if figure.head_radius_m <= 0.0:
         return None
-    return _point(figure.head) | {"radius": figure.head_radius_m}
+    return _describe_point(figure.head) | {"radius": figure.head_radius_m}

@@ -145,7 +145,7 @@ class _Span(NamedTuple):
     high: float
     is_bytes: bool
 
-    def refuse(self, value: object) -> BadRequestError:
+    def error(self, value: object) -> BadRequestError:
         if self.is_bytes:
             return BadRequestError(f"{self.label} needs {self.low:g} bytes")
         return BadRequestError(
@@ -221,9 +221,9 @@ class Layout:
         for span, number in zip(self._spans, numbers, strict=True):
             if span.is_bytes:
                 if len(number) != span.low:
-                    raise span.refuse(number)
+                    raise span.error(number)
             elif not verbatim and not span.low <= number <= span.high:
-                raise span.refuse(number)
+                raise span.error(number)
         try:
             return self._struct.pack(*numbers)
         except (struct.error, OverflowError) as error:

@@ -150,7 +150,7 @@ def seal_notice(notice: ConnectNotice, entropy: bytes, device_key: bytes | None 
         key = STATIC_KEY if notice.wrapping is Wrapping.STATIC_KEY else device_key
         if key is None or len(key) != 16:
             raise BadRequestError("this wrapping takes a device key of 16 bytes")
-        text = base64.b64encode(_gcm_seal(key, entropy[-_NONCE:], text.encode())).decode()
+        text = base64.b64encode(_encrypt_gcm(key, entropy[-_NONCE:], text.encode())).decode()
     document: dict[str, object] = {"data1": text}
     if notice.wrapping is not Wrapping.UNMARKED:
         document["data2"] = notice.wrapping.value
@@ -196,7 +196,7 @@ def _unwrap_text(text: str, key: bytes, wrong_key: type[DocumentError], remedy: 
     if len(raw) < _NONCE + _TAG:
         seen = f"{len(raw)} bytes, where nonce and tag alone are {_NONCE + _TAG}"
         raise DocumentError(step, seen, _UNKNOWN_FIRMWARE)
-    plain = _gcm_open(key, raw)
+    plain = _decrypt_gcm(key, raw)
     if plain is None:
         raise wrong_key(step, "the key does not open it (its tag does not match)", remedy)
     try:
@@ -379,14 +379,14 @@ def _rsa_seal(der: bytes, plain: bytes) -> bytes:
         raise DocumentError("con_notify, key", seen, _BEGIN_AGAIN) from None
 
 
-def _gcm_seal(key: bytes, nonce: bytes, plain: bytes) -> bytes:
+def _encrypt_gcm(key: bytes, nonce: bytes, plain: bytes) -> bytes:
     with _require_extra():
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
     sealed = AESGCM(key).encrypt(nonce, plain, None)
     return sealed[:-_TAG] + nonce + sealed[-_TAG:]
 
 
-def _gcm_open(key: bytes, raw: bytes) -> bytes | None:
+def _decrypt_gcm(key: bytes, raw: bytes) -> bytes | None:
     with _require_extra():
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415

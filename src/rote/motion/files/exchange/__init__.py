@@ -227,7 +227,7 @@ def recognise_format(path: FilePath) -> ExchangeFormat:
             return _recognise_rows(location)
         if seq_file.is_first_line(line) and b"components" in data[:100_000]:
             return EXCHANGE["seq"]
-    raise location.refuse("it is no motion that is known here", _CHOOSE_FORMAT)
+    raise location.error("it is no motion that is known here", _CHOOSE_FORMAT)
 
 
 _CHOOSE_FORMAT = f"If you know its format, name it: {', '.join(EXCHANGE)}."
@@ -243,14 +243,14 @@ def _recognise_npz(data: bytes, location: FileLocation) -> ExchangeFormat:
         misfits = npz_motion.order_misfits(location)
         order = npz_motion.fitting_order(misfits)
         if order is None:
-            raise location.refuse(
+            raise location.error(
                 f"it may be of mjlab or of BeyondMimic, and the order of its joints is in doubt: "
                 f"{npz_motion.describe_misfits(misfits)}",
                 "Name the format: mjlab or beyondmimic.",
             )
         return EXCHANGE[order]
     held = ", ".join(names[:12]) or "nothing"
-    raise location.refuse(f"it is no motion that is known here; it holds {held}", _CHOOSE_FORMAT)
+    raise location.error(f"it is no motion that is known here; it holds {held}", _CHOOSE_FORMAT)
 
 
 def _recognise_rows(location: FileLocation) -> ExchangeFormat:
@@ -258,7 +258,7 @@ def _recognise_rows(location: FileLocation) -> ExchangeFormat:
     assert contents.turn is not None
     readings = Readings(contents.turn, location)
     if readings.certain is None:
-        raise location.refuse(
+        raise location.error(
             f"it may be Unitree's CSV or Kimodo's, which look the same: {readings.describe()}",
             "Name the format: unitree-csv (xyzw) or kimodo (wxyz).",
         )
@@ -270,16 +270,16 @@ def _frame_rate(
 ) -> tuple[float, bool]:
     """Return the frames a second, and whether they are only assumed."""
     if contents.fps is not None and fps is not None and abs(fps - contents.fps) > 1e-6:
-        raise location.refuse(
+        raise location.error(
             f"it states {contents.fps:g} frames a second, not {fps:g}",
             "Leave your number out; change the speed afterwards if you like.",
         )
     stated = contents.fps if contents.fps is not None else fps
     rate = found.usual_fps if stated is None else stated
     if rate is None:
-        raise location.refuse("it does not state its rate", "Give the frames a second.")
+        raise location.error("it does not state its rate", "Give the frames a second.")
     if not RATES_FPS[0] <= rate <= RATES_FPS[1]:
-        raise location.refuse(
+        raise location.error(
             f"{rate:g} frames a second are not possible",
             f"{RATES_FPS[0]:g} to {RATES_FPS[1]:g} are.",
         )
@@ -301,14 +301,14 @@ def _read_root(
     if found.turns and quat is None and named:
         readings = Readings(contents.turn, location)
         if readings.certain not in {None, order}:
-            raise location.refuse(
+            raise location.error(
                 f"{found.name} has quaternions as {order.value}, but here {readings.describe()}",
                 "Give the order yourself: xyzw or wxyz.",
             )
     try:
         return RootPath(contents.position_m, quaternion_wxyz(contents.turn, order))
     except BadRequestError as error:
-        raise location.refuse(str(error)) from None
+        raise location.error(str(error)) from None
 
 
 def make_track(
@@ -317,15 +317,15 @@ def make_track(
     """Make a track of the contents of a file; refuse one that could never be played."""
     joints_rad = contents.joints_rad
     if len(joints_rad) < 2:
-        raise location.refuse(
+        raise location.error(
             f"a motion needs 2 samples, here {'is 1' if len(joints_rad) else 'are none'}"
         )
     if len(set(contents.names)) < len(contents.names) or not all(contents.names):
-        raise location.refuse("two of its joints have the same name, or one has none")
+        raise location.error("two of its joints have the same name, or one has none")
     worst = int(np.abs(joints_rad).argmax())
     sample, joint = divmod(worst, len(contents.names))
     if not abs(joints_rad[sample, joint]) <= MAX_ANGLE_RAD:
-        raise location.refuse(
+        raise location.error(
             f"{contents.names[joint]} is {joints_rad[sample, joint]:g} in frame {sample + 1}, and "
             f"no joint goes beyond {MAX_ANGLE_RAD:.2f} rad",
             "Check its units, and whether the format is right.",
@@ -340,7 +340,7 @@ def make_track(
         root=root,
     )
     if build_of(track) is None:
-        raise location.refuse(f"no robot that is known here has a joint {contents.names[0]!r:.60}")
+        raise location.error(f"no robot that is known here has a joint {contents.names[0]!r:.60}")
     check_joints(track, location)
     return track
 
@@ -354,7 +354,7 @@ def upper_body_of(track: Track, location: FileLocation) -> tuple[Track, tuple[st
     known = joints_of(track)
     kept = tuple(name for name in track.names if name in known and known[name].part in UPPER_BODY)
     if not kept:
-        raise location.refuse("it has no joints of an upper body", "Import it whole.")
+        raise location.error("it has no joints of an upper body", "Import it whole.")
     left_out = tuple(name for name in track.names if name not in kept)
     joints_rad = track.joints_rad[:, track.columns_of(kept)]
     line = f"keep the upper body, {len(kept)} of {len(track.names)} joints"

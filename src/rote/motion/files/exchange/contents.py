@@ -56,7 +56,7 @@ def read_bytes(location: FileLocation) -> bytes:
     with disk.open_checked(Path(location.file)) as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        raise location.refuse(f"it has more than {MAX_BYTES >> 20} MB", "Cut it into pieces.")
+        raise location.error(f"it has more than {MAX_BYTES >> 20} MB", "Cut it into pieces.")
     return data
 
 
@@ -106,7 +106,7 @@ class Readings:
         try:
             self._tilts = {order: tilts_rad(turn, order) for order in Quaternion}
         except BadRequestError as error:
-            raise location.refuse(str(error)) from None
+            raise location.error(str(error)) from None
 
     @property
     def certain(self) -> Quaternion | None:

@@ -58,7 +58,7 @@ def read_unitree(location: FileLocation, order: Quaternion = Quaternion.XYZW) ->
     names = None if width is None else joints_in_order(width - _ROOT)
     if names is None:
         what = "no numbers" if width is None else f"{width} numbers"
-        raise location.refuse(
+        raise location.error(
             f"its first row has {what}; 36 belong there for a G1 of 29 joints, "
             "34 for one of 27, 30 for one of 23, and no header"
         )
@@ -81,16 +81,16 @@ def read_bones_seed(location: FileLocation) -> Contents:
     """Read a table with a header, in centimetres and degrees."""
     data = read_bytes(location)
     if not is_header(first_line(location, data)):
-        raise location.refuse(f"its first row does not begin with {_FRAME},{_PLACES[0]}")
+        raise location.error(f"its first row does not begin with {_FRAME},{_PLACES[0]}")
     lines = _split_lines(location, data)
     header = [name.strip() for name in lines[0].strip("\ufeff").split(",")]
     if len(set(header)) < len(header) or len(header) > _MAX_COLUMNS:
-        raise location.refuse("two of its columns have the same name")
+        raise location.error("two of its columns have the same name")
     if missing := [name for name in (*_PLACES, *_TURNS) if name not in header]:
-        raise location.refuse(f"it has no column {missing[0]!r}")
+        raise location.error(f"it has no column {missing[0]!r}")
     joints = [name for name in header if name.endswith(_DOF)]
     if not joints:
-        raise location.refuse(f"it has no column of a joint, like left_elbow_joint{_DOF}")
+        raise location.error(f"it has no column of a joint, like left_elbow_joint{_DOF}")
     table = _read_table(lines[1:], len(header), location, first=2)
     columns = {name: table[:, number] for number, name in enumerate(header)}
     turns = np.radians(np.column_stack([columns[name] for name in _TURNS]))
@@ -123,7 +123,7 @@ def _decode_text(location: FileLocation, data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise location.refuse("it cannot be read as text in UTF-8") from None
+        raise location.error("it cannot be read as text in UTF-8") from None
 
 
 def _read_table(lines: Sequence[str], width: int, location: FileLocation, first: int = 1) -> Array:
@@ -139,7 +139,7 @@ def _read_table(lines: Sequence[str], width: int, location: FileLocation, first:
         table[begin : begin + len(some)] = values.reshape(len(some), width)
     if not np.isfinite(table).all():
         row, column = divmod(int(np.argmin(np.isfinite(table))), width)
-        raise location.refuse(f"row {row + first}, column {column + 1} is not a number")
+        raise location.error(f"row {row + first}, column {column + 1} is not a number")
     return table
 
 
@@ -162,17 +162,17 @@ def _bad_row_error(
     for number, line in enumerate(lines, start=first):
         cells = line.split(",")
         if len(cells) != width:
-            return location.refuse(f"row {number} has {len(cells)} cells, and {width} belong there")
+            return location.error(f"row {number} has {len(cells)} cells, and {width} belong there")
         for column, cell in enumerate(cells, start=1):
             try:
                 sound = np.isfinite(float(cell))
             except ValueError:
                 sound = False
             if not sound:
-                return location.refuse(
+                return location.error(
                     f"row {number}, column {column} is {cell!r:.40}, not a number"
                 )
-    return location.refuse("a row cannot be read")
+    return location.error("a row cannot be read")
 
 
 def write_unitree(track: Track, path: Path) -> None:

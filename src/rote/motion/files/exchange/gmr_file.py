@@ -21,19 +21,19 @@ def read_gmr(location: FileLocation) -> Contents:
     try:
         found = read_plain(read_bytes(location))
     except DecodeError as error:
-        raise location.refuse(str(error), "Ask who made it for a file without code.") from None
+        raise location.error(str(error), "Ask who made it for a file without code.") from None
     if not isinstance(found, dict):
-        raise location.refuse("it holds no dictionary")
+        raise location.error("it holds no dictionary")
     if missing := [name for name in WANTED if name not in found]:
         held = ", ".join(str(key)[:40] for key in list(found)[:10]) or "nothing"
-        raise location.refuse(f"it has no {missing[0]!r}, only {held}")
+        raise location.error(f"it has no {missing[0]!r}, only {held}")
     joints = _read_rows(found["dof_pos"], "dof_pos", location)
     names = joints_in_order(joints.shape[1])
     if names is None:
-        raise location.refuse(f"its dof_pos have {joints.shape[1]} joints; a G1 has 29, 27 or 23")
+        raise location.error(f"its dof_pos have {joints.shape[1]} joints; a G1 has 29, 27 or 23")
     position, turn = (_read_rows(found[name], name, location) for name in ("root_pos", "root_rot"))
     if position.shape != (len(joints), 3) or turn.shape != (len(joints), 4):
-        raise location.refuse(
+        raise location.error(
             f"{len(joints)} samples cannot go with root_pos of shape {position.shape} "
             f"and root_rot of shape {turn.shape}"
         )
@@ -51,11 +51,11 @@ def _read_number(value: Any, location: FileLocation) -> float:
     if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "fiu":
         value = value.ravel()[0]
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise location.refuse("its fps are no number")
+        raise location.error("its fps are no number")
     try:
         return float(value)
     except OverflowError:
-        raise location.refuse("its fps are no number") from None
+        raise location.error("its fps are no number") from None
 
 
 def _row_width(row: Any) -> int:
@@ -70,7 +70,7 @@ def _read_rows(value: Any, name: str, location: FileLocation) -> Array:
     if isinstance(value, list | tuple):
         sizes = {_row_width(row) for row in value}
         if len(sizes) != 1 or min(sizes) < 0 or len(value) * max(sizes) > _MAX_VALUES:
-            raise location.refuse(f"its {name} are no rows of numbers")
+            raise location.error(f"its {name} are no rows of numbers")
         flat = [
             cell
             for row in value
@@ -79,17 +79,17 @@ def _read_rows(value: Any, name: str, location: FileLocation) -> Array:
         if not all(type(cell) in {int, float} for cell in flat) or len(flat) != len(value) * max(
             sizes
         ):
-            raise location.refuse(f"its {name} are no rows of numbers")
+            raise location.error(f"its {name} are no rows of numbers")
         try:
             value = np.array(flat, dtype=np.float64).reshape(len(value), max(sizes))
         except OverflowError:
-            raise location.refuse(f"its {name} hold a number that is too large") from None
+            raise location.error(f"its {name} hold a number that is too large") from None
     if not isinstance(value, np.ndarray) or value.ndim != 2 or value.dtype.kind not in "fiu":
-        raise location.refuse(f"its {name} are no rows of numbers")
+        raise location.error(f"its {name} are no rows of numbers")
     check_length(len(value), value.shape[1], location)
     with np.errstate(over="ignore", invalid="ignore"):
         rows = value.astype(np.float64)
     if not np.isfinite(rows).all():
         sample = int(np.argmin(np.isfinite(rows).all(axis=1)))
-        raise location.refuse(f"its {name} are not numbers in sample {sample + 1}")
+        raise location.error(f"its {name} are not numbers in sample {sample + 1}")
     return rows

@@ -48,7 +48,7 @@ def import_lerobot(
     feature, names = _find_joints(info, location)
     columns = [(number, joint) for number, n in enumerate(names) if (joint := joint_named(n))]
     if not columns:
-        raise location.refuse(
+        raise location.error(
             f"none of its {feature} is a joint of a G1: {', '.join(names[:6])}",
             "Joints are named like left_elbow_joint or kLeftElbow.q.",
         )
@@ -87,16 +87,16 @@ def import_lerobot(
 def _read_info(path: Path, location: FileLocation) -> dict[str, Any]:
     file = path / "meta" / "info.json"
     if not file.is_file():
-        raise location.refuse("it is no LeRobot data set: it has no meta/info.json")
+        raise location.error("it is no LeRobot data set: it has no meta/info.json")
     with disk.open_checked(file) as opened:
         data = opened.read(_MAX_INFO)
     try:
         info = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise location.refuse(f"its meta/info.json cannot be read: {error}") from None
+        raise location.error(f"its meta/info.json cannot be read: {error}") from None
     version = info.get("codebase_version") if isinstance(info, dict) else None
     if not isinstance(version, str) or not version.startswith("v3."):
-        raise location.refuse(
+        raise location.error(
             f"it is of version {version!r:.20}, and v3.0 is read",
             "Convert it with LeRobot's own script first.",
         )
@@ -112,13 +112,13 @@ def _find_joints(info: dict[str, Any], location: FileLocation) -> tuple[str, lis
             names = next(iter(names.values()))
         if isinstance(names, list) and names and all(isinstance(each, str) for each in names):
             return feature, names
-    raise location.refuse(f"it has neither {FEATURES[0]} nor {FEATURES[1]} with names")
+    raise location.error(f"it has neither {FEATURES[0]} nor {FEATURES[1]} with names")
 
 
 def _read_fps(info: dict[str, Any], location: FileLocation) -> float:
     fps = info.get("fps")
     if not isinstance(fps, int | float) or not 1 <= fps <= 2000:
-        raise location.refuse(f"its rate is {fps!r:.20} frames a second")
+        raise location.error(f"its rate is {fps!r:.20} frames a second")
     return float(fps)
 
 
@@ -147,7 +147,7 @@ def _read_episodes(
     """Return the frames of each episode that is wanted, by number."""
     files = sorted(path.glob("data/chunk-*/file-*.parquet"))[:_MAX_FILES]
     if not files:
-        raise location.refuse("it has no files data/chunk-*/file-*.parquet")
+        raise location.error("it has no files data/chunk-*/file-*.parquet")
     keys = ["episode_index", "frame_index", "task_index", feature]
     chosen = None if requested is None else [("episode_index", "in", list(requested))]
     found: dict[int, _EpisodeRows] = {}
@@ -162,14 +162,14 @@ def _read_episodes(
                 np.asarray(table.column(key).to_numpy(), dtype=np.int64) for key in keys[:3]
             )
         except MemoryError:
-            raise location.refuse(f"{file.name} is too large") from None
+            raise location.error(f"{file.name} is too large") from None
         except Exception as error:  # whatever the library raises for a damaged file
-            raise location.refuse(
+            raise location.error(
                 f"{file.relative_to(path)} cannot be read: {error!s:.200}"
             ) from None
         held += values.size
         if held > MAX_VALUES:
-            raise location.refuse("it is too large to be read at once", "Choose some episodes.")
+            raise location.error("it is too large to be read at once", "Choose some episodes.")
         for number in np.unique(numbers).tolist():
             at = numbers == number
             rows = found.setdefault(int(number), _EpisodeRows())
@@ -178,7 +178,7 @@ def _read_episodes(
     missing = [number for number in requested or () if number not in found]
     if missing or not found or len(found) > _MAX_EPISODES:
         what = f"it has no episode {missing[0]}" if missing else f"it has {len(found)} episodes"
-        raise location.refuse(what)
+        raise location.error(what)
     return dict(sorted(found.items()))
 
 

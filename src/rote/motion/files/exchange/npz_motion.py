@@ -86,7 +86,7 @@ def _read_tracking(location: FileLocation, name: str) -> Contents:
         fps, joints, position, turn = _tracking_arrays(arrays, location)
         misfits = _measure_misfits(arrays, joints, position, turn, location)
     if misfits and misfits[name] > _UNFIT_M:
-        raise location.refuse(
+        raise location.error(
             f"it is not in the order of {name}: {describe_misfits(misfits)}",
             f"Import it as {fitting_order(misfits)}."
             if fitting_order(misfits)
@@ -122,7 +122,7 @@ def _measure_misfits(
         try:
             root = RootPath(position[shown], turn[shown])
         except BadRequestError as error:
-            raise location.refuse(str(error)) from None
+            raise location.error(str(error)) from None
         track = Track(
             times_s=np.arange(len(shown), dtype=np.float64),
             joints_rad=np.clip(joints[shown], -7.0, 7.0),
@@ -141,13 +141,13 @@ def _tracking_arrays(
     """Return the rate, joints (n, joints), and the root's position and quaternion."""
     joints_shape = arrays.header("joint_pos").shape
     if len(joints_shape) != 2 or joints_in_order(joints_shape[1]) is None:
-        raise location.refuse(f"its joint_pos are of shape {joints_shape}, not (n, 29), 27 or 23")
+        raise location.error(f"its joint_pos are of shape {joints_shape}, not (n, 29), 27 or 23")
     check_length(joints_shape[0], joints_shape[1], location)
     for name, width in (("body_pos_w", 3), ("body_quat_w", 4)):
         shape = arrays.header(name).shape
         here = (*shape[:1], *shape[2:])
         if here != (joints_shape[0], width) or not 0 < shape[1] <= _MAX_LINKS:
-            raise location.refuse(
+            raise location.error(
                 f"its {name} are of shape {shape}, not ({joints_shape[0]}, n, {width})"
             )
     joints = _read_finite(arrays, "joint_pos", location)
@@ -166,7 +166,7 @@ def read_amp(location: FileLocation) -> Contents:
         names = _read_texts(arrays, "dof_names", location)
         shape = arrays.header("dof_positions").shape
         if shape != (*shape[:1], len(names)):
-            raise location.refuse(
+            raise location.error(
                 f"{len(names)} names cannot go with dof_positions of shape {shape}"
             )
         check_length(shape[0], len(names), location)
@@ -176,7 +176,7 @@ def read_amp(location: FileLocation) -> Contents:
             if any(len(each) != 3 or not each[1] or each[0] != shape[0] for each in shapes) or [
                 each[2] for each in shapes
             ] != [3, 4]:
-                raise location.refuse(f"its bodies are of shapes {shapes}")
+                raise location.error(f"its bodies are of shapes {shapes}")
             base = _base_index(arrays, shapes[0][1], location)
             position, turn = (_read_finite(arrays, name, location)[:, base] for name in _AMP_ROOT)
         return Contents(
@@ -194,7 +194,7 @@ def _base_index(arrays: NpzArrays, links: int, location: FileLocation) -> int:
         return 0
     names = _read_texts(arrays, "body_names", location)
     if len(names) != links:
-        raise location.refuse(f"{len(names)} body_names cannot go with {links} bodies")
+        raise location.error(f"{len(names)} body_names cannot go with {links} bodies")
     return names.index("pelvis") if "pelvis" in names else 0
 
 
@@ -217,7 +217,7 @@ class _open_arrays:  # noqa: N801 - used like a function
                 header = arrays.header(name)
                 size = 8 * int(np.prod(header.shape, dtype=np.float64))
                 if size > 2 * MAX_BYTES:
-                    raise self._location.refuse(f"its {name} unpack to {size >> 20} MB")
+                    raise self._location.error(f"its {name} unpack to {size >> 20} MB")
         return arrays
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -228,14 +228,14 @@ class _open_arrays:  # noqa: N801 - used like a function
     def _as_bad_request(self, error: BaseException) -> BadRequestError:
         if isinstance(error, BadRequestError):
             return error
-        return self._location.refuse(f"it cannot be read as NPZ: {error}")
+        return self._location.error(f"it cannot be read as NPZ: {error}")
 
 
 def _read_finite(arrays: NpzArrays, name: str, location: FileLocation) -> Array:
     values = arrays.floats(name)
     if not np.isfinite(values).all():
         sample = int(np.argmin(np.isfinite(values.reshape(len(values), -1)).all(axis=1)))
-        raise location.refuse(f"its {name} are not numbers in sample {sample + 1}")
+        raise location.error(f"its {name} are not numbers in sample {sample + 1}")
     return values
 
 
@@ -244,19 +244,19 @@ def _read_fps(arrays: NpzArrays, location: FileLocation) -> float | None:
         return None
     values = arrays.floats(_FPS).ravel()
     if values.size != 1:
-        raise location.refuse(f"its fps are {values.size} numbers instead of one")
+        raise location.error(f"its fps are {values.size} numbers instead of one")
     return float(values[0])
 
 
 def _read_texts(arrays: NpzArrays, name: str, location: FileLocation) -> tuple[str, ...]:
     header = arrays.header(name)
     if len(header.shape) != 1 or header.dtype.kind not in "US":
-        raise location.refuse(f"its {name} are no list of words")
+        raise location.error(f"its {name} are no list of words")
     values = arrays.unpack(name, _MAX_NAMES).tolist()
     try:
         return tuple(v.decode("utf-8") if isinstance(v, bytes) else v for v in values)
     except UnicodeDecodeError:
-        raise location.refuse(f"its {name} cannot be read as text") from None
+        raise location.error(f"its {name} cannot be read as text") from None
 
 
 def write_mjlab(track: Track, path: Path) -> None:

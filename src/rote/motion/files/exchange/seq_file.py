@@ -30,19 +30,19 @@ def read_seq(location: FileLocation) -> Contents:
     try:
         lines = read_bytes(location).decode("utf-8").splitlines()
     except UnicodeDecodeError:
-        raise location.refuse("it cannot be read as text in UTF-8") from None
+        raise location.error("it cannot be read as text in UTF-8") from None
     top, parts = _read_components(lines, location)
     chosen = [part for part in parts if part.holds_joints] or parts[1:2]
     if not chosen or chosen[0].frames is None:
-        raise location.refuse("none of its components holds frames of joints")
+        raise location.error("none of its components holds frames of joints")
     part = chosen[0]
     rows = _read_frames(lines, part, location)
     fps = _read_rate(part.values, location) or _read_rate(top, location)
     if part.values.get("hasframetime", "").lower() == "true":
-        rows, fps = rows[:, 1:], _rate_from_times(rows[:, 0], location)
+        rows, fps = rows[:, 1:], _compute_rate_hz(rows[:, 0], location)
     names = arm_joints() if rows.shape[1] == len(arm_joints()) else joints_in_order(rows.shape[1])
     if names is None:
-        raise location.refuse(
+        raise location.error(
             f"its frames have {rows.shape[1]} numbers; 14 are both arms of a G1, 29 its whole body"
         )
     return Contents(names=names, joints_rad=rows, fps=fps)
@@ -91,7 +91,7 @@ def _read_components(
             else:
                 parts[-1].values.setdefault(name, value)
     if not parts:
-        raise location.refuse("it has no list of components")
+        raise location.error("it has no list of components")
     return top, parts
 
 
@@ -111,22 +111,22 @@ def _read_frames(lines: list[str], part: _Component, location: FileLocation) -> 
     if not rows:
         rows = _flatten_nested(some)
     if not rows:
-        raise location.refuse("its frames hold no numbers")
+        raise location.error("its frames hold no numbers")
     widths = [row.count(",") for row in rows]
     odd = next((number for number, width in enumerate(widths) if width != widths[0]), None)
     if odd is not None:
-        raise location.refuse(f"frame {odd + 1} has {widths[odd] + 1} numbers, not {widths[0] + 1}")
+        raise location.error(f"frame {odd + 1} has {widths[odd] + 1} numbers, not {widths[0] + 1}")
     width = widths[0] + 1
     if width > _MAX_WIDTH:
-        raise location.refuse(f"its frames have {width} numbers")
+        raise location.error(f"its frames have {width} numbers")
     check_length(len(rows), width, location)
     try:
         values = np.array(list(map(float, ",".join(rows).split(","))))
     except ValueError as error:
-        raise location.refuse(f"a frame cannot be read: {error!s:.80}") from None
+        raise location.error(f"a frame cannot be read: {error!s:.80}") from None
     if not np.isfinite(values).all():
         sample = int(np.argmin(np.isfinite(values))) // width
-        raise location.refuse(f"frame {sample + 1} holds something that is not a number")
+        raise location.error(f"frame {sample + 1} holds something that is not a number")
     return values.reshape(len(rows), width)
 
 
@@ -148,14 +148,14 @@ def _read_rate(values: dict[str, str], location: FileLocation) -> float | None:
             try:
                 return float(values[name])
             except ValueError:
-                raise location.refuse(f"its frame rate is {values[name]!r:.40}") from None
+                raise location.error(f"its frame rate is {values[name]!r:.40}") from None
     return None
 
 
-def _rate_from_times(times_s: Array, location: FileLocation) -> float | None:
+def _compute_rate_hz(times_s: Array, location: FileLocation) -> float | None:
     steps = np.diff(times_s)
     if not steps.size or steps.min() <= 0:
-        raise location.refuse("the times of its frames do not grow")
+        raise location.error("the times of its frames do not grow")
     if steps.max() - steps.min() > 0.01 * steps.mean() + 1e-6:
-        raise location.refuse("its frames are not evenly spaced, which is not read here")
+        raise location.error("its frames are not evenly spaced, which is not read here")
     return float(1.0 / steps.mean())
