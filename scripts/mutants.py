@@ -83,7 +83,11 @@ _ROBOT = (
     "tests/robot/test_robot_following.py",
     *_BEHAVIOUR,
 )
-_A1 = ("tests/robot/test_robot_a1.py", "tests/robot/test_robot_a1_send.py")
+_A1 = (
+    "tests/robot/test_robot_safety.py",
+    "tests/robot/test_robot_a1_send.py",
+    "tests/robot/test_robot_a1.py",
+)
 
 TESTS: dict[str, tuple[str, ...]] = {
     "robot/quadruped/*.py": (

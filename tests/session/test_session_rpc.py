@@ -547,6 +547,18 @@ def test_more_requests_than_can_wait_are_refused_to_the_asker_but_a_stop_is_not(
     assert len(client.outgoing()) == MAX_PENDING + 1
 
 
+def test_the_answer_to_a_stop_answers_the_same_stop_that_was_sent_before() -> None:
+    """Repeated later, the older one would stop what is started from now on."""
+    client = ready_client()
+    older, newer = (client.request(rpc.STOP_TAUGHT, START) for _ in range(2))
+    read = client.request(READ, START)
+    *_, stop, _ = said(client)
+    hear(client, answer(stop))
+    assert [event.token for event in answers(client)] == [newer, older]
+    client.tick(START + 60.0)
+    assert [event.token for event in client.events() if hasattr(event, "token")] == [read]
+
+
 def test_a_request_that_may_not_be_asked_changes_nothing() -> None:
     client = ready_client()
     with pytest.raises(BadRequestError, match="does not ask"):
