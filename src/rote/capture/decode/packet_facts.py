@@ -17,12 +17,15 @@ from rote.wire.packets import dtls, stun
 from rote.wire.packets import dtls_handshake as hs
 
 _MAX_READ_PER_FLOW = 16
-"""The most packets of one kind and flow that are read; the others are only counted..."""
+"""Maximum number of packets read per kind and flow; the others are only counted."""
 _MAX_READ = 256
-"""...and the most of all flows together."""
+"""Maximum number of packets read per kind in all flows together."""
 _MAX_FACTS = 4096
-"""The most flows for which such facts are kept."""
+"""Maximum number of flows for which facts are kept."""
 _MAX_HANDSHAKE = 512
+"""Maximum number of handshake records read per flow."""
+_HANDSHAKE_RECORD = -1
+"""Handshake records are counted apart from packets, whose kinds are not negative."""
 _MAX_BODY, _MAX_TRANSACTIONS = 4096, 4096
 _CONTENT_LENGTH = re.compile(rb"(?im)^content-length: *(\d{1,9})\r?$")
 _TRANSACTION = slice(8, 20)
@@ -72,7 +75,7 @@ class FlowFacts:
     _read: dict[int, int] = field(default_factory=dict)
 
     def reserve_read(self, kind: int, most: int = _MAX_READ_PER_FLOW) -> bool:
-        """Whether another packet of a kind should be read."""
+        """Count a packet of a kind; return whether it is among the first `most`, which are read."""
         count = self._read[kind] = self._read.get(kind, 0) + 1
         return count <= most
 
@@ -102,7 +105,10 @@ class PacketFacts:
     def add_batch(
         self, flow: Numbers, batch: DatagramBatch, kinds: PacketKinds, records: RecordRows
     ) -> None:
-        """Process a batch."""
+        """Count the packets of a batch, and read the first few of each kind and flow.
+
+        `flow` has the direction of each datagram, `kinds` its kind; `records` are the DTLS records.
+        """
         self._count_stun(flow, batch, kinds)
         self._count_records(flow, records)
         for kind, read in _READERS.items():
@@ -116,12 +122,15 @@ class PacketFacts:
                         _read_http(facts, int(batch.time_ns[index]), batch.payload(index))
                 except DecodeError:
                     continue
-        first = np.flatnonzero((records.type == HANDSHAKE) & (records.epoch == 0))
-        for row in first.tolist():
-            known = self.of(int(flow[records.datagram[row]]))
-            if known is not None and known.reserve_read(-1, _MAX_HANDSHAKE):
+        self._read_handshakes(flow, batch, records)
+
+    def _read_handshakes(self, flow: Numbers, batch: DatagramBatch, records: RecordRows) -> None:
+        """Read the handshake records that are not encrypted: those of epoch 0."""
+        for row in np.flatnonzero((records.type == HANDSHAKE) & (records.epoch == 0)).tolist():
+            facts = self.of(int(flow[records.datagram[row]]))
+            if facts is not None and facts.reserve_read(_HANDSHAKE_RECORD, _MAX_HANDSHAKE):
                 at, length = int(records.at[row]), int(records.length[row])
-                _read_handshake(known, batch.data[at : at + length].tobytes())
+                _read_handshake(facts, batch.data[at : at + length].tobytes())
 
     def _select_readable(self, flow: Numbers, which: np.ndarray, kind: PacketKind) -> Iterable[int]:
         """Yield the first few of each flow, without looking at the many others."""
