@@ -37,7 +37,7 @@ def test_what_is_no_wire_is_refused_with_those_that_are(url: str) -> None:
 
 @pytest.mark.parametrize("scheme", ["a1", "dds", "sim", "udp", "webrtc"])
 def test_what_is_no_address_is_refused(scheme: str) -> None:
-    assert f"'{scheme}://[::1' is no address" in str(refusal(f"{scheme}://[::1"))
+    assert f"'{scheme}://[::1' is not an address" in str(refusal(f"{scheme}://[::1"))
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ class LoopThread:
         """
         if threading.current_thread() is self._thread:
             work.close()
-            raise RuntimeError("a blocking call inside rote's own loop would wait for itself")
+            raise RuntimeError("a blocking call inside rote's own loop would deadlock")
         if self._loop.is_closed():
             work.close()
             raise RuntimeError("the connection was closed")

@@ -320,7 +320,7 @@ async def connect_tapped(
 def check_timeout(timeout_s: float) -> float:
     """Return how long to wait for an answer, or raise `BadRequestError`."""
     if not 0 < timeout_s <= 600:
-        raise BadRequestError(f"a timeout of {timeout_s} s is not possible", "Choose up to 600 s.")
+        raise BadRequestError(f"a timeout of {timeout_s} s is out of range", "Choose up to 600 s.")
     return timeout_s
 
 

@@ -251,7 +251,7 @@ def test_records_of_dtls_are_listed_as_what_they_are(
     assert {one["kind"] for one in found} == {"DTLS"}
     assert found[-1]["records"][0]["epoch"] == 1
     assert main(["capture", "packets", str(path), "--first", "20"]) == 0
-    assert "is no command" in capsys.readouterr().out
+    assert "is not a command" in capsys.readouterr().out
 
 
 # ---- anything at all -----------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def test_what_is_no_place_for_a_file_is_refused_in_words(tmp_path: Path) -> None
     with pytest.raises(BadRequestError, match="there is no folder") as caught:
         run("make", tmp_path / "no" / "such.pcap")
     assert "mkdir -p" in caught.value.remedy
-    with pytest.raises(BadRequestError, match="no ordinary file"):
+    with pytest.raises(BadRequestError, match="not a regular file"):
         run("make", "/dev/null", "--overwrite")
 
 

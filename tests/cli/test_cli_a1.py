@@ -93,7 +93,7 @@ def test_it_reads_from_standard_input(
     ("text", "error", "words"),
     [
         ("xyz", BadRequestError, "'x' is not a hexadecimal digit"),
-        ("abc", BadRequestError, "3 hexadecimal digits are no bytes"),
+        ("abc", BadRequestError, "3 hexadecimal digits do not make whole bytes"),
         ("", BadRequestError, "0 hexadecimal digits"),
         ("00" * 17, DecodeError, "no frame of an A1 or Go1 is 17 bytes long"),
         ("00" * 730, DecodeError, "which is not what goes over the wire"),

@@ -195,7 +195,7 @@ def test_angles_are_refused_in_the_units_they_were_given_in(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     error = told(capsys, "a1", "pose", "--pitch", "90", "--robot", "a1://dog", code=2)
-    assert error["message"] == "a pitch of 90 degrees is not possible"
+    assert error["message"] == "a pitch of 90 degrees is out of range"
     assert error["remedy"] == "Choose -25 to 25 degrees."
 
 

@@ -70,7 +70,7 @@ def teach() -> str:
 def test_a_mistyped_host_is_a_usage_error_on_every_wire(
     line: str, host: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "is no host name" in refused(capsys, line.format(host))
+    assert "is not a host name" in refused(capsys, line.format(host))
 
 
 def test_a_host_name_may_end_with_a_dot_and_have_other_letters(

@@ -245,7 +245,7 @@ def test_one_sample_makes_a_gif_that_stands_still(tmp_path: Path) -> None:
 
 
 def test_what_no_gif_can_be_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    with pytest.raises(BadRequestError, match="no name for a GIF"):
+    with pytest.raises(BadRequestError, match="not a GIF file name"):
         draw_gif(raising(), tmp_path / "a.png")
     for rate_hz in (0.5, 60.0, float("nan")):
         with pytest.raises(BadRequestError, match="1 to 50 pictures"):

@@ -97,8 +97,8 @@ def test_what_is_bent_beyond_a_limit_stays_at_the_limit() -> None:
     [
         ({"time_s": 4.5, "pose": {ELBOW: 0.1}}, r"the moment is 4\.5 s; possible is 0 to 4 s"),
         ({"time_s": 1.0, "to_s": 9.0, "pose": {ELBOW: 0.1}}, "the new moment is 9 s"),
-        ({"time_s": 1.0, "to_s": 1.6, "pose": {ELBOW: 0.1}}, "would be a jump"),
-        ({"time_s": 1.0, "before_s": 0.0, "pose": {ELBOW: 0.1}}, "would be a jump"),
+        ({"time_s": 1.0, "to_s": 1.6, "pose": {ELBOW: 0.1}}, "would cause a jump"),
+        ({"time_s": 1.0, "before_s": 0.0, "pose": {ELBOW: 0.1}}, "would cause a jump"),
         ({"time_s": 1.0, "pose": {"tail": 0.1}}, "the track has no tail"),
         ({"time_s": 1.0, "pose": {}}, "angles is missing"),
         ({"time_s": 1.0, "pose": {ELBOW: float("nan")}}, "is nan rad"),

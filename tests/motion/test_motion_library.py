@@ -242,7 +242,7 @@ def test_a_recording_with_nothing_in_it_goes_to_the_trash(library: Library) -> N
 def test_a_recording_that_goes_on_cannot_be_recovered(library: Library) -> None:
     with library.record("wave", NAMES) as writer:
         writer.add(0.0, [0.7] * 3)
-        with pytest.raises(BadRequestError, match="no recording that was cut off"):
+        with pytest.raises(BadRequestError, match="not an interrupted recording"):
             library.recover(writer.part)
         writer.add(0.5, [0.7] * 3)
     assert library.versions("wave") == (1,)

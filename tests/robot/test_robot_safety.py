@@ -81,7 +81,7 @@ def test_a_go1_has_limits_of_its_own() -> None:
 def test_what_is_not_a_number_is_refused(offset: int, words: str) -> None:
     wire = bytearray(MotorCmds.servo().wire)
     wire[27 * 3 + offset : 27 * 3 + offset + 4] = np.float32(math.nan).tobytes()
-    with pytest.raises(BadRequestError, match=f"FL_hip: a {words} of nan is not possible"):
+    with pytest.raises(BadRequestError, match=f"FL_hip: a {words} of nan is out of range"):
         Safety().limit(MotorCmds(bytes(wire)))
 
 

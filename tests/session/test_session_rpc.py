@@ -523,7 +523,7 @@ def test_nothing_can_be_asked_before_the_session_is_ready() -> None:
 
 def test_each_end_does_only_what_is_its_own() -> None:
     client, robot = ready_client(), ready_robot()
-    with pytest.raises(LocalProtocolError, match="sends no requests"):
+    with pytest.raises(LocalProtocolError, match="only a client sends requests"):
         robot.request(READ, START)
     with pytest.raises(LocalProtocolError, match="no topics"):
         robot.subscribe("rt/x")

@@ -159,9 +159,9 @@ def test_an_invitation_is_private_and_anything_else_is_refused(tmp_path: Path) -
     with pytest.raises(BadRequestError, match="already"):
         StageFolder.new(stage.folder, "try", "127.0.0.1:7447")
     (tmp_path / "no.json").write_text("[]")
-    with pytest.raises(BadRequestError, match="no invitation"):
+    with pytest.raises(BadRequestError, match="not an invitation"):
         read_invitation(tmp_path / "no.json")
-    with pytest.raises(BadRequestError, match="no stage"):
+    with pytest.raises(BadRequestError, match="not a stage folder"):
         StageFolder(tmp_path)
 
 

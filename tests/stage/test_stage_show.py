@@ -114,11 +114,11 @@ SECTION = {"name": "one", "clips": [clip()]}
         ({"sections": [{**SECTION, "clips": [{"role": "ann"}]}]}, "a 'take' or an 'action'"),
         ({"sections": [{**SECTION, "clips": [clip(speed=9)]}]}, "'speed': 9 is outside of 0.1"),
         ({"sections": [{**SECTION, "clips": [clip(sped=1)]}]}, "no field 'sped'"),
-        ({"sections": [{**SECTION, "clips": [clip(at_s=float("nan"))]}]}, "a number is wanted"),
+        ({"sections": [{**SECTION, "clips": [clip(at_s=float("nan"))]}]}, "expected a number"),
         ({"sections": [{**SECTION, "clips": [clip(loop=1.5)]}]}, "a whole number"),
         ({"sections": [{**SECTION, "start": {"on": "whistle"}}]}, "'whistle' is not known"),
         ({"sections": [{**SECTION, "start": {"on": "osc"}}]}, "'address' is missing"),
-        ({"sections": [{**SECTION, "start": {"on": "at", "time": "25:00"}}]}, "no time of day"),
+        ({"sections": [{**SECTION, "start": {"on": "at", "time": "25:00"}}]}, "not a time of day"),
         ({"sections": [{"name": "x", "cues": [{"light": [1, 2, 3]}]}]}, "'role' is missing"),
         (
             {"sections": [{"name": "x", "cues": [{"light": [1, 2, 300], "role": "ann"}]}]},

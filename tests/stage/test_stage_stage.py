@@ -115,5 +115,5 @@ def test_an_agent_without_an_invitation_is_refused_in_words(tmp_path: Path) -> N
     assert "--join" in done.stderr
     done = rote("stage", "invite", "ann", "--stage", str(tmp_path), home=tmp_path)
     assert done.returncode == 2
-    assert "no stage" in done.stderr
+    assert "not a stage folder" in done.stderr
     assert not list(tmp_path.iterdir())

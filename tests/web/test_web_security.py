@@ -461,7 +461,7 @@ def test_a_port_that_cannot_be_had_is_told_in_words() -> None:
         assert "--port" in refused.value.remedy
     with pytest.raises(LinkError, match="cannot be used"):
         listen("203.0.113.1", 0)
-    with pytest.raises(BadRequestError, match="no host name"):
+    with pytest.raises(BadRequestError, match="not a host name"):
         listen("no such host", 0)
 
 

@@ -316,7 +316,7 @@ NO_NOTICE: dict[str, tuple[Callable[[], bytes], str, str]] = {
     "key no DER": (
         lambda: packed(data1=notice_text(key=b"hello")),
         "con_notify, key",
-        "5 bytes that are no key",
+        "5 bytes that are not a key",
     ),
     "key cut": (
         lambda: packed(data1=notice_text(key=robot_key().public[:-9])),
@@ -489,9 +489,9 @@ def test_an_offer_or_answer_too_long_to_be_read_is_not_sent(size: int) -> None:
 
 
 NO_ANSWER: dict[str, tuple[bytes, str, str]] = {
-    "nothing": (b"", "con_ing, answer", "0 bytes are no whole AES blocks"),
+    "nothing": (b"", "con_ing, answer", "0 bytes are not whole AES blocks"),
     "a web page": (b"<html>", "con_ing, answer", "not base64"),
-    "15 bytes": (base64.b64encode(bytes(15)), "con_ing, answer", "15 bytes are no whole"),
+    "15 bytes": (base64.b64encode(bytes(15)), "con_ing, answer", "15 bytes are not whole"),
     "huge": (b"A" * 65_540, "con_ing, answer", "65540 bytes"),
     "another session's": (
         base64.b64encode(ecb("f" * 32, b"{}")),

@@ -972,9 +972,9 @@ REFUSED: dict[str, tuple[int, bytes, str]] = {
     "keyframes behind the count": (
         0x2B,
         save_payload(frames=1, keyframes=slots((1, 1, 1.0), (1, 2, 1.0))),
-        "behind the stated number",
+        "after the stated number",
     ),
-    "keyframes and a count of 0": (0x2B, save_payload(keyframes=USED), "behind the stated number"),
+    "keyframes and a count of 0": (0x2B, save_payload(keyframes=USED), "after the stated number"),
     "count over 20": (0x2B, save_payload(frames=21, keyframes=USED), "at most 20"),
     "count of four billion": (
         0x2B,

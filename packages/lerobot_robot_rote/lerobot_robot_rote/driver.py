@@ -184,7 +184,7 @@ class Driver:
     def aim(self, action: Mapping[str, Any]) -> dict[str, float]:
         """Go towards a pose; return what is followed.
 
-        Raises `BadRequestError` for a key that is no joint, a joint of legs or waist that should
+        Raises `BadRequestError` for a key that is not a joint, a joint of legs or waist that should
         move, and for arms that a person leads to another pose; `UnsafeMotionError` for a pose that
         is not safe: then the arms hold. After a STOP it raises `RefusedError` until it is opened
         again.
@@ -225,7 +225,7 @@ class Driver:
         for key, value in action.items():
             joint = joint_named(key)
             if joint is None or joint not in self._build.names:
-                raise BadRequestError(f"{key!r} is no joint of {self._build.name}")
+                raise BadRequestError(f"{key!r} is not a joint of {self._build.name}")
             pose[joint] = float(value)
             if not math.isfinite(pose[joint]):
                 raise BadRequestError(f"{key!r} is not a number")

@@ -74,7 +74,7 @@ class RoteRobot(Robot):
     def send_action(self, action: dict[str, Any]) -> dict[str, Any]:
         """Go towards a pose; return what is followed. While a hand leads the arms, nothing moves.
 
-        Raises `BadRequestError` for a key that is no joint, or a joint of legs or waist that should
-        move, and `UnsafeMotionError` for a pose that is not safe: then the arms hold.
+        Raises `BadRequestError` for a key that is not a joint, or a joint of legs or waist that
+        should move, and `UnsafeMotionError` for a pose that is not safe: then the arms hold.
         """
         return dict(self._driver.aim(action))

@@ -229,7 +229,7 @@ class AgentTools:
         """Edit a take and save the result as its newest version; the older ones stay."""
         if not 1 <= len(steps) <= _MAX_STEPS:
             raise BadRequestError(
-                f"{len(steps)} steps are not possible", f"Give 1 to {_MAX_STEPS}."
+                f"{len(steps)} steps are out of range", f"Give 1 to {_MAX_STEPS}."
             )
         return await asyncio.to_thread(self._apply_edits, take, steps, version)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def applog(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A log of Unitree's phone app, as text.")
+        Path, typer.Argument(metavar="FILE", help="A text log of Unitree's phone app.")
     ],
     utc_offset: Annotated[
         float,

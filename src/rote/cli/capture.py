@@ -163,7 +163,7 @@ def read_and_show(arguments: Sequence[str]) -> None:
 
 
 def _check_file(file: str, unknown: list[str]) -> None:
-    """Raise an error if the first word is no file, but looks like a command that does not exist."""
+    """Raise an error if the first word is not a file but looks like an unknown command."""
     if file == "-" or os.path.lexists(file):
         return
     from difflib import get_close_matches

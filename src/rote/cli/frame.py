@@ -85,7 +85,7 @@ def decode(
     try:
         frame = explain(datagram, reply=reply)
     except DecodeError as error:
-        raise BadRequestError(f"this is no teaching frame: {error}", _remedy(datagram)) from None
+        raise BadRequestError(f"this is not a teaching frame: {error}", _remedy(datagram)) from None
     if as_json:
         print_json(frame.document())
     else:

@@ -13,6 +13,7 @@ def hex_bytes(text: str) -> bytes:
         raise BadRequestError(f"{wrong!r} is not a hexadecimal digit")
     if len(digits) % 2 or not digits:
         raise BadRequestError(
-            f"{len(digits)} hexadecimal digits are no bytes", "Give two digits for each byte."
+            f"{len(digits)} hexadecimal digits do not make whole bytes",
+            "Give two digits for each byte.",
         )
     return bytes.fromhex(digits)

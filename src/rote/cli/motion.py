@@ -95,7 +95,7 @@ def _pose(given: Sequence[str]) -> dict[str, float]:
             name = ""
         if not name:
             raise BadRequestError(
-                f"{text!r} is no joint with its angle",
+                f"{text!r} is not a joint with an angle",
                 "Write it like left_elbow_joint=0.5, in rad.",
             )
     return pose

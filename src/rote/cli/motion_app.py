@@ -69,7 +69,7 @@ def check_out(out: Path, *, take: bool, overwrite: bool) -> None:
     name = check_name(str(out))
     if library().has(name) and not overwrite:
         raise BadRequestError(
-            f"there is a take {name!r} already",
+            f"the take {name!r} already exists",
             "Choose another name, or add --overwrite: the older one stays as a version.",
         )
 

@@ -201,7 +201,7 @@ def stop(
     timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> int:
-    """Stop a playback or a teaching softly; a walking A1 stands still.
+    """Stop playback or teaching softly; a walking A1 halts and stands.
 
     This is a software stop, not an emergency stop.
     """

@@ -129,7 +129,7 @@ def run_show(
 ) -> int:
     """Run a show. Enter is GO; s and Enter, or Ctrl-C, is STOP for all robots."""
     show_run = _ShowRun(file, cast, stage, automatic, osc, mute, report, overwrite, force, as_json)
-    return run(show_run.play(1.0, motion=True))
+    return run(show_run.play(pace=1.0, motion=True))
 
 
 @app.command()
@@ -154,7 +154,7 @@ def rehearse(
 
 
 class _ShowRun:
-    """How a show is played from the command line."""
+    """A show that is played from the command line, with its options."""
 
     def __init__(
         self,

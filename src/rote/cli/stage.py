@@ -164,7 +164,7 @@ def _show_status(rows: list[dict[str, Any]], *, conducted: bool) -> None:
 
 
 def _describe_stored_content(row: dict[str, Any]) -> str:
-    """Return what a robot holds, in short: its own actions, and the score of a section."""
+    """Return the first actions stored on a robot and the score loaded for a section, as text."""
     actions, more = row["holds"][:3], len(row["holds"]) - 3
     parts = [", ".join(actions) + (f" and {more} more" if more > 0 else "")] if actions else []
     parts += [f"score {row['loaded']}"] if row["loaded"] else []

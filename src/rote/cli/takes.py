@@ -141,9 +141,7 @@ def _print_plain(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 @app.command("show")
 def show_take(
     name: Name,
-    version: Annotated[
-        int | None, typer.Option(metavar="N", help="An older version of it.")
-    ] = None,
+    version: Annotated[int | None, typer.Option(metavar="N", help="Show an older version.")] = None,
     as_json: Json = False,
 ) -> None:
     """Show a summary of a take: the joints that move most."""
@@ -308,9 +306,7 @@ def export_take(
         Path,
         typer.Argument(metavar="FILE", help="The file to write; its ending selects the format."),
     ],
-    version: Annotated[
-        int | None, typer.Option(metavar="N", help="An older version of it.")
-    ] = None,
+    version: Annotated[int | None, typer.Option(metavar="N", help="Show an older version.")] = None,
     kind: Annotated[
         str | None,
         typer.Option(

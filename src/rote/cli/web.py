@@ -173,7 +173,7 @@ class _StageOptions(NamedTuple):
             return
         host, _, port = self.osc.rpartition(":")
         if not host or not port.isdecimal():
-            raise BadRequestError(f"{self.osc!r} is no address", "Write HOST:PORT.")
+            raise BadRequestError(f"{self.osc!r} is not an address", "Write HOST:PORT.")
         if self.where is None and self.robots is None:
             raise BadRequestError("--osc is for shows", "Give it a --stage, too.")
 

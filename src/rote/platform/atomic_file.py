@@ -61,7 +61,7 @@ def _check_path(path: Path) -> None:
     if path.is_dir():
         raise BadRequestError(f"{path} is a folder", "Name a file in it.")
     if path.exists() and not path.is_file():
-        raise BadRequestError(f"{path} is no ordinary file", "Name another file.")
+        raise BadRequestError(f"{path} is not a regular file", "Name another file.")
     if not path.parent.is_dir():
         remedy = f"Name another file, or run: mkdir -p {path.parent}"
         raise BadRequestError(f"{path} cannot be written: there is no folder {path.parent}", remedy)

@@ -158,7 +158,7 @@ def is_root() -> bool:
 
 
 def interface_address(name: str) -> str | None:
-    """Return the IPv4 address of an interface: "" if it has none, None if unknown here."""
+    """Return an interface's IPv4 address: "" if it has none, None if the platform cannot tell."""
     posix, request = _import_optional("fcntl"), _GET_ADDRESS.get(sys.platform)
     if posix is None or request is None:
         return None

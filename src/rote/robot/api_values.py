@@ -276,7 +276,7 @@ def check_seconds(seconds: float, what: str) -> float:
     # NaN fails every comparison, so it is refused here too.
     if not 0.001 <= seconds <= MAX_MOTION_S:
         raise BadRequestError(
-            f"{what} of {seconds} s is not possible",
+            f"{what} of {seconds} s is out of range",
             f"Choose more than 0 and at most {MAX_MOTION_S:.0f} s.",
         )
     return float(seconds)

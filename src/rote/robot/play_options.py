@@ -126,5 +126,5 @@ class TrackOptions:
 def check_frames(frames: int) -> int:
     """Return a number of frames that can be sent; raise `BadRequestError` otherwise."""
     if not 0 <= frames <= 0xFFFF_FFFF:
-        raise BadRequestError(f"{frames} frames are not possible", "0 means all of them.")
+        raise BadRequestError(f"{frames} frames are out of range", "0 means all of them.")
     return frames

@@ -74,7 +74,7 @@ def _check_numbers(message: m.Command, build: Build) -> None:
         check_keyframes(message.keyframes, build)
     if isinstance(message, m.SaveAction) and not 1 <= message.duration_ms <= m.MAX_DURATION_MS:
         raise BadRequestError(
-            f"a duration of {message.duration_ms} ms is not possible",
+            f"a duration of {message.duration_ms} ms is out of range",
             f"Choose 1 to {m.MAX_DURATION_MS} ms.",
         )
 

@@ -407,7 +407,7 @@ def check_rate(rate_hz: float) -> None:
     """Raise `BadRequestError` for a rate out of range."""
     if not RATES_HZ[0] <= rate_hz <= RATES_HZ[1]:
         raise BadRequestError(
-            f"a rate of {rate_hz} Hz is not possible",
+            f"a rate of {rate_hz} Hz is out of range",
             f"Choose {RATES_HZ[0]:g} to {RATES_HZ[1]:g} Hz.",
         )
 
@@ -416,7 +416,7 @@ def check_playing_speed(speed: float) -> None:
     """Raise `BadRequestError` for a speed out of range."""
     if not SPEEDS[0] <= speed <= SPEEDS[1]:
         raise BadRequestError(
-            f"a speed of {speed} is not possible", f"Choose {SPEEDS[0]:g} to {SPEEDS[1]:g}."
+            f"a speed of {speed} is out of range", f"Choose {SPEEDS[0]:g} to {SPEEDS[1]:g}."
         )
 
 

@@ -317,7 +317,7 @@ class RpcSession:
         self._received_at, self._unechoed_at = now, _NEVER
 
     def tick(self, now: float) -> None:
-        """Do what is due at `now`."""
+        """Send the heartbeat and repeats that are due at `now`; give up what has timed out."""
         if now < self.due:
             return
         if now >= self._lost_at():
@@ -412,7 +412,7 @@ class RpcSession:
         """
         self._check_ready()
         if self.role is Role.ROBOT:
-            raise LocalProtocolError("a robot sends no requests")
+            raise LocalProtocolError("only a client sends requests")
         if len(self._pending) >= MAX_PENDING and call != rpc.STOP_TAUGHT:
             raise LocalProtocolError(f"{MAX_PENDING} requests are already waiting for an answer")
         if limit_s is None:

@@ -276,7 +276,7 @@ class SimBody:
         run.goal_positions[:] = targets_rad
         np.multiply(target_speeds_rad_s, self._follows, run.goal_speeds)
         run.start[:] = self._state
-        self._take_steps(run)
+        self._integrate_run(run)
         np.subtract(targets_rad[0], self._setpoint, run.moves[0])
         np.subtract(targets_rad[1:], targets_rad[:-1], run.moves[1:])
         self._compute_motor_torques(run.goals, run.before, run.goal_parts, run.torques_nm)
@@ -292,8 +292,8 @@ class SimBody:
         self._steps += count
         return True
 
-    def _take_steps(self, run: _StepRun) -> None:
-        """Compute the states after each step from the one before and the goals."""
+    def _integrate_run(self, run: _StepRun) -> None:
+        """Compute the state after each step from the previous state, the goals and the weight."""
         scratch, step_s = self._scratch, self._servos.step_s
         parts, position_part, speed_part = scratch.parts, scratch.position_part, scratch.speed_part
         moved, keeps = scratch.moved, self._keeps

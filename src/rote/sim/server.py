@@ -154,7 +154,7 @@ class Simulator:
         """
         if lowstate_hz is not None and not 0.0 < lowstate_hz <= MAX_LOWSTATE_HZ:
             raise BadRequestError(
-                f"states at {lowstate_hz} Hz are not possible",
+                f"states at {lowstate_hz} Hz are out of range",
                 f"Choose up to {MAX_LOWSTATE_HZ:g} Hz.",
             )
         import_carrier("dds://")  # names the extra if cyclonedds is missing

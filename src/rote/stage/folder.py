@@ -76,7 +76,7 @@ class StageFolder:
             self.name, self.endpoint = str(document["stage"]), str(document["endpoint"])
             self.agents = tuple(str(name) for name in document["agents"])
         except FileNotFoundError:
-            raise BadRequestError(f"{folder} is no stage", "Make one first.") from None
+            raise BadRequestError(f"{folder} is not a stage folder", "Make one first.") from None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise BadRequestError(f"{folder / _FILE} cannot be read: {error}") from None
 
@@ -182,7 +182,7 @@ def read_invitation(path: Path) -> Invitation:
         raise BadRequestError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):
         raise BadRequestError(
-            f"{path} is no invitation to a stage", "Ask the conductor for one."
+            f"{path} is not an invitation to a stage", "Ask the conductor for one."
         ) from None
     check_name(fields["name"], "an agent")
     check_name(fields["stage"], "a stage")

@@ -71,7 +71,7 @@ def unpack(data: bytes) -> tuple[Score, dict[str, str]]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, BadRequestError):
             raise
-        raise BadRequestError(f"this is no score: {error}") from None
+        raise BadRequestError(f"this is not a score: {error}") from None
     return score, sounds
 
 

@@ -231,7 +231,7 @@ class Stage:
         With `begun` the first section begins at once: GO was already given.
         """
         if not 0.0 < pace < math.inf:
-            raise BadRequestError(f"a pace of {pace} is not possible", "Choose 1 for full speed.")
+            raise BadRequestError(f"a pace of {pace} is out of range", "Choose 1 for full speed.")
         cast = read_cast(cast)
         checked, files = await self._check_show(show, cast, files)
         checked.require()

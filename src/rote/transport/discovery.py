@@ -307,7 +307,7 @@ def _select_interfaces(addresses: Sequence[str] | None) -> Sequence[InterfaceAdd
     for address in addresses:
         if address not in known:
             raise BadRequestError(
-                f"{address!r} is no address of this computer",
+                f"{address!r} is not an address of this computer",
                 f"It has: {', '.join(known) or 'none'}.",
             )
     return [known[address] for address in dict.fromkeys(addresses)]

@@ -64,7 +64,8 @@ def split_url(url: str) -> SplitResult:
         return urlsplit(url)
     except ValueError as error:
         raise BadRequestError(
-            f"{url!r} is no address: {error}", "An IPv6 address stands in brackets: udp://[::1]."
+            f"{url!r} is not an address: {error}",
+            "An IPv6 address stands in brackets: udp://[::1].",
         ) from None
 
 
@@ -88,7 +89,7 @@ def check_host(host: str) -> str:
     else:
         return host
     raise BadRequestError(
-        f"{host!r} is no host name: {problem}", "Write one like 192.168.123.161 or robot.local."
+        f"{host!r} is not a host name: {problem}", "Write one like 192.168.123.161 or robot.local."
     )
 
 

@@ -120,7 +120,7 @@ def json_body(document: dict[str, object]) -> bytes:
     try:
         body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError as error:
-        raise BadRequestError(f"this document is no text: {error.reason}") from None
+        raise BadRequestError(f"this document is not text: {error.reason}") from None
     return bounded(body)
 
 
@@ -176,7 +176,7 @@ def _serial_problem(serial: str) -> str:
     # It is shown to people: no escape sequences from the network.
     if 0 < len(serial) <= MAX_SERIAL and serial.isascii() and serial.isprintable():
         return ""
-    return f"{serial[:40]!r} is no serial (1 to {MAX_SERIAL} printable ASCII characters)"
+    return f"{serial[:40]!r} is not a serial (1 to {MAX_SERIAL} printable ASCII characters)"
 
 
 def _address_problem(address: str) -> str:
@@ -186,5 +186,5 @@ def _address_problem(address: str) -> str:
         return f"{address[:40]!r} is no IP address"
     # A scope (fe80::1%eth0) names an interface of the robot and could be any text.
     if found.is_unspecified or found.is_multicast or address == _NO_HOST or "%" in address:
-        return f"{address[:40]!r} is no address of one host"
+        return f"{address[:40]!r} is not the address of one host"
     return ""

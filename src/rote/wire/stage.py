@@ -266,11 +266,11 @@ def _or_unknown(value: float | None) -> float:
 def _read_report(reader: "_StageReader") -> StartReport:
     cues = reader.values.get("cues", [])
     if not isinstance(cues, list):
-        raise DecodeError("cues are no list")
+        raise DecodeError("cues are not a list")
     read = []
     for cue in cues[:1000]:
         if not isinstance(cue, list) or len(cue) != 2 or not isinstance(cue[0], str):
-            raise DecodeError("a cue is no name with a time")
+            raise DecodeError("a cue is not a name with a time")
         read.append((cue[0][:_MAX_TEXT], None if cue[1] is None else _number(cue[1])))
     return StartReport(
         reader.text("run"),
@@ -285,13 +285,13 @@ def _read_report(reader: "_StageReader") -> StartReport:
 
 def _number(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise DecodeError(f"{value!r:.40} is no number")
+        raise DecodeError(f"{value!r:.40} is not a number")
     try:
         made = float(value)
     except OverflowError:
-        raise DecodeError("a number beyond all bounds") from None
+        raise DecodeError("a number is too large") from None
     if not math.isfinite(made):
-        raise DecodeError("a number that is none")
+        raise DecodeError("a number is not finite")
     return made
 
 
@@ -305,24 +305,24 @@ class _StageReader:
             try:
                 read = json.loads(data)
             except (ValueError, RecursionError) as error:
-                raise DecodeError(f"no JSON: {error}") from None
+                raise DecodeError(f"not JSON: {error}") from None
             if not isinstance(read, dict):
-                raise DecodeError("no JSON object")
+                raise DecodeError("not a JSON object")
             data = read
         self.values: Mapping[str, Any] = data
 
     def text(self, name: str, default: str | None = None) -> str:
         value = self.values.get(name, default)
         if not isinstance(value, str) or len(value) > _MAX_TEXT:
-            raise DecodeError(f"{name!r} is no short text")
+            raise DecodeError(f"{name!r} is not a short text")
         return value
 
     def texts(self, name: str) -> tuple[str, ...]:
         value = self.values.get(name, [])
         if not isinstance(value, list) or len(value) > 64:
-            raise DecodeError(f"{name!r} is no short list")
+            raise DecodeError(f"{name!r} is not a short list")
         if not all(isinstance(each, str) and len(each) <= _MAX_TEXT for each in value):
-            raise DecodeError(f"{name!r} has an entry that is no short text")
+            raise DecodeError(f"{name!r} has an entry that is not a short text")
         return tuple(value)
 
     def number(self, name: str) -> float | None:
@@ -332,7 +332,7 @@ class _StageReader:
     def count(self, name: str) -> int:
         value = self.values.get(name)
         if type(value) is not int or not 0 <= value < 2**63:
-            raise DecodeError(f"{name!r} is no count")
+            raise DecodeError(f"{name!r} is not a count")
         return value
 
     def object(self, name: str) -> "_StageReader | None":
@@ -340,5 +340,5 @@ class _StageReader:
         if value is None:
             return None
         if not isinstance(value, dict):
-            raise DecodeError(f"{name!r} is no object")
+            raise DecodeError(f"{name!r} is not an object")
         return _StageReader(value)

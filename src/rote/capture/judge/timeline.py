@@ -144,7 +144,10 @@ def _regular_runs(times: Ints, low_s: float, high_s: float, least: int) -> list[
 
 
 def _find_teaching(sent: SentRecords) -> tuple[list[TimelineEntry], int | None]:
-    """Find keep-alives once per second, with the requests that began and ended teaching."""
+    """Find keep-alives once per second, with the requests that began and ended teaching.
+
+    Also returns the length of a request without a parameter, taken from the end of teaching.
+    """
     found: list[TimelineEntry] = []
     empty_request_length = None
     for length in _common_lengths(sent):
@@ -191,7 +194,11 @@ def _messages_between(
 def _find_listings(
     sent: SentRecords, empty_request_length: int | None, taught: list[TimelineEntry]
 ) -> list[TimelineEntry]:
-    """Propose listings: requests as long as the one that ended teaching, so without a parameter."""
+    """Propose an entry for each request that may list the actions.
+
+    Such a request has no parameter, so it is as long as the one that ended teaching. That length is
+    `empty_request_length`; None if no end of teaching was found.
+    """
     if empty_request_length is None:
         return []
     ends = {entry.end_ns for entry in taught}

@@ -168,7 +168,7 @@ def _read_packets(
 
 
 def _handle_block(capture: Capture, kind: int, block: bytes, section: _Section) -> None:
-    """Process a block that is no packet."""
+    """Process a block that is not a packet."""
     if kind == INTERFACE and len(block) >= 20:
         if len(section.interfaces) < _MAX_INTERFACES:
             section.interfaces.append(_parse_interface(block, section.order))

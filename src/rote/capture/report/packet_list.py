@@ -111,7 +111,7 @@ def packet_lines(one: ListedPacket) -> Iterator[str]:
     for record in one.records:
         yield f"  DTLS record, no command: content type {record.type}, epoch {record.epoch}"
         number = record.sequence.to_bytes(6, "big").hex(" ")
-        low = f"its low byte 0x{record.sequence & 0xFF:02x} is no command"
+        low = f"its low byte 0x{record.sequence & 0xFF:02x} is not a command"
         yield _format_line(
             at + 5, at + 10, number, "record number", f"{record.sequence}, {low}", ""
         )

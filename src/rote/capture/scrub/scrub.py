@@ -70,7 +70,7 @@ def scrub(
     """Write a copy of `source` without identifiers; the same key gives the same pseudonyms.
 
     `keep_unknown` keeps what cannot be read, and replaces only known identifiers in it. Raises
-    `BadRequestError` if a file cannot be read, `NotACaptureError` if it is no capture.
+    `BadRequestError` if a file cannot be read, `NotACaptureError` if it is not a capture.
     """
     rewriter = Rewriter(Pseudonyms(key or secrets.token_bytes(32)), keep_unknown=keep_unknown)
     done = Scrubbed()

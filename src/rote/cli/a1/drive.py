@@ -55,7 +55,7 @@ def monitor(
 ) -> int:
     """Show the robot's state continuously."""
     if not 0.1 <= rate <= 100.0 or (seconds is not None and not 0 < seconds <= 86_400):
-        raise BadRequestError("that rate or time is not possible", "Use --rate 5 --seconds 10.")
+        raise BadRequestError("that rate or time is out of range", "Use --rate 5 --seconds 10.")
     return run(_monitor((robot, timeout), seconds, 1.0 / rate, as_json))
 
 
@@ -156,7 +156,7 @@ def _check_pose(**degrees: float) -> None:
         most = math.degrees(SPANS[f"{name}_rad"][1])
         if not abs(value) <= most:
             raise BadRequestError(
-                f"a {name} of {value:g} degrees is not possible",
+                f"a {name} of {value:g} degrees is out of range",
                 f"Choose -{int(most)} to {int(most)} degrees.",
             )
 
@@ -167,11 +167,11 @@ def _check_turn(degrees: float, speed: float) -> None:
 
     if not abs(degrees) <= math.degrees(MAX_ANGLE_RAD):
         raise BadRequestError(
-            f"a turn of {degrees:g} degrees is not possible", "Choose at most two rounds: 720."
+            f"a turn of {degrees:g} degrees is out of range", "Choose at most two rounds: 720."
         )
     if not 0.0 < speed <= (most := round(math.degrees(TURN_RAD_S))):
         raise BadRequestError(
-            f"a turning speed of {speed:g} degrees a second is not possible",
+            f"a turning speed of {speed:g} degrees a second is out of range",
             f"Choose up to {most}.",
         )
 

@@ -230,7 +230,10 @@ def _compile_model(family: Family, margin_m: float) -> Any:
 
 
 def find_contacts(track: Track, margin_m: float = 0.0) -> list[Contact]:
-    """Return each pair of links that touch in a track, at its worst moment."""
+    """Return each pair of links that comes nearer than `margin_m`, at its worst moment.
+
+    Raises `BadRequestError` if the robot or its shapes are unknown.
+    """
     family = family_of(track)
     if family is None:
         raise BadRequestError(

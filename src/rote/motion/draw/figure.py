@@ -133,7 +133,7 @@ def draw_gif(track: Track, path: Path, *, rate_hz: float | None = None) -> None:
     """
     track.require_samples(1)
     if path.suffix.lower() != ".gif":
-        raise BadRequestError(f"{path} is no name for a GIF", "Name a file that ends in .gif.")
+        raise BadRequestError(f"{path} is not a GIF file name", "Name a file that ends in .gif.")
     if rate_hz is None:
         rate_hz = _usual_hz(track.duration_s)
     if not _MIN_HZ <= rate_hz <= 50.0:

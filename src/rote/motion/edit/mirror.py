@@ -71,7 +71,7 @@ def _joint_pairs(track: Track) -> list[tuple[Joint, Joint]]:
     pairs = []
     for name in track.names:
         if name not in known:
-            raise _mirror_error(name, f"it is no joint of {a_robot(family)}")
+            raise _mirror_error(name, f"it is not a joint of {a_robot(family)}")
         if not family.mirror:
             raise _mirror_error(
                 name, f"it is not known which joints of {a_robot(family)} are a pair"

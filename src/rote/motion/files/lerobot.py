@@ -195,14 +195,17 @@ def _check_arguments(
         raise BadRequestError("a dataset needs at least one track")
     if len(tasks) != len(tracks):
         raise BadRequestError(
-            f"{len(tasks)} tasks cannot go with {len(tracks)} tracks", "Give one, or one for each."
+            f"{len(tasks)} tasks given for {len(tracks)} tracks",
+            "Give one task, or one for each track.",
         )
     if not all(task.strip() for task in tasks):
         raise BadRequestError("a dataset needs a task as text", "For example: wave with one arm")
     if not isinstance(fps, int) or not 1 <= fps <= 1000:
-        raise BadRequestError(f"{fps} frames a second are not possible", "Choose 1 to 1000.")
+        raise BadRequestError(f"{fps} frames a second are out of range", "Choose 1 to 1000.")
     if append and not (folder / "meta" / "info.json").is_file():
-        raise BadRequestError(f"{folder} is no data set to append to", "Name one, or write it new.")
+        raise BadRequestError(
+            f"{folder} is not a data set to append to", "Name one, or write it new."
+        )
     if folder.exists() and not append:
         raise BadRequestError(f"{folder} exists already", "Name a folder that does not exist.")
     if not folder.parent.is_dir():

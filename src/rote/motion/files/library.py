@@ -191,7 +191,7 @@ class Library:
         with disk.lock_folder(self.folder):
             self._version_file(name, None)
             if self._version_files(to):
-                raise BadRequestError(f"there is a take {to!r} already", "Choose another name.")
+                raise BadRequestError(f"the take {to!r} already exists", "Choose another name.")
             _move(self.folder / _VERSIONS / name, self.folder / _VERSIONS / to)
             for suffix in _SUFFIXES:
                 _move(self.folder / f"{name}{suffix}", self.folder / f"{to}{suffix}")
@@ -249,7 +249,7 @@ class Library:
     def restore(self, grave_id: str, to: str | None = None) -> Entry:
         """Bring a deleted take back with all its versions, under its own name or another one.
 
-        Raises `BadRequestError` if there is a take of that name already.
+        Raises `BadRequestError` if a take of that name already exists.
         """
         with disk.lock_folder(self.folder):
             trash_folder = self._in_trash(grave_id)
@@ -260,7 +260,7 @@ class Library:
                 )
             name = check_existing_name(trashed.name) if to is None else check_name(to)
             if self._version_files(name):
-                raise BadRequestError(f"there is a take {name!r} already", "Choose another name.")
+                raise BadRequestError(f"the take {name!r} already exists", "Choose another name.")
             _move(trash_folder / _VERSIONS, self.folder / _VERSIONS / name)
             for path in _current_in(trash_folder):
                 _move(path, self.folder / f"{name}{path.suffix}")
@@ -297,7 +297,7 @@ class Library:
         part = Path(part)
         name = take_name(part)
         if part not in self.unfinished():
-            raise BadRequestError(f"{part} is no recording that was cut off here")
+            raise BadRequestError(f"{part} is not an interrupted recording of this library")
         try:
             track = recover(part)
         except BadRequestError:

@@ -397,7 +397,7 @@ class _Reading:
         if len(self._root) != 7 * 8 * samples:
             if self._mend:
                 return None
-            raise self.location.error(f"{samples} samples cannot go with its root's path")
+            raise self.location.error(f"{samples} samples do not match its root's path")
         return np.frombuffer(self._root, "<f8").astype(np.float64).reshape(samples, 7)
 
     def _choose_samples(self) -> _Samples:

@@ -208,7 +208,7 @@ def assemble(
 def make_root_path(root: Array, samples: int, location: FileLocation) -> RootPath:
     """Make the path of a root of (n, 7) numbers; refuse invalid ones."""
     if root.shape != (samples, 7):
-        raise location.error(f"{samples} samples cannot go with a root of shape {root.shape}")
+        raise location.error(f"{samples} samples do not match a root of shape {root.shape}")
     try:
         return RootPath(root[:, :3], root[:, 3:])
     except BadRequestError as error:
@@ -282,7 +282,7 @@ def check(track: Track, location: FileLocation) -> None:
 
 
 def check_joints(track: Track, location: FileLocation) -> None:
-    """Refuse joints that the robot does not have; an unknown robot is not judged."""
+    """Raise `BadRequestError` for joints that the robot lacks; an unknown robot is not checked."""
     build = registry.find_build(track.variant)
     if build is None:
         return
@@ -291,7 +291,7 @@ def check_joints(track: Track, location: FileLocation) -> None:
     if unknown:
         raise location.error(
             f"{build.name} has no joint {unknown[0]!r}"
-            + (f" (and {len(unknown) - 1} more are wrong)" if len(unknown) > 1 else ""),
+            + (f" (and {len(unknown) - 1} more are unknown)" if len(unknown) > 1 else ""),
             did_you_mean(unknown[0], build.names),
         )
 

@@ -131,7 +131,7 @@ def _unpack_track(arrays: "NpzArrays", location: FileLocation) -> tuple[TakeMeta
     if any(name in arrays for name in _ROOT):
         shapes = [arrays.header(name).shape for name in _ROOT]
         if shapes != [(*rows, 3), (*rows, 4)]:
-            raise location.error(f"{rows[0]} samples cannot go with a root of shapes {shapes}")
+            raise location.error(f"{rows[0]} samples do not match a root of shapes {shapes}")
         root = np.column_stack([arrays.floats(name) for name in _ROOT])
     return metadata, assemble(metadata, times_s, arrays.floats("joints_rad"), location, root)
 
@@ -241,6 +241,6 @@ def _read_metadata(arrays: NpzArrays, location: FileLocation) -> TakeMetadata:
         return from_document(document, location)
     header = arrays.header("names")
     if len(header.shape) != 1 or header.dtype.kind != "U":
-        raise location.error("its names are no list of words")
+        raise location.error("its names are not a list of words")
     names = arrays.unpack("names", _MAX_TEXT_BYTES).tolist()
     return TakeMetadata(names=tuple(names), source=location.source)

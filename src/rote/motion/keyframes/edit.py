@@ -32,7 +32,7 @@ _STEEPEST = 3.0  # a cubic is monotone if neither end is steeper than this many 
 
 
 class _BendTimes(NamedTuple):
-    """The times between which a motion changes, on the clock of the track."""
+    """The times between which a motion bends around a keyframe, on the clock of the track."""
 
     start_s: float
     old_s: float
@@ -104,14 +104,14 @@ def _compute_bend_times(
     old_s = track_time_s(track, time_s, "the moment")
     new_s = track_time_s(track, to_s, "the new moment")
     start_s, end_s = max(old_s - widths_s[0], first_s), min(old_s + widths_s[1], last_s)
-    # At the ends of the motion there is nothing on the other side to pass from or to.
+    # A keyframe at an end of the motion needs room on its inner side only.
     too_near = (new_s > first_s and new_s - start_s < _MIN_WIDTH_S) or (
         new_s < last_s and end_s - new_s < _MIN_WIDTH_S
     )
     if too_near:
         raise BadRequestError(
-            f"the keyframe at {to_s:.2f} s would be a jump: "
-            f"the motion bends from {start_s - first_s:.2f} to {end_s - first_s:.2f} s",
+            f"the keyframe at {to_s:.2f} s would cause a jump: "
+            f"the motion changes only from {start_s - first_s:.2f} to {end_s - first_s:.2f} s",
             f"Leave {_MIN_WIDTH_S:g} s or more on both sides.",
         )
     return _BendTimes(start_s, old_s, new_s, end_s)

@@ -110,7 +110,7 @@ class Bot:
         distance_m = math.hypot(forward_m, left_m)
         if not distance_m <= MAX_DISTANCE_M:
             raise BadRequestError(
-                f"a walk of {forward_m} m and {left_m} m to the left is not possible",
+                f"a walk of {forward_m} m and {left_m} m to the left is out of range",
                 f"Choose at most {MAX_DISTANCE_M:g} m.",
             )
         fastest = a1_commands.ASIDE_M_S if left_m else a1_commands.BACKWARD_M_S
@@ -123,7 +123,7 @@ class Bot:
         """Turn on the spot by an angle in rad: to the left, or to the right if negative."""
         if not abs(angle_rad) <= MAX_ANGLE_RAD:
             raise BadRequestError(
-                f"a turn of {angle_rad} rad is not possible", "Choose at most two rounds."
+                f"a turn of {angle_rad} rad is out of range", "Choose at most two rounds."
             )
         _check_positive(speed_rad_s, a1_commands.TURN_RAD_S, "a turning speed", "rad/s")
         return self._enqueue(_Turn(angle_rad, speed_rad_s), limit_s)
@@ -267,7 +267,7 @@ class Bot:
 def _check_positive(value: float, most: float, what: str, unit: str) -> None:
     if not 0.0 < value <= most:  # NaN fails this comparison too
         raise BadRequestError(
-            f"{what} of {value} {unit} is not possible", f"Choose up to {most:g} {unit}."
+            f"{what} of {value} {unit} is out of range", f"Choose up to {most:g} {unit}."
         )
 
 

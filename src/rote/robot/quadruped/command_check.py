@@ -192,4 +192,4 @@ def _check_numbers(command: HighCmd, dialect: Dialect, seen: ObservedState) -> N
 
 def _check_range(name: str, value: float, low: float, high: float) -> None:
     if not low <= value <= high:  # not a number fails this, too
-        raise BadRequestError(f"{name} {value:g} is not possible", f"Choose {low:g} to {high:g}.")
+        raise BadRequestError(f"{name} {value:g} is out of range", f"Choose {low:g} to {high:g}.")

@@ -55,7 +55,7 @@ def check_ranges(**values: float) -> None:
         low, high, unit = SPANS[name]
         if not low <= value <= high:  # NaN fails this comparison too
             raise BadRequestError(
-                f"{name} {value:g} is not possible", f"Choose {low:g} to {high:g} {unit}."
+                f"{name} {value:g} is out of range", f"Choose {low:g} to {high:g} {unit}."
             )
 
 

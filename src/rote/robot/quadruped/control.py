@@ -92,7 +92,7 @@ class Control:
         """`commanded` is the command that drives the motors until the first one of `step`."""
         if not PERIODS_S[0] <= period_s <= PERIODS_S[1]:
             raise BadRequestError(
-                f"a control period of {period_s} s is not possible",
+                f"a control period of {period_s} s is out of range",
                 f"Choose {PERIODS_S[0]} to {PERIODS_S[1]} s.",
             )
         self._client = client

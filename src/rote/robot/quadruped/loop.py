@@ -152,7 +152,7 @@ class LoopFunc:
             raise TypeError("a loop has one function: LoopFunc(name, period_s, cpu, function)")
         if not PERIODS_S[0] <= period_s <= PERIODS_S[1]:  # NaN fails this comparison too
             raise BadRequestError(
-                f"a period of {period_s} s is not possible",
+                f"a period of {period_s} s is out of range",
                 f"Choose {PERIODS_S[0]} to {PERIODS_S[1]:g} s, like 0.002 for 500 times a second.",
             )
         if isinstance(function, int) or not callable(function):

@@ -76,7 +76,7 @@ def leg_poses(track: Track) -> Array:
         if missing or unknown:
             message = f"it lacks {missing[0]}" if missing else f"an A1 has no {unknown[0]}"
         raise BadRequestError(
-            f"this track of {len(track.names)} joints is no motion of an A1: {message}",
+            f"this track of {len(track.names)} joints is not a motion of an A1: {message}",
             "An A1 plays what an A1 was taught: tracks of its twelve joints.",
         )
     if len(track) < 2:

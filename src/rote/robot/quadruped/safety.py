@@ -77,7 +77,7 @@ class A1SafetyLimits:
             value = getattr(self, name)
             if value is not None and not low <= value <= high:  # not a number fails this, too
                 raise BadRequestError(
-                    f"{name} {value} is not possible", f"Choose {low:g} to {high:g}, or None."
+                    f"{name} {value} is out of range", f"Choose {low:g} to {high:g}, or None."
                 )
 
 
@@ -149,7 +149,7 @@ class Safety:
         for index in np.flatnonzero(bad):
             value = float(numbers[index])
             raise BadRequestError(
-                f"{_NAMES[index]}: a {what} of {value:g} is not possible",
+                f"{_NAMES[index]}: a {what} of {value:g} is out of range",
                 f"Ask for at most {most:g}." if math.isfinite(most) else "Ask for a number.",
             )
 
@@ -157,7 +157,7 @@ class Safety:
     def _check_gains(gains: Row, what: str) -> None:
         for index in np.flatnonzero(~(gains >= 0.0)):
             raise BadRequestError(
-                f"{_NAMES[index]}: a {what} of {float(gains[index]):g} is not possible",
+                f"{_NAMES[index]}: a {what} of {float(gains[index]):g} is out of range",
                 "Ask for 0 or more.",
             )
 
@@ -263,8 +263,8 @@ class Safety:
                 "position",
                 f"{_NAMES[index]} is at {q[index]:.3f} rad, "
                 f"allowed {lower[index]:.3f} to {upper[index]:.3f} rad",
-                "Keep the legs further from their stops. Folded legs on the ground are outside: "
-                "stand the robot up first.",
+                "Keep the legs further from their stops. Legs folded on the ground are "
+                "outside the limits: stand the robot up first.",
             )
 
     def _power_errors(self, tau: Row, dq: Row) -> Iterator[ProtectionError]:

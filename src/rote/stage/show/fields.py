@@ -46,7 +46,7 @@ class Field:
             return self._read_text(value, where)
         if self.kind is FieldKind.FLAG:
             if not isinstance(value, bool):
-                raise BadRequestError(f"{where}: true or false is wanted, not {value!r:.60}")
+                raise BadRequestError(f"{where}: expected true or false, not {value!r:.60}")
             return value
         if self.kind is FieldKind.COLOUR:
             return _read_colour(value, where)
@@ -56,7 +56,7 @@ class Field:
 
     def _read_text(self, value: object, where: str) -> str:
         if not isinstance(value, str) or not value.strip() or len(value) > MAX_TEXT:
-            raise BadRequestError(f"{where}: a text of 1 to {MAX_TEXT} characters is wanted")
+            raise BadRequestError(f"{where}: expected text of 1 to {MAX_TEXT} characters")
         if not _UNPRINTABLE.isdisjoint(value):
             raise BadRequestError(f"{where}: {value!r:.60} has invisible characters")
         if self.choices and value not in self.choices:
@@ -70,7 +70,7 @@ class Field:
         fits = isinstance(value, int) if whole else isinstance(value, int | float)
         if isinstance(value, bool) or not fits or not _is_finite(value):
             what = "a whole number" if whole else "a number"
-            raise BadRequestError(f"{where}: {what} is wanted, not {value!r:.60}")
+            raise BadRequestError(f"{where}: expected {what}, not {value!r:.60}")
         assert isinstance(value, int | float)
         low, high = self.low, self.high
         if (low is not None and value < low) or (high is not None and value > high):
@@ -124,12 +124,12 @@ def _read_colour(value: object, where: str) -> tuple[int, int, int]:
         parts = [part for part in value if type(part) is int and 0 <= part <= 255]
         if len(parts) == 3:
             return parts[0], parts[1], parts[2]
-    raise BadRequestError(f"{where}: [red, green, blue] of 0 to 255 is wanted, not {value!r:.60}")
+    raise BadRequestError(f"{where}: expected [red, green, blue] of 0 to 255, not {value!r:.60}")
 
 
 def _read_values(value: object, where: str) -> tuple[float | int | str, ...]:
     if not isinstance(value, list) or len(value) > 16:
-        raise BadRequestError(f"{where}: a list of at most 16 numbers and texts is wanted")
+        raise BadRequestError(f"{where}: expected a list of at most 16 numbers and texts")
     for each in value:
         is_text = isinstance(each, str) and len(each) <= MAX_TEXT
         if isinstance(each, bool) or not (is_text or _is_finite(each)):
@@ -143,7 +143,7 @@ def read_object(data: object, fields: Sequence[Field], where: str) -> dict[str, 
     Raises `BadRequestError` for a field that is missing, unknown or wrong.
     """
     if not isinstance(data, dict):
-        raise BadRequestError(f"{where}: an object {{...}} is wanted, not {data!r:.60}")
+        raise BadRequestError(f"{where}: expected an object {{...}}, not {data!r:.60}")
     names = [field.name for field in fields]
     for name in data:
         if name not in names:

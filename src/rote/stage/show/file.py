@@ -161,7 +161,7 @@ class Trigger:
             hours, minutes, seconds = (int(part) for part in (*parts, "0")[:3])
             if hours < 24 and minutes < 60 and seconds < 60:
                 return hours * 3600.0 + minutes * 60.0 + seconds
-        raise BadRequestError(f"{self.time!r} is no time of day", "Write HH:MM or HH:MM:SS.")
+        raise BadRequestError(f"{self.time!r} is not a time of day", "Write HH:MM or HH:MM:SS.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,14 +268,14 @@ def from_data(data: object) -> Show:
     """
     if not isinstance(data, dict) or data.get("rote_show") != VERSION:
         raise BadRequestError(
-            "this is no show", f'A show is an object that begins with "rote_show": {VERSION}.'
+            "this is not a show", f'A show is an object that begins with "rote_show": {VERSION}.'
         )
     known = {"rote_show", "title", "roles", "sections"}
     if unknown := sorted(str(name) for name in data.keys() - known):
         raise BadRequestError(f"the show: there is no field {unknown[0]!r}")
     title = data.get("title", "")
     if not isinstance(title, str):
-        raise BadRequestError("the show, 'title': a text is wanted")
+        raise BadRequestError("the show, 'title': expected text")
     roles = _read_roles(data.get("roles"))
     sections = tuple(
         _read_section(each, number, {role.name for role in roles})
@@ -293,14 +293,14 @@ def from_data(data: object) -> Show:
 def _read_list(data: Mapping[str, Any], name: str, where: str, most: int) -> list[Any]:
     found = data.get(name, [])
     if not isinstance(found, list) or len(found) > most:
-        raise BadRequestError(f"{where}, {name!r}: a list of at most {most} is wanted")
+        raise BadRequestError(f"{where}, {name!r}: expected a list of at most {most} items")
     return found
 
 
 def _read_roles(data: object) -> tuple[ShowRole, ...]:
     if not isinstance(data, dict) or not data or len(data) > MAX_ROLES:
         raise BadRequestError(
-            f"the show, 'roles': 1 to {MAX_ROLES} roles are wanted", 'Write {"NAME": {}}.'
+            f"the show, 'roles': expected 1 to {MAX_ROLES} roles", 'Write {"NAME": {}}.'
         )
     name_field = Field(name="name", kind=_TEXT, help="the role's name")
     found = []
@@ -314,7 +314,7 @@ def _read_roles(data: object) -> tuple[ShowRole, ...]:
 
 def _read_section(data: object, number: int, roles: set[str]) -> Section:
     if not isinstance(data, dict):
-        raise BadRequestError(f"section {number}: an object {{...}} is wanted")
+        raise BadRequestError(f"section {number}: expected an object {{...}}")
     own = {name: value for name, value in data.items() if name not in ("start", "clips", "cues")}
     values = read_object(own, SECTION_FIELDS, f"section {number}")
     where = f"section {values['name']!r}"
@@ -360,7 +360,7 @@ def _read_clip(data: object, where: str, roles: set[str]) -> Clip:
     values = read_object(data, CLIP_FIELDS, where)
     _check_role(values["role"], roles, where)
     if bool(values["take"]) == bool(values["action"]):
-        raise BadRequestError(f"{where}: either a 'take' or an 'action' is wanted")
+        raise BadRequestError(f"{where}: expected either a 'take' or an 'action'")
     if values["action"]:
         for name in ("from_s", "to_s", "mirror"):
             if values[name]:
@@ -377,7 +377,7 @@ def _read_cue(data: object, where: str, roles: set[str]) -> Cue:
     values = read_object(data, CUE_FIELDS, where)
     kinds = [kind for kind in CueKind if values[kind.value] is not None]
     if len(kinds) != 1:
-        raise BadRequestError(f"{where}: one of {', '.join(CueKind)} is wanted")
+        raise BadRequestError(f"{where}: expected one of {', '.join(CueKind)}")
     (kind,) = kinds
     role = values["role"] or ""
     if role:

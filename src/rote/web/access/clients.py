@@ -156,7 +156,8 @@ class Clients:
         client, wanted = self._require_client(name, access), " ".join(text.split())
         if len(wanted) > MAX_NAME or not wanted.isprintable():
             raise BadRequestError(
-                "this is no name for a person", f"Take up to {MAX_NAME} letters and spaces."
+                "this is not a valid name for a person",
+                f"Take up to {MAX_NAME} letters and spaces.",
             )
         client.name = wanted or None
         self.changes += 1
@@ -267,7 +268,10 @@ class Clients:
         return MAX_CLIENTS - RESERVED[role] - here
 
     def describe_command(self, *, you: bool) -> dict[str, Any]:
-        """Return the commander and the next one, without their secret ids."""
+        """Return, as JSON, the client in command and the pending handover, without secret ids.
+
+        `you` states whether the answer is for the client in command.
+        """
         client = self._clients.get(self.commander or "")
         following = None
         if self.handover is not None:

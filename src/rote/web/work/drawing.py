@@ -20,10 +20,10 @@ def model_of(build: Build) -> Path | None:
 
 
 def make_drawing(build: Build) -> dict[str, Any]:
-    """Return everything a page needs to draw a build and to name its joints.
+    """Return, as JSON, what the page needs to draw a build and to name its joints.
 
-    A joint's `index` is its column: its place in a state's positions. `fixed` are the joints that
-    other builds of the family have; here their links are rigid.
+    A joint's `index` is its column in a state's positions. `fixed` lists the joints that only other
+    builds of the family have; in this build their links are rigid.
     """
     family = family_of(build)
     figure = None if family is None else figure_of(family)

@@ -174,7 +174,7 @@ def save(
             "changed-show" if known else "show-exists",
             f"the show {name!r} was changed elsewhere since it was opened here"
             if known
-            else f"there is a show {name!r} already",
+            else f"the show {name!r} already exists",
             "Replace it, or keep this one under another name.",
         )
     _write(path, data)
@@ -198,7 +198,7 @@ def rename(folder: Path, old: str, new: str) -> None:
     path, to = _require_show_file(folder, old), show_file(folder, new)
     if to.exists():
         raise ProblemError(
-            409, "show-exists", f"there is a show {new!r} already", "Choose another name."
+            409, "show-exists", f"the show {new!r} already exists", "Choose another name."
         )
     path.rename(to)
     cast, cast_to = _cast_file(folder, old), _cast_file(folder, new)
@@ -317,7 +317,7 @@ def save_sound(folder: Path, path: Path, name: str, *, replace_it: bool) -> None
         raise BadRequestError(f"{name!r} is no WAV file", "Convert it to WAV, 16 bit.")
     if to.exists() and not replace_it:
         raise ProblemError(
-            409, "sound-exists", f"there is a sound {name!r} already", "Choose another name."
+            409, "sound-exists", f"the sound {name!r} already exists", "Choose another name."
         )
     _write(to, path.read_bytes())
 

@@ -141,7 +141,7 @@ def import_file(
         raise ProblemError(
             409,
             "name-taken",
-            f"there is a take {name!r} already",
+            f"the take {name!r} already exists",
             "Choose another name, or save it as a new version.",
         )
     try:
@@ -328,7 +328,7 @@ def edit_and_save(
         raise ProblemError(
             409,
             "name-taken",
-            f"there is a take {to!r} already",
+            f"the take {to!r} already exists",
             "Choose another name, or save it as a new version.",
         )
     if over is not None and over != newest:

@@ -207,13 +207,13 @@ class Layout:
     def pack(self, value: Any, *, verbatim: bool = False) -> bytes:
         """Return the frame without its CRC, or raise `BadRequestError` naming what does not fit.
 
-        With `verbatim` any value of the numbers' types is written, for what was read before.
+        With `verbatim` ranges are not checked, so that a value that was read can be written again.
         """
         for name, default in self._absent.items():
             if getattr(value, name) != default:
                 raise BadRequestError(
                     f"this dialect's {self.make.__name__} has no {name}",
-                    "Leave it out, or use `fit` to drop what the dialect cannot say.",
+                    "Leave it out, or use `fit` to drop fields that the dialect lacks.",
                 )
         numbers: list[Any] = []
         for part in self.parts.values():

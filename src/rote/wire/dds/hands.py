@@ -110,7 +110,7 @@ def encode_command(joints_rad: Sequence[float], share: float, *, hand: Hand) -> 
     """
     if not 0.0 <= share <= 1.0 or len(joints_rad) != len(hand.joints):
         raise BadRequestError(
-            f"{len(joints_rad)} positions and a share of {share} are no command to a hand",
+            f"{len(joints_rad)} positions and a share of {share} are not a command to a hand",
             f"A share is 0 to 1, and {hand.name} has {len(hand.joints)} joints.",
         )
     if not math.isfinite(sum(joints_rad)):

@@ -352,7 +352,7 @@ def encode_arm_commands(
     for pose, weight in zip(joints_rad, weights, strict=True):
         if not 0.0 <= weight <= 1.0 or len(pose) != layout.joints:
             raise BadRequestError(
-                f"a weight of {weight} and {len(pose)} positions are no arm command",
+                f"a weight of {weight} and {len(pose)} positions are not an arm command",
                 f"A weight is 0 to 1, and there are {layout.joints} joints.",
             )
     numbers = np.empty((len(weights), layout.joints + 1), "<f4")

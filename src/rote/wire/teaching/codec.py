@@ -399,7 +399,7 @@ def _unpack_keyframes(slots: bytes, used: int) -> tuple[m.Keyframe, ...]:
     if used > m.MAX_KEYFRAMES:
         raise PayloadError(f"{used} keyframes stated; at most {m.MAX_KEYFRAMES} fit")
     if any(slots[used * _KEYFRAME.size :]):
-        raise PayloadError("keyframes behind the stated number of them")
+        raise PayloadError("keyframes after the stated number of them")
     keyframes = []
     for joint, time_ms, value in _KEYFRAME.iter_unpack(slots[: used * _KEYFRAME.size]):
         if joint >= m.JOINT_COUNT or not math.isfinite(value):

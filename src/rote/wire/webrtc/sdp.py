@@ -208,5 +208,5 @@ def _attribute_lines(sdp: str) -> Iterator[tuple[str, str]]:
 def _parse_fingerprint(value: str) -> Fingerprint:
     match = _FINGERPRINT.fullmatch(value)
     if match is None:
-        raise DecodeError(f"this is no fingerprint: {value[:80]!r}")
+        raise DecodeError(f"this is not a fingerprint: {value[:80]!r}")
     return Fingerprint(match[1].lower(), match[2].upper())

@@ -274,7 +274,7 @@ def _seal_document(document: bytes, session_key: str) -> bytes:
 def _open_sealed(sealed: bytes, session_key: str, step: str) -> bytes:
     raw = _decode_base64(sealed, step, _BEGIN_AGAIN)
     if not raw or len(raw) % 16:
-        raise DocumentError(step, f"{len(raw)} bytes are no whole AES blocks of 16", _BEGIN_AGAIN)
+        raise DocumentError(step, f"{len(raw)} bytes are not whole AES blocks of 16", _BEGIN_AGAIN)
     cipher = _ecb_cipher(session_key).decryptor()
     padded = cipher.update(raw) + cipher.finalize()
     added = padded[-1]
@@ -358,7 +358,7 @@ def _load_public(der: bytes) -> "rsa.RSAPublicKey":
     try:
         key = serialization.load_der_public_key(der)
     except (ValueError, UnsupportedAlgorithm) as error:
-        seen = f"{len(der)} bytes that are no key: {str(error)[:60]}"
+        seen = f"{len(der)} bytes that are not a key: {str(error)[:60]}"
         raise DocumentError(step, seen, _UNKNOWN_FIRMWARE) from None
     if not isinstance(key, rsa.RSAPublicKey) or key.key_size not in _RSA_BITS:
         seen = f"not RSA of {_RSA_BITS[0]} to {_RSA_BITS[-1]} bits, but {type(key).__name__}"
@@ -380,6 +380,7 @@ def _rsa_seal(der: bytes, plain: bytes) -> bytes:
 
 
 def _encrypt_gcm(key: bytes, nonce: bytes, plain: bytes) -> bytes:
+    """Return `plain` encrypted, followed by the nonce and then the tag."""
     with _require_extra():
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415
     sealed = AESGCM(key).encrypt(nonce, plain, None)
@@ -387,6 +388,7 @@ def _encrypt_gcm(key: bytes, nonce: bytes, plain: bytes) -> bytes:
 
 
 def _decrypt_gcm(key: bytes, raw: bytes) -> bytes | None:
+    """Reverse `_encrypt_gcm`; None if the key is wrong."""
     with _require_extra():
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415

@@ -227,7 +227,7 @@ def recognise_format(path: FilePath) -> ExchangeFormat:
             return _recognise_rows(location)
         if seq_file.is_first_line(line) and b"components" in data[:100_000]:
             return EXCHANGE["seq"]
-    raise location.error("it is no motion that is known here", _CHOOSE_FORMAT)
+    raise location.error("its format is not known", _CHOOSE_FORMAT)
 
 
 _CHOOSE_FORMAT = f"If you know its format, name it: {', '.join(EXCHANGE)}."
@@ -250,7 +250,7 @@ def _recognise_npz(data: bytes, location: FileLocation) -> ExchangeFormat:
             )
         return EXCHANGE[order]
     held = ", ".join(names[:12]) or "nothing"
-    raise location.error(f"it is no motion that is known here; it holds {held}", _CHOOSE_FORMAT)
+    raise location.error(f"its format is not known; it holds {held}", _CHOOSE_FORMAT)
 
 
 def _recognise_rows(location: FileLocation) -> ExchangeFormat:
@@ -280,7 +280,7 @@ def _frame_rate(
         raise location.error("it does not state its rate", "Give the frames a second.")
     if not RATES_FPS[0] <= rate <= RATES_FPS[1]:
         raise location.error(
-            f"{rate:g} frames a second are not possible",
+            f"{rate:g} frames a second are out of range",
             f"{RATES_FPS[0]:g} to {RATES_FPS[1]:g} are.",
         )
     return rate, stated is None
@@ -398,7 +398,7 @@ def _complete_track(track: Track, found: ExchangeFormat, fps: int | None) -> Tra
     rate = fps or found.export_fps or max(round(track.rate_hz), 1)
     if not RATES_FPS[0] <= rate <= RATES_FPS[1] or rate != int(rate):
         raise BadRequestError(
-            f"{rate:g} frames a second are not possible",
+            f"{rate:g} frames a second are out of range",
             f"{RATES_FPS[0]:g} to {RATES_FPS[1]:g} are, as a whole number.",
         )
     bare = build.bare

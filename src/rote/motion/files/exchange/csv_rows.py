@@ -44,7 +44,7 @@ def is_header(line: str) -> bool:
 
 
 def width_of(line: str) -> int | None:
-    """Return how many numbers a line has; None if it is no row of numbers."""
+    """Return how many numbers a line has; None if it is not a row of numbers."""
     try:
         return len([float(cell) for cell in line.split(",")])
     except ValueError:
@@ -59,7 +59,7 @@ def read_unitree(location: FileLocation, order: Quaternion = Quaternion.XYZW) ->
     if names is None:
         what = "no numbers" if width is None else f"{width} numbers"
         raise location.error(
-            f"its first row has {what}; 36 belong there for a G1 of 29 joints, "
+            f"its first row has {what}; expected 36 for a G1 of 29 joints, "
             "34 for one of 27, 30 for one of 23, and no header"
         )
     table = _read_table(lines, _ROOT + len(names), location)
@@ -148,7 +148,7 @@ def _parse_numbers(text: str) -> Array | None:
     if not text.isascii() or text.encode("ascii").translate(None, _NUMERIC):
         return None
     with warnings.catch_warnings():
-        # numpy warns of what is no number, and will raise an error some day.
+        # numpy warns about text that is not a number; later versions raise an error.
         warnings.simplefilter("error")
         try:
             return np.fromstring(text, dtype=np.float64, sep=",")
@@ -159,16 +159,20 @@ def _parse_numbers(text: str) -> Array | None:
 def _bad_row_error(
     lines: Sequence[str], first: int, width: int, location: FileLocation
 ) -> Exception:
+    """Return an error about the first line that is not a row of `width` numbers.
+
+    `first` is the number of the first line in the file.
+    """
     for number, line in enumerate(lines, start=first):
         cells = line.split(",")
         if len(cells) != width:
-            return location.error(f"row {number} has {len(cells)} cells, and {width} belong there")
+            return location.error(f"row {number} has {len(cells)} cells, expected {width}")
         for column, cell in enumerate(cells, start=1):
             try:
-                sound = np.isfinite(float(cell))
+                is_number = np.isfinite(float(cell))
             except ValueError:
-                sound = False
-            if not sound:
+                is_number = False
+            if not is_number:
                 return location.error(
                     f"row {number}, column {column} is {cell!r:.40}, not a number"
                 )

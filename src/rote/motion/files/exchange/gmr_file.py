@@ -34,7 +34,7 @@ def read_gmr(location: FileLocation) -> Contents:
     position, turn = (_read_rows(found[name], name, location) for name in ("root_pos", "root_rot"))
     if position.shape != (len(joints), 3) or turn.shape != (len(joints), 4):
         raise location.error(
-            f"{len(joints)} samples cannot go with root_pos of shape {position.shape} "
+            f"{len(joints)} samples do not match root_pos of shape {position.shape} "
             f"and root_rot of shape {turn.shape}"
         )
     return Contents(
@@ -51,15 +51,15 @@ def _read_number(value: Any, location: FileLocation) -> float:
     if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "fiu":
         value = value.ravel()[0]
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise location.error("its fps are no number")
+        raise location.error("its fps is not a number")
     try:
         return float(value)
     except OverflowError:
-        raise location.error("its fps are no number") from None
+        raise location.error("its fps is not a number") from None
 
 
 def _row_width(row: Any) -> int:
-    """Return how many numbers a row has; -1 if it is no row."""
+    """Return how many numbers a row has; -1 if it is not a row."""
     if isinstance(row, np.ndarray):
         return len(row) if row.ndim == 1 else -1
     return len(row) if isinstance(row, list | tuple) else -1
@@ -70,7 +70,7 @@ def _read_rows(value: Any, name: str, location: FileLocation) -> Array:
     if isinstance(value, list | tuple):
         sizes = {_row_width(row) for row in value}
         if len(sizes) != 1 or min(sizes) < 0 or len(value) * max(sizes) > _MAX_VALUES:
-            raise location.error(f"its {name} are no rows of numbers")
+            raise location.error(f"its {name} are not rows of numbers")
         flat = [
             cell
             for row in value
@@ -79,13 +79,13 @@ def _read_rows(value: Any, name: str, location: FileLocation) -> Array:
         if not all(type(cell) in {int, float} for cell in flat) or len(flat) != len(value) * max(
             sizes
         ):
-            raise location.error(f"its {name} are no rows of numbers")
+            raise location.error(f"its {name} are not rows of numbers")
         try:
             value = np.array(flat, dtype=np.float64).reshape(len(value), max(sizes))
         except OverflowError:
             raise location.error(f"its {name} hold a number that is too large") from None
     if not isinstance(value, np.ndarray) or value.ndim != 2 or value.dtype.kind not in "fiu":
-        raise location.error(f"its {name} are no rows of numbers")
+        raise location.error(f"its {name} are not rows of numbers")
     check_length(len(value), value.shape[1], location)
     with np.errstate(over="ignore", invalid="ignore"):
         rows = value.astype(np.float64)

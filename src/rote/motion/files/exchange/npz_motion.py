@@ -166,9 +166,7 @@ def read_amp(location: FileLocation) -> Contents:
         names = _read_texts(arrays, "dof_names", location)
         shape = arrays.header("dof_positions").shape
         if shape != (*shape[:1], len(names)):
-            raise location.error(
-                f"{len(names)} names cannot go with dof_positions of shape {shape}"
-            )
+            raise location.error(f"{len(names)} names do not match dof_positions of shape {shape}")
         check_length(shape[0], len(names), location)
         position = turn = None
         if all(name in arrays for name in _AMP_ROOT):
@@ -194,7 +192,7 @@ def _base_index(arrays: NpzArrays, links: int, location: FileLocation) -> int:
         return 0
     names = _read_texts(arrays, "body_names", location)
     if len(names) != links:
-        raise location.error(f"{len(names)} body_names cannot go with {links} bodies")
+        raise location.error(f"{len(names)} body_names do not match {links} bodies")
     return names.index("pelvis") if "pelvis" in names else 0
 
 
@@ -251,7 +249,7 @@ def _read_fps(arrays: NpzArrays, location: FileLocation) -> float | None:
 def _read_texts(arrays: NpzArrays, name: str, location: FileLocation) -> tuple[str, ...]:
     header = arrays.header(name)
     if len(header.shape) != 1 or header.dtype.kind not in "US":
-        raise location.error(f"its {name} are no list of words")
+        raise location.error(f"its {name} are not a list of words")
     values = arrays.unpack(name, _MAX_NAMES).tolist()
     try:
         return tuple(v.decode("utf-8") if isinstance(v, bytes) else v for v in values)

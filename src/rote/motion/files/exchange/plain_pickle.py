@@ -44,7 +44,7 @@ class _Callable:
         return self._make(*arguments)
 
     def __setstate__(self, _state: object) -> NoReturn:
-        raise DecodeError("it changes something that is no array")
+        raise DecodeError("it changes something that is not an array")
 
 
 class _Dtype:
@@ -83,13 +83,13 @@ def read_plain(data: bytes) -> Any:
         try:
             _check_instructions(data)
         except ValueError as error:
-            raise DecodeError(f"it ends in the middle, or is no pickle ({error})") from None
+            raise DecodeError(f"it ends in the middle, or is not a pickle ({error})") from None
         return _replace_pending_arrays(_PlainUnpickler(data).load())
     except (
         pickle.UnpicklingError, struct.error, AttributeError, EOFError, IndexError, KeyError,
         MemoryError, OverflowError, TypeError, ValueError,
     ) as error:  # fmt: skip
-        raise DecodeError(f"it is no whole pickle of plain data ({error})") from None
+        raise DecodeError(f"it is not a complete pickle of plain data ({error})") from None
     except RecursionError:
         raise DecodeError("its data is nested too deeply") from None
 
@@ -108,7 +108,7 @@ def _check_keys(step: Callable[[Any], None], keys: slice) -> Callable[[Any], Non
     def run(reader: Any) -> None:
         # Hashing a tuple that holds one tuple many times over may take forever.
         if not all(isinstance(key, str | int | float | bytes | None) for key in reader.stack[keys]):
-            raise DecodeError("a key of a dictionary is no text or number")
+            raise DecodeError("a key of a dictionary is neither text nor a number")
         step(reader)
 
     return run
@@ -154,7 +154,7 @@ class _PlainUnpickler(pickle._Unpickler):
         """Return what a name stands for; called by the unpickler."""
         found = self._known.get((module, name))
         if found is None:
-            raise DecodeError(f"it wants to call {module:.40}.{name:.40}, which is no plain data")
+            raise DecodeError(f"it wants to call {module:.40}.{name:.40}, which is not plain data")
         return found
 
     def _encode(self, text: Any, coding: Any) -> bytes:
@@ -167,7 +167,7 @@ class _PlainUnpickler(pickle._Unpickler):
 
 
 def _refuse_call(*_: Any) -> NoReturn:
-    raise DecodeError("it calls something that is no array")
+    raise DecodeError("it calls something that is not an array")
 
 
 def _make_array(raw: Any, dtype: Any, shape: Any, order: Any) -> _Array:

@@ -152,10 +152,10 @@ def _read_rate(values: dict[str, str], location: FileLocation) -> float | None:
     return None
 
 
-def _compute_rate_hz(times_s: Array, location: FileLocation) -> float | None:
+def _compute_rate_hz(times_s: Array, location: FileLocation) -> float:
     steps = np.diff(times_s)
     if not steps.size or steps.min() <= 0:
-        raise location.error("the times of its frames do not grow")
+        raise location.error("its frame times do not increase")
     if steps.max() - steps.min() > 0.01 * steps.mean() + 1e-6:
-        raise location.error("its frames are not evenly spaced, which is not read here")
+        raise location.error("its frames are not evenly spaced; only a constant rate is supported")
     return float(1.0 / steps.mean())
