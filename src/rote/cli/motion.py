@@ -57,8 +57,8 @@ def _command(edit: Edit, values: Mapping[str, Any]) -> Callable[..., None]:
         def change(*tracks: "Track") -> "Track":
             return edit.apply(tracks, wanted)
 
-        how = _WriteOptions(given["take"], given["overwrite"], given["as_json"], edit.checks)
-        _write(sources, given["out"], change, how)
+        options = _WriteOptions(given["take"], given["overwrite"], given["as_json"], edit.checks)
+        _write(sources, given["out"], change, options)
 
     arguments = {**_INPUTS[edit.tracks], **{each.name: _option(each) for each in asked}}
     ends = {"take": IsTake, "overwrite": Overwrite, "as_json": Json}
@@ -141,17 +141,17 @@ def _write(
     sources: Sequence[Path],
     out: Path,
     edit: "Callable[..., Track]",
-    how: _WriteOptions,
+    options: _WriteOptions,
     *,
     degrees: bool = False,
 ) -> None:
     """Read, edit and write; nothing is written if anything fails."""
-    if not how.take and any(out.resolve() == source.resolve() for source in sources):
+    if not options.take and any(out.resolve() == source.resolve() for source in sources):
         raise BadRequestError(f"{out} would be changed in place", "Name another file to write to.")
-    check_out(out, take=how.take, overwrite=how.overwrite)
-    track = edit(*(load(source, degrees=degrees, take=how.take) for source in sources))
-    report = _report(track) if how.checks else None
-    _print_result(track, out, write(track, out, take=how.take), how.as_json, report)
+    check_out(out, take=options.take, overwrite=options.overwrite)
+    track = edit(*(load(source, degrees=degrees, take=options.take) for source in sources))
+    report = _report(track) if options.checks else None
+    _print_result(track, out, write(track, out, take=options.take), options.as_json, report)
 
 
 def _report(track: "Track") -> "CheckReport":
@@ -222,8 +222,8 @@ def convert(
         values = {"build": wanted, "force": force}
         return track if wanted is None else EDITS["to_build"].apply([track], values)
 
-    how = _WriteOptions(take, overwrite, as_json)
-    _write((source,), out, to, how, degrees=degrees)
+    options = _WriteOptions(take, overwrite, as_json)
+    _write((source,), out, to, options, degrees=degrees)
 
 
 @app.command()

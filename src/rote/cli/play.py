@@ -142,14 +142,14 @@ def play(
             raise BadRequestError("a motion of this computer has --speed only")
         require_ability(target, "stream", "stream a motion")
         track = takes.motion(name, take, takes.PLAY_IT, any_joints=True)
-        how = _PlayOptions(
+        options = _PlayOptions(
             _first_speed(track, target, as_json) if speed is None else speed,
             force,
             by_name,
             hands,
             imported,
         )
-        return run(_stream(target, _check_motion(track, how, as_json), how, as_json))
+        return run(_stream(target, _check_motion(track, options, as_json), options, as_json))
     refuse_idle(ctx, _OF_MOTIONS, "with an action of the robot")
     if is_name and is_number:
         raise BadRequestError("--name and --number exclude each other", "Leave out one.")
@@ -252,22 +252,22 @@ def _first_speed(track: "Track", target: RobotChoice, as_json: bool) -> float:
     return _FIRST_SPEED
 
 
-def _check_motion(track: "Track", how: _PlayOptions, as_json: bool) -> "TrackCheck":
+def _check_motion(track: "Track", options: _PlayOptions, as_json: bool) -> "TrackCheck":
     """Check that a motion may be played, before connecting to a robot."""
     from rote.cli import output
     from rote.motion.track_build import family_of
     from rote.robot.streaming import TrackCheck, check_at_speed
 
     with output.waiting("checking"):
-        report = check_at_speed(track, how.speed, hands=how.hands)
+        report = check_at_speed(track, options.speed, hands=options.hands)
     if not as_json:
         output.findings(output.console(), report.findings)
-    report.permit(family_of(track), force=how.force)
-    return TrackCheck(track, how.speed, report)
+    report.permit(family_of(track), force=options.force)
+    return TrackCheck(track, options.speed, report)
 
 
 async def _stream(
-    target: RobotChoice, checked: "TrackCheck", how: _PlayOptions, as_json: bool
+    target: RobotChoice, checked: "TrackCheck", options: _PlayOptions, as_json: bool
 ) -> int:
     from rote.cli import output
 
@@ -276,7 +276,7 @@ async def _stream(
         legs = output.limbs(robot.build) == "legs"
         print_safety_notice(robot.build, as_json)
         async with stopping_softly(robot, _BRAKED if legs else _AT_REST, as_json):
-            playing = await _start_streaming(robot, checked, how, as_json)
+            playing = await _start_streaming(robot, checked, options, as_json)
             await playing.started()
             if playing.left_out:
                 screen.print(output.styled((_left_out_text(playing.left_out), "yellow")))
@@ -299,7 +299,7 @@ def _left_out_text(joints: Sequence[str]) -> str:
 
 
 async def _start_streaming(
-    robot: "Robot", checked: "TrackCheck", how: _PlayOptions, as_json: bool
+    robot: "Robot", checked: "TrackCheck", options: _PlayOptions, as_json: bool
 ) -> "Streaming":
     """Begin to play. The user may confirm what is refused otherwise: an imported motion, or one
     of another build.
@@ -310,7 +310,7 @@ async def _start_streaming(
     from rote.transport.wires import wire_of
 
     track, known = checked.track, is_agreed(checked.track.origin)
-    yes = {"mapped": how.by_name, "imported": how.imported or known}
+    yes = {"mapped": options.by_name, "imported": options.imported or known}
     questions = {
         OtherBuildError: ("mapped", "Type yes to play it by the names of its joints: "),
         ImportedMotionError: ("imported", "Type yes to play it at {speed:g} times its speed: "),
@@ -319,11 +319,11 @@ async def _start_streaming(
         try:
             playing = robot.play_track(
                 track,
-                speed=how.speed,
-                force=how.force,
-                hands=how.hands,
+                speed=options.speed,
+                force=options.force,
+                hands=options.hands,
                 # The check is valid for the robot's own build only.
-                checked=None if yes["mapped"] and not how.by_name else checked,
+                checked=None if yes["mapped"] and not options.by_name else checked,
                 mapped=yes["mapped"],
                 imported=yes["imported"],
             )
@@ -332,7 +332,7 @@ async def _start_streaming(
                 raise
             option, question = questions[type(refused)]
             print(f"{one_line(str(refused)).capitalize()}.")
-            if not await output.ask_yes(question.format(speed=how.speed)):
+            if not await output.ask_yes(question.format(speed=options.speed)):
                 raise
             yes[option] = True
         else:
@@ -359,7 +359,7 @@ async def _perform(target: RobotChoice, name: str, as_json: bool) -> None:
 
 
 async def _play(
-    target: RobotChoice, which: _RequestedAction, how: Mapping[str, object], as_json: bool
+    target: RobotChoice, which: _RequestedAction, options: Mapping[str, object], as_json: bool
 ) -> int:
     from rote.cli import output
 
@@ -368,7 +368,7 @@ async def _play(
         action = await which.of(robot)
         found = await _find_action(action, robot)
         name = str(action) if found is None else found.name
-        playing = robot.play(action, **how)  # type: ignore[arg-type] # checked by play itself
+        playing = robot.play(action, **options)  # type: ignore[arg-type] # checked by play itself
         if found is not None:  # else nothing will move
             print_safety_notice(robot.build, as_json)
         async with stopping_softly(robot, _AT_REST, as_json):

@@ -50,8 +50,8 @@ def store(
 
     Only the documented frames can: udp:// and sim://. `rote play FILE` plays any motion as it is.
     """
-    how = _StoreOptions(budget, loop, overwrite)
-    run(_store(RobotChoice(robot, key, keylog, timeout), (motion, take), name, how, as_json))
+    options = _StoreOptions(budget, loop, overwrite)
+    run(_store(RobotChoice(robot, key, keylog, timeout), (motion, take), name, options, as_json))
 
 
 class _StoreOptions(NamedTuple):
@@ -63,7 +63,7 @@ class _StoreOptions(NamedTuple):
 
 
 async def _store(
-    target: RobotChoice, motion: tuple[str, bool], name: str, how: _StoreOptions, as_json: bool
+    target: RobotChoice, motion: tuple[str, bool], name: str, options: _StoreOptions, as_json: bool
 ) -> None:
     from rote.cli import output
 
@@ -76,9 +76,9 @@ async def _store(
             stored = await robot.store_track(
                 track,
                 name,
-                budget=how.budget,
-                overwrite=how.overwrite,
-                loop=how.loop,
+                budget=options.budget,
+                overwrite=options.overwrite,
+                loop=options.loop,
                 imported=is_agreed(track.origin),
             )
     if as_json:

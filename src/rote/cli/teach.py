@@ -96,8 +96,10 @@ def teach(
     if hand is not None and seconds is None:
         seconds = _DEFAULT_HAND_S
     target = RobotChoice(robot, key, keylog, timeout)
-    how = _FrameOptions(loop, tuple(floats(compensation)) if compensation else ())
-    options = _TeachOptions(target, name, seconds, hand, out, overwrite, force, as_json, how)
+    frame_options = _FrameOptions(loop, tuple(floats(compensation)) if compensation else ())
+    options = _TeachOptions(
+        target, name, seconds, hand, out, overwrite, force, as_json, frame_options
+    )
     return run(_teach(options))
 
 
@@ -121,7 +123,7 @@ class _TeachOptions:
     overwrite: bool
     force: bool
     as_json: bool
-    how: _FrameOptions = _FrameOptions()
+    frame_options: _FrameOptions = _FrameOptions()
 
 
 async def _teach(options: _TeachOptions) -> None:
@@ -143,8 +145,8 @@ async def _teach(options: _TeachOptions) -> None:
                 overwrite=overwrite,
                 force=options.force,
                 library=takes.library(),
-                loop=options.how.loop,
-                compensation=options.how.compensation,
+                loop=options.frame_options.loop,
+                compensation=options.frame_options.compensation,
             ) as take:
                 await _record(screen, robot, take, options)
         except asyncio.CancelledError:
@@ -240,7 +242,7 @@ def _check_options(options: _TeachOptions) -> None:
         require_ability(
             options.target, "overwrite", "keep actions, so that none can be overwritten"
         )
-    if options.how != _FrameOptions():
+    if options.frame_options != _FrameOptions():
         require_ability(options.target, "frames", "be taught with a loop or compensation")
     if options.seconds is not None:
         check_seconds(options.seconds, "a recording")
