@@ -142,11 +142,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     "web/access/roles.py": ("tests/web/test_web_roles.py",),
     "web/services/stops.py": ("tests/web/test_web_stop.py", "tests/web/test_web_limits.py"),
     "web/services/hub.py": ("tests/web/test_web_hub.py", *_WEB),
-    "web/services/activity.py": (
-        *_WEB,
-        "tests/web/test_web_library.py",
-        "tests/web/test_web_edits.py",
-    ),
+    "web/services/activity.py": _WEB,
+    "web/services/teaching.py": (*_WEB, "tests/web/test_web_library.py"),
+    "web/services/playing.py": (*_WEB, "tests/web/test_web_edits.py"),
+    "web/services/stop_sender.py": _WEB,
     "web/access/security.py": (
         "tests/web/test_web_security.py",
         "tests/web/test_web_roles.py",

@@ -184,8 +184,8 @@ def test_a_protection_that_trips_is_told_and_connecting_anew_goes_on(tmp_path: P
                 await _connected(hub)
                 assert hub.connection.robot is not robot
                 assert hub.status(None)["findings"] == []
-                await hub.activities.teach("again")
-                await hub.activities.finish(save=False)
+                await hub.teaching.teach("again")
+                await hub.teaching.finish(save=False)
             finally:
                 await hub.close()
 
@@ -304,9 +304,9 @@ def test_from_its_walking_controller_it_is_laid_down_taught_and_stood_up(tmp_pat
                 await hub.connection.open(url, ability="teach")
                 await _connected(hub)
                 assert hub.connection.url.endswith("level=low")
-                await hub.activities.teach("sit")
+                await hub.teaching.teach("sit")
                 await asyncio.sleep(1)
-                assert (await hub.activities.finish(save=True)).saved
+                assert (await hub.teaching.finish(save=True)).saved
                 await hub.connection.open(hub.connection.url, ability="examine")
                 await _connected(hub)
                 await asyncio.sleep(2)

@@ -110,9 +110,9 @@ def test_what_was_asked_of_one_robot_is_not_played_by_another(tmp_path: Path) ->
 def test_an_action_asked_of_one_robot_is_not_played_by_another(tmp_path: Path) -> None:
     async def story() -> None:
         async with hub_with(tmp_path) as hub:
-            await hub.activities.teach("wave")
+            await hub.teaching.teach("wave")
             await asyncio.sleep(1.0)
-            await hub.activities.finish(save=True)
+            await hub.teaching.finish(save=True)
             playing = asyncio.create_task(hub.play("wave", speed=None, loop=False))
             await asyncio.sleep(0)
             await hub.connect(OTHER, None)
@@ -372,19 +372,19 @@ def test_a_motion_that_others_made_is_played_only_after_a_yes(tmp_path: Path) ->
                 track = waving(Origin("gmr", "dance.pkl", "", "", "0123"))
                 for _ in range(2):
                     with pytest.raises(ImportedMotionError):
-                        await hub.activities.play_track(track, "dance", force=True)
+                        await hub.playing.play_track(track, "dance", force=True)
                     assert not hub.activities.busy
                     assert not is_agreed(track.origin)
                 # A stop that comes first swallows the refusal; that is no yes either.
-                asking = asyncio.create_task(hub.activities.play_track(track, "dance", force=True))
+                asking = asyncio.create_task(hub.playing.play_track(track, "dance", force=True))
                 await asyncio.gather(hub.stop(), asking, return_exceptions=True)
                 assert not is_agreed(track.origin)
-                await hub.activities.play_track(track, "dance", force=True, imported=True)
+                await hub.playing.play_track(track, "dance", force=True, imported=True)
                 assert is_agreed(track.origin)
                 await hub.stop()
                 while hub.activities.busy or one.world.phase is not Phase.NONE:
                     await asyncio.sleep(0.1)
-                await hub.activities.play_track(track, "dance", force=True)
+                await hub.playing.play_track(track, "dance", force=True)
                 assert hub.activities.busy, "it was agreed to once and for all"
             finally:
                 await hub.close()
@@ -417,7 +417,7 @@ def test_playing_on_a_simulated_robot_is_no_yes_for_a_real_one(tmp_path: Path) -
     async def story() -> None:
         async with hub_with(tmp_path) as hub:
             track = waving(Origin("gmr", "dance.pkl", "", "", "4567"))
-            await hub.activities.play_track(track, "dance", force=True)
+            await hub.playing.play_track(track, "dance", force=True)
             assert hub.activities.busy
             assert not is_agreed(track.origin)
 

@@ -13,7 +13,7 @@ from rote.errors import RefusedError
 from rote.messages import Phase
 from rote.robot.message_robot import MessageRobot
 from rote.transport.impair import Impairment
-from rote.web.services.activity import STOP_ANSWER_S
+from rote.web.services.stop_sender import STOP_ANSWER_S
 from virtual import run
 from web.pendant import Browser, one_browser
 

@@ -18,7 +18,7 @@ from rote.sim.arm_motion import HOLD_TAUGHT_S
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.web.services import activity
+from rote.web.services import teaching
 from rote.web.services.hub import Hub, Start
 from rote.web.services.takes import TakeService
 from virtual import run
@@ -213,8 +213,8 @@ def test_arms_on_their_way_back_from_a_teaching_are_not_at_rest(tmp_path: Path) 
             await asyncio.sleep(HOLD_TAUGHT_S + 0.1)
             back = hub.status(None)["activity"]
             assert (back["kind"], back["name"], back["phase"]) == ("playing", "", "return")
-            await hub.activities.teach("wave")  # the next teaching need not wait for it
-            await hub.activities.finish(save=False)
+            await hub.teaching.teach("wave")  # the next teaching need not wait for it
+            await hub.teaching.finish(save=False)
             await asyncio.sleep(HOLD_TAUGHT_S + 5)
             assert hub.status(None)["activity"]["kind"] == "idle"
 
@@ -260,7 +260,7 @@ def test_a_warned_motion_is_played_only_by_force(tmp_path: Path) -> None:
         async with one_hub(tmp_path) as hub:
             # Without force the last check, from where the arms are, has its say too.
             with pytest.raises(WarnedMotionError):
-                await hub.activities.play_track(track, "clap")
+                await hub.playing.play_track(track, "clap")
             assert not hub.activities.busy
 
     run(story())
@@ -314,7 +314,7 @@ def test_a_held_pose_is_let_go_by_a_stop(tmp_path: Path) -> None:
 def test_a_recording_that_is_full_ends_and_is_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(activity, "MAX_MOTION_S", 3.0)
+    monkeypatch.setattr(teaching, "MAX_MOTION_S", 3.0)
 
     async def story() -> None:
         async with one_browser(tmp_path) as (server, page):

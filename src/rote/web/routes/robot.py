@@ -288,7 +288,7 @@ async def links(request: Request) -> Response:
 async def teach_start(request: Request, body: s.TeachStart, caller: Caller = None) -> Response:
     """Make the arms, or legs, soft and record."""
     hub = moving(request, caller)
-    await hub.activities.teach(body.name, overwrite=body.overwrite)
+    await hub.teaching.teach(body.name, overwrite=body.overwrite)
     return answer(hub.status(caller))
 
 
@@ -296,7 +296,7 @@ async def teach_start(request: Request, body: s.TeachStart, caller: Caller = Non
 async def teach_finish(request: Request, body: s.TeachFinish, caller: Caller = None) -> Response:
     """Make the arms, or legs, hold, and keep the take or discard it."""
     hub = commanding(request, caller)
-    taught = await hub.activities.finish(save=body.save, name=body.name)
+    taught = await hub.teaching.finish(save=body.save, name=body.name)
     hub.actions_changes += 1
     return answer(taught._asdict())
 
@@ -305,14 +305,14 @@ async def teach_finish(request: Request, body: s.TeachFinish, caller: Caller = N
 async def teach_hand(request: Request, body: s.ByHand, caller: Caller = None) -> Response:
     """Let a scripted hand move a simulated robot's soft arms."""
     hub = moving(request, caller)
-    await hub.activities.move_by_hand(body.script, body.seconds)
+    await hub.teaching.move_by_hand(body.script, body.seconds)
     return answer({"done": True})
 
 
 @router.post("/teach/drag", response_model=s.Done, tags=["teach"])
 async def teach_drag(request: Request, body: s.Drag, caller: Caller = None) -> Response:
     """Pull a joint of the embedded robot, or release it."""
-    commanding(request, caller).activities.drag(body.joint, body.value_rad)
+    commanding(request, caller).teaching.drag(body.joint, body.value_rad)
     return answer({"done": True})
 
 
@@ -322,7 +322,7 @@ async def teach_curve(
 ) -> Response:
     """What was recorded so far, from a sample on; empty if nothing is being recorded."""
     hub = hub_of(request)
-    rows = hub.activities.curve(first, _MAX_CURVE_ROWS)
+    rows = hub.teaching.curve(first, _MAX_CURVE_ROWS)
     robot = hub.connection.connected
     names = () if robot is None else robot.build.names
     return answer(
@@ -387,5 +387,5 @@ async def perform(request: Request, body: s.Perform, caller: Caller = None) -> R
 @router.post("/pause", response_model=s.Done, tags=["play"])
 async def pause(request: Request, body: s.Pause, caller: Caller = None) -> Response:
     """Pause or resume the recording, on wires that can."""
-    await commanding(request, caller).activities.pause(paused=body.paused)
+    await commanding(request, caller).teaching.pause(paused=body.paused)
     return answer({"done": True})

@@ -1,47 +1,27 @@
 """The robot's activity for the web UI: one at a time, and a stop that never waits."""
 
 import asyncio
-import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
-from rote import messages as m
-from rote.errors import LinkError, RefusedError, RoteError, UnsupportedError
-from rote.messages import Code, Phase, RobotState
-from rote.model.family import MAX_MOTION_S
-from rote.motion.files.agreed_origins import agree, is_agreed
-from rote.motion.record import Sample
-from rote.motion.track import Track
-from rote.robot.api_values import Progress, check_name
+from rote.errors import RoteError
+from rote.messages import Phase, RobotState
+from rote.robot.api_values import Progress
 from rote.robot.playing import Playing
 from rote.robot.robot import Robot
-from rote.robot.streaming import Streaming, TrackCheck
 from rote.robot.take import Take
-from rote.robot.teaching import Teaching
-from rote.text import Text
-from rote.transport.wires import EMBEDDED, Wire, wires_with
+from rote.transport.wires import Wire
 from rote.web.server.problems import ProblemError, busy
+from rote.web.services.background_tasks import BackgroundTasks
 from rote.web.services.connection_keeper import ConnectionKeeper
 from rote.web.services.events import Notify
-from rote.web.services.takes import TakeService
+from rote.web.services.stop_sender import StopSender
 
-STOP_ANSWER_S = 1.2
-"""How long the answer to a stop waits for the robot's confirmation."""
-STOP_AGAIN_S = 0.5
-"""Pause before a stop that was not confirmed is sent again."""
-_ACCEPTED_S = 0.5
 _END_S = 3.0
 _SEEN_S = 1.0
-_UNCONFIRMED = (
-    "STOP was NOT confirmed by the robot{why}. It is sent again until the robot confirms it. "
-    "Use the robot's own remote (L2+B)."
-)
 
-_log = logging.getLogger("rote")
-
-T = TypeVar("T")
 Kind = Literal["idle", "teaching", "playing", "performing"]
 
 
@@ -70,17 +50,6 @@ class PendantStopResult(NamedTuple):
     stopped: Literal["playing", "teaching", "holding", "nothing"]
     message: str
     confirmed: bool = True
-
-
-@dataclass(slots=True, eq=False)
-class PendingStop:
-    """A stop that was requested and that the robot has not confirmed yet."""
-
-    since_s: float
-    message: str = ""
-    """Empty while the robot still has time to answer."""
-    task: "asyncio.Task[None] | None" = None
-    """Sends it again."""
 
 
 class CutOff(NamedTuple):
@@ -133,24 +102,22 @@ class PendantActivity:
 
 
 class ActivityService:
-    """Teaches, plays, performs and stops, on the connected robot."""
+    """Keeps what the connected robot does, and stops it."""
 
-    def __init__(self, connection: ConnectionKeeper, takes: TakeService, notify: Notify) -> None:
-        self._connection = connection
-        self._takes = takes
-        self._notify = notify
+    def __init__(
+        self, connection: ConnectionKeeper, stop_sender: StopSender, notify: Notify
+    ) -> None:
+        self._connection, self._stop_sender, self._notify = connection, stop_sender, notify
         self._loop = asyncio.get_running_loop()
         self.activity: PendantActivity | None = None
         self._taught_at_s: float | None = None
         self.stops = 0
         """Number of requested stops."""
-        self._unconfirmed: PendingStop | None = None
         self._cut_off: CutOff | None = None
         self._holding: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks = BackgroundTasks()
         self._was_soft = self._was_moving = False
         """What the robot reported last."""
-        self._storage_problem: RoteError | None = None
 
     @property
     def return_in_s(self) -> float | None:
@@ -165,320 +132,9 @@ class ActivityService:
         return None if left_s <= 0.0 or is_moving else left_s
 
     @property
-    def paused(self) -> bool:
-        """Whether a recording is paused."""
-        return self.activity is not None and self.activity.paused_at_s is not None
-
-    @property
     def busy(self) -> bool:
         """Whether an activity that was begun here is going on."""
         return self.activity is not None
-
-    # ---- teaching -------------------------------------------------------------------------------
-
-    async def teach(self, name: str, *, overwrite: bool = False) -> None:
-        """Begin to teach; return when the arms, or legs, are soft."""
-        robot = self._connection.robot
-        known = self._takes.has(name)
-        # Raises what this wire refuses before the activity counts as begun.
-        teaching = robot.teach(name, overwrite=overwrite, library=self._takes.library)
-        activity = self._claim_robot("teaching", name)
-        activity.ending = self._loop.create_future()
-        activity.duration_s = MAX_MOTION_S
-        soft: asyncio.Future[None] = self._loop.create_future()
-        task = self._run_activity(
-            activity, self._run_teaching(robot, activity, teaching, soft, known)
-        )
-        await asyncio.wait({task, soft}, return_when=asyncio.FIRST_COMPLETED)
-        if not soft.done():
-            task.result()
-            raise activity.problem or AssertionError
-
-    async def finish(self, *, save: bool, name: str | None = None) -> TeachingResult:
-        """End the teaching: the arms hold, and the take is saved or discarded."""
-        activity = self._need_teaching()
-        assert activity.ending is not None
-        wanted = name if save and name else activity.name
-        if wanted != activity.name:
-            # Refuse a bad name before the teaching ends.
-            self._takes.check_name(check_name(wanted))
-            await self._connection.robot.check_teachable(wanted)
-        if not activity.ending.done():
-            activity.ending.set_result(Ending(save, wanted))
-            self._taught_at_s = self._loop.time()
-        assert activity.task is not None
-        await asyncio.wait({activity.task})
-        activity.task.result()
-        if activity.taught is None:
-            raise activity.problem or AssertionError
-        return activity.taught
-
-    async def move_by_hand(self, script: str, seconds: float) -> None:
-        """Let a scripted hand move a simulated robot's arms."""
-        self._need_teaching()
-        if "hand" not in self._connection.abilities:
-            raise UnsupportedError(
-                "move its own arms", self._connection.url_prefix, wires_with("hand")
-            )
-        if self._connection.embedded is not None:
-            self._connection.embedded.release_hand()
-        await self._connection.robot.move_by_hand(script, seconds)
-
-    def drag(self, joint: str | None, value_rad: float) -> None:
-        """Pull a joint of the embedded robot, or release it."""
-        self._need_teaching()
-        if self._connection.embedded is None:
-            raise UnsupportedError("be dragged", self._connection.url_prefix, (EMBEDDED,))
-        self._connection.embedded.drag(joint, value_rad)
-
-    async def pause(self, *, paused: bool) -> None:
-        """Pause the recording, or resume it."""
-        if self.activity is None or self.activity.take is None:
-            raise UnsupportedError("pause a playback", self._connection.url_prefix)
-        activity, take, now_s = self.activity, self.activity.take, self._loop.time()
-        await (take.pause() if paused else take.resume())
-        if paused and activity.paused_at_s is None:
-            activity.paused_at_s = now_s
-        elif not paused and activity.paused_at_s is not None:
-            activity.paused_s += self._loop.time() - activity.paused_at_s
-            activity.paused_at_s = None
-
-    def curve(self, first: int, count: int) -> Sequence[Sample]:
-        """Return at most `count` recorded samples, from number `first` on."""
-        take = None if self.activity is None else self.activity.take
-        return () if take is None else take.rows(first, count)
-
-    def _need_teaching(self) -> PendantActivity:
-        activity = self.activity
-        if activity is None or activity.kind != "teaching" or activity.take is None:
-            raise RefusedError(Code.NOT_TEACHING, *m.explain(Code.NOT_TEACHING))
-        return activity
-
-    async def _run_teaching(
-        self,
-        robot: Robot,
-        activity: PendantActivity,
-        teaching: Teaching,
-        soft: "asyncio.Future[None]",
-        known: bool,
-    ) -> None:
-        assert activity.ending is not None
-        ending = Ending(True, activity.name)
-        try:
-            async with teaching as take:
-                activity.take, activity.began_s = take, self._loop.time()
-                soft.set_result(None)
-                if (await asyncio.wait({activity.ending}, timeout=MAX_MOTION_S))[0]:
-                    ending = activity.ending.result()
-                else:
-                    self._taught_at_s = self._loop.time()
-                renamed = ending.name != activity.name
-                if not ending.save:
-                    take.discard()
-                elif renamed and "save" in robot.abilities:
-                    take.name = ending.name  # the robot stores it under its last name
-            if ending.save:
-                activity.taught = await self._finish_take(
-                    robot, activity, take, ending, known=known
-                )
-            else:
-                activity.taught = _teaching_result(take, ending, None, on_robot=False)
-            if not activity.ending.done():
-                self._notify(f"{MAX_MOTION_S:.0f} s are full: saved as {ending.name!r}.", "saved")
-        except (RoteError, ProblemError, TimeoutError, OSError) as error:
-            activity.problem = error
-            if isinstance(error, LinkError):
-                self._note_cut_off(activity)
-            unsaved = self._keep_in_memory(activity, ending.name) if ending.save else None
-            if soft.done() and (message := _ending_message(activity, error, unsaved)):
-                self._notify(message, "ended", safety=isinstance(error, LinkError))
-        finally:
-            if self._connection.embedded is not None:
-                self._connection.embedded.release_hand()
-
-    async def _finish_take(
-        self, robot: Robot, activity: PendantActivity, take: Take, ending: Ending, *, known: bool
-    ) -> TeachingResult:
-        """Give a take its final name, here and on the robot; a take that cannot be written stays in
-        memory.
-        """
-        unsaved = None
-        if take.file is not None:
-            if take.file.stem != ending.name:
-                await self._rename_take(take.track, activity.name, ending.name, known=known)
-                take.file = take.file.with_name(f"{ending.name}{take.file.suffix}")
-            self._notify(f"Saved as the take {ending.name!r}.", "saved")
-        elif take.samples:
-            unsaved = self._keep_in_memory(activity, ending.name)
-            template = "The take is not on this computer: {why}."
-            if unsaved is not None:
-                template = (
-                    "The take could not be written: {why}. It is in this server's memory: save it "
-                    "to another folder, or download it."
-                )
-            why = _error_text(take.file_problem or "it was not written")
-            self._notify(Text(template, why=why), "not-saved", safety=True)
-        own = "list" in robot.abilities
-        if own and ending.name != activity.name and "save" not in robot.abilities:
-            await robot.rename(activity.name, ending.name)
-        return _teaching_result(take, ending, unsaved, on_robot=own)
-
-    async def _rename_take(self, track: Track, old: str, name: str, *, known: bool) -> None:
-        """Rename a take of this computer. It is written under the new name before the old one is
-        removed, so that a full disk loses nothing.
-        """
-        if known:
-            await self._takes.save(track, name)
-            await self._takes.delete_newest(old)
-        else:
-            await self._takes.rename(old, name)
-
-    def _keep_in_memory(self, activity: PendantActivity, name: str) -> str | None:
-        """Keep a take in memory if it is not on disk; return its id, None if it is on disk."""
-        take = activity.take
-        if take is None or take.file is not None or take.samples < 2:
-            return None
-        why = _error_text(take.file_problem or activity.problem or "it could not be written")
-        return self._takes.keep_unsaved(take.track, name, str(why))
-
-    @property
-    def storage_problem(self) -> RoteError | None:
-        """Why the take that is being recorded cannot be written; None if it can."""
-        take = None if self.activity is None else self.activity.take
-        return None if take is None else take.file_problem
-
-    # ---- playing --------------------------------------------------------------------------------
-
-    async def play(self, name: str, *, speed: float | None, loop: bool, taught_s: float) -> None:
-        """Play a taught action; return when the robot has accepted."""
-        robot = self._connection.robot
-        activity = self._claim_robot("playing", name)
-        wanted = None if speed == 1.0 else speed
-        await self._start_playback(activity, lambda: robot.play(name, speed=wanted, loop=loop))
-        activity.duration_s = taught_s / (wanted or 1.0) or None
-
-    def check_stream(self) -> None:
-        """Raise `UnsupportedError` if this wire cannot play tracks of this computer."""
-        robot = self._connection.robot
-        if "stream" not in robot.abilities and "stream" not in self._connection.elsewhere:
-            raise UnsupportedError(
-                "stream a motion", self._connection.url_prefix, wires_with("stream")
-            )
-
-    async def play_track(
-        self,
-        track: Track,
-        name: str,
-        *,
-        force: bool = False,
-        mapped: bool = False,
-        imported: bool = False,
-        checked: TrackCheck | None = None,
-        rounds: int = 1,
-        loop: bool = False,
-    ) -> PendantActivity:
-        """Play a track that is not on the robot, pose by pose, on wires that can.
-
-        The track has the motion `rounds` times. With `loop` it is played again after its soft
-        return, until it is stopped.
-
-        Contact is checked once more, from the current joint positions. `force` accepts warnings,
-        `mapped` accepts joints that a motion of another build lacks or leaves out, and `imported`
-        accepts an imported motion, which is asked once. Returns the activity, which has begun.
-        """
-        yes = imported or is_agreed(track.origin)
-        robot = self._connection.robot
-        activity = self._claim_robot("playing", name)
-        activity.rounds, activity.duration_s = rounds, track.duration_s / rounds
-        offload = self._takes.pool.run
-        await self._start_playback(
-            activity,
-            lambda: robot.play_track(
-                track,
-                force=force,
-                mapped=mapped,
-                checked=checked,
-                offload=offload,
-                imported=yes,
-            ),
-            again=loop,
-        )
-        if imported:
-            agree(track.origin)
-        return activity
-
-    async def perform(self, preset: int, name: str) -> None:
-        """Perform a factory action; return when it has begun, or raise if it was refused."""
-        robot = self._connection.robot
-        if "presets" not in self._connection.abilities:
-            raise UnsupportedError("perform factory actions", self._connection.url_prefix)
-        activity = self._claim_robot("performing", name)
-        task = self._run_activity(activity, self._run_preset(robot, activity, preset))
-        await asyncio.wait({task}, timeout=_ACCEPTED_S)
-        if task.done() and activity.problem is not None:
-            raise activity.problem
-        if not task.done():
-            task.add_done_callback(lambda _: self._notify_problem(activity))
-
-    async def _run_preset(self, robot: Robot, activity: PendantActivity, preset: int) -> None:
-        embedded = self._connection.embedded
-        try:
-            if embedded is None:
-                await robot.perform(preset)
-            else:
-                embedded.perform(preset)
-                await _wait_until_motionless(robot)
-        except (RoteError, TimeoutError) as error:
-            activity.problem = error
-            if isinstance(error, LinkError):
-                self._note_cut_off(activity)
-
-    async def _start_playback(
-        self, activity: PendantActivity, begin: Callable[[], Playing], *, again: bool = False
-    ) -> None:
-        """Begin a playback, and wait for its end; a stop before it began is no error.
-
-        With `again` it is repeated whenever it has ended by itself.
-        """
-        try:
-            activity.playing = begin()
-            await activity.playing.started()
-        except BaseException as error:
-            self._release_robot(activity)
-            if activity.stopped and isinstance(error, RoteError | TimeoutError):
-                return
-            raise
-        more = begin if again else None
-        self._run_activity(activity, self._watch_playback(activity, activity.playing, more))
-        if isinstance(activity.playing, Streaming) and activity.playing.left_out:
-            self._notify("The hands of this motion are left out: only the arms move.")
-
-    async def _watch_playback(
-        self, activity: PendantActivity, playing: Playing, begin: Callable[[], Playing] | None
-    ) -> None:
-        """Wait for the end of a playback; with `begin`, play it again until it is stopped."""
-        try:
-            report = await playing.wait()
-            while report.completed and begin is not None and not activity.stopped:
-                activity.rounds_done += activity.rounds
-                activity.playing = playing = begin()
-                await playing.started()
-                report = await playing.wait()
-            if not report.completed and not activity.stopped:
-                self._note_cut_short(activity, report.reason, loop=begin is not None)
-        except (RoteError, TimeoutError) as error:
-            if begin is not None and activity.stopped and isinstance(error, RefusedError):
-                return
-            activity.problem = error
-            if isinstance(error, LinkError):
-                self._note_cut_off(activity)
-            self._notify_problem(activity)
-
-    def _note_cut_short(self, activity: PendantActivity, reason: str, *, loop: bool) -> None:
-        """Report why a playback ended early although this server did not stop it."""
-        what = "The loop" if loop else f"Playing {activity.name!r}"
-        why = reason or "the robot gives no reason"
-        self._notify(Text("{what} has ended early: {why}.", what=what, why=why), "ended")
 
     # ---- stopping -------------------------------------------------------------------------------
 
@@ -498,73 +154,19 @@ class ActivityService:
             if activity.playing is not None:
                 activity.halted = activity.halted or activity.playing.progress
         if was.stopped == "teaching" or self.return_in_s is not None:
-            self._taught_at_s = self._loop.time()
-        stop = self._unconfirmed = self._unconfirmed or PendingStop(self._loop.time())
-        if robot is not None:
-            sending = self._spawn(self._send_stop(robot, stop))
-            await asyncio.wait({sending}, timeout=STOP_ANSWER_S)
-            if sending.done() and sending.result():
-                if activity is not None and activity.ending is not None:
-                    # A teaching notices by itself that the arms hold, unless it never saw them
-                    # soft.
-                    self._loop.call_later(_SEEN_S, _end_stopped_teaching, activity)
-                return was
-        if self._unconfirmed is stop:
-            self._latch_unconfirmed(stop)
-        return PendantStopResult(was.stopped, stop.message, confirmed=False)
-
-    async def send_missed_stop(self, robot: Robot) -> None:
-        """Send a stop that was not confirmed to a robot that was just reached again."""
-        if self._unconfirmed is not None:
-            await self._send_stop(robot, self._unconfirmed)
-
-    async def _send_stop(self, robot: Robot, stop: PendingStop) -> bool:
-        """Send a stop once; return whether the robot has confirmed it."""
-        try:
-            await robot.stop()
-        except Exception as error:  # whatever it is, the robot has not confirmed the stop
-            if not isinstance(error, RoteError | TimeoutError):
-                _log.exception("a stop failed unexpectedly")
-            if self._unconfirmed is stop:
-                self._latch_unconfirmed(stop, error)
-            return False
-        if self._unconfirmed is stop:
-            self._unconfirmed = None
-            if stop.message:
-                self._notify("The robot has confirmed the STOP.", "stop-confirmed")
-        return True
-
-    def _latch_unconfirmed(self, stop: PendingStop, error: Exception | None = None) -> None:
-        """Note that a stop was not confirmed in time, and send it again until it is."""
-        if not stop.message:
-            error = error or self._connection.failure
-            why: str = "" if error is None else Text(": {error}", error=_error_text(error))
-            stop.message = Text(_UNCONFIRMED, why=why)
-            self._notify(stop.message, "stop-unconfirmed", safety=True)
-        if stop.task is None:
-            stop.task = self._spawn(self._stop_again(stop))
-
-    async def _stop_again(self, stop: PendingStop) -> None:
-        while self._unconfirmed is stop:
-            await asyncio.sleep(STOP_AGAIN_S)
-            robot = self._connection.connected
-            if robot is not None and self._unconfirmed is stop:
-                await self._send_stop(robot, stop)
-
-    @property
-    def unconfirmed_stop(self) -> PendingStop | None:
-        """The stop that the robot should have confirmed by now; None if there is none."""
-        stop = self._unconfirmed
-        return stop if stop is not None and stop.message else None
+            self.note_taught()
+        unconfirmed = await self._stop_sender.send(robot)
+        if unconfirmed is not None:
+            return PendantStopResult(was.stopped, unconfirmed.message, confirmed=False)
+        if activity is not None and activity.ending is not None:
+            # A teaching notices by itself that the arms hold, unless it never saw them soft.
+            self._loop.call_later(_SEEN_S, _end_stopped_teaching, activity)
+        return was
 
     def forget_robot(self) -> None:
         """Forget what concerns the robot so far: another one is connected, or none."""
-        stop = self._unconfirmed
-        if stop is not None:
-            never = f"The robot at {self._connection.url} never confirmed the STOP: look at it."
-            stop.message = stop.message or never
-            self._notify(never, "stop-unconfirmed", safety=True)
-        self._unconfirmed = self._cut_off = None
+        self._stop_sender.forget()
+        self._cut_off = None
         self._was_soft = self._was_moving = False
 
     # ---- what a loss has cut off ----------------------------------------------------------------
@@ -608,7 +210,12 @@ class ActivityService:
         """Whether the robot moves for this server, or may still do so after a lost connection."""
         return self.activity is not None or self._cut_off is not None
 
-    def _note_cut_off(self, activity: PendantActivity) -> None:
+    def note_taught(self) -> None:
+        """Note that a teaching has just ended: the limbs hold for a while, then return."""
+        self._taught_at_s = self._loop.time()
+
+    def note_cut_off(self, activity: PendantActivity) -> None:
+        """Note an activity that the loss of the robot has cut off."""
         progress = None if activity.playing is None else activity.playing.progress
         fraction, number = (0.0, 1) if progress is None else activity.in_round(progress)
         now_s = self._loop.time()
@@ -616,17 +223,6 @@ class ActivityService:
 
     def check_state(self) -> None:
         """Compare the reported state with the activity; called several times per second."""
-        problem = self.storage_problem
-        if problem is not None and problem is not self._storage_problem:
-            self._notify(
-                Text(
-                    "The take cannot be written: {why}. Recording goes on in memory.",
-                    why=_error_text(problem),
-                ),
-                "not-saved",
-                safety=True,
-            )
-        self._storage_problem = problem
         robot, state = self._connection.connected, self._connection.state
         if robot is None or state is None or not state.phase_told:
             return
@@ -636,7 +232,7 @@ class ActivityService:
             return
         if cut.activity.kind == "teaching" and self._was_soft and self.activity is None:
             if self._holding is None or self._holding.done():
-                self._holding = self._spawn(self._end_cut_off_teaching())
+                self._holding = self._tasks.spawn(self._end_cut_off_teaching())
         elif not state.playing and (self._holding is None or self._holding.done()):
             self._cut_off = None
 
@@ -688,12 +284,13 @@ class ActivityService:
                 activity.task.cancel()
                 await asyncio.wait({activity.task})
 
-    # ---- inside ---------------------------------------------------------------------------------
+    # ---- one activity at a time -----------------------------------------------------------------
 
-    def _claim_robot(self, kind: Kind, name: str) -> PendantActivity:
+    def claim_robot(self, kind: Kind, name: str) -> PendantActivity:
+        """Begin an activity; raise `ProblemError` if there is one, or a stop is pending."""
         if self.activity is not None:
             raise busy(f"the robot is busy: {self.activity.kind} {self.activity.name!r}")
-        if self.unconfirmed_stop is not None:
+        if self._stop_sender.unconfirmed is not None:
             # The stop is sent again until it is confirmed: it would end what begins now.
             raise ProblemError(
                 409,
@@ -705,36 +302,24 @@ class ActivityService:
         self.activity = PendantActivity(kind, name, self._loop.time())
         return self.activity
 
-    def _release_robot(self, activity: PendantActivity) -> None:
+    def release_robot(self, activity: PendantActivity) -> None:
+        """End an activity."""
         if self.activity is activity:
             self.activity = None
 
-    def _run_activity(
+    def run_activity(
         self, activity: PendantActivity, work: Coroutine[Any, Any, None]
     ) -> "asyncio.Task[None]":
+        """Run an activity in a task; the robot is released at its end."""
         task = asyncio.create_task(work, name=f"rote {activity.kind} {activity.name}")
-        task.add_done_callback(lambda _: self._release_robot(activity))
+        task.add_done_callback(lambda _: self.release_robot(activity))
         activity.task = task
-        return task
-
-    def _spawn(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
         return task
 
     def close(self) -> None:
         """Cancel background tasks, such as repeated stops. Safe to call twice."""
-        for task in tuple(self._tasks):
-            task.cancel()
-
-    def _notify_problem(self, activity: PendantActivity) -> None:
-        if activity.problem is not None and not isinstance(activity.problem, LinkError):
-            kind = activity.kind.capitalize()
-            self._notify(
-                Text("{kind} has ended: {why}.", kind=kind, why=_error_text(activity.problem)),
-                "ended",
-            )
+        self._tasks.cancel()
+        self._stop_sender.close()
 
 
 def _end_stopped_teaching(activity: PendantActivity) -> None:
@@ -742,24 +327,6 @@ def _end_stopped_teaching(activity: PendantActivity) -> None:
     assert activity.ending is not None
     if not activity.ending.done():
         activity.ending.set_result(Ending(False, activity.name))
-
-
-def _ending_message(activity: PendantActivity, error: Exception, unsaved: str | None) -> str:
-    """Return the message about the end; empty parts are what the user already knows."""
-    expected = activity.stopped and isinstance(error, RefusedError)
-    ended = "" if expected else Text("The teaching has ended: {why}.", why=_error_text(error))
-    if unsaved is not None:
-        kept = "What was recorded is only in this server's memory: save or download it."
-    elif activity.take is None or activity.take.file is None:
-        return ended
-    else:
-        kept = f"What was recorded is kept as the take {activity.take.file.stem!r}."
-    return Text("{ended} {kept}", ended=ended, kept=kept) if ended else kept
-
-
-def _error_text(error: Exception | str) -> str:
-    """Return the text of an error, with its facts if it has any."""
-    return error.text if isinstance(error, RoteError) else str(error)
 
 
 def _after_teaching_text(wire: Wire | None) -> str:
@@ -779,28 +346,3 @@ def _is_soft_for_teaching(robot: Robot, state: RobotState) -> bool:
     """Whether limbs are soft for teaching; soft joints in damping mode do not count."""
     family = robot.family
     return state.arms_soft and (family is None or family.modes.balanced(state.mode))
-
-
-def _teaching_result(
-    take: Take, ending: Ending, unsaved: str | None, *, on_robot: bool
-) -> TeachingResult:
-    """Return how a teaching ended; `on_robot`: whether the robot stores actions itself."""
-    track, kept = take.track, ending.save and take.file is not None
-    return TeachingResult(
-        take=ending.name if ending.save else None,
-        saved=ending.save and (take.saved if on_robot else kept),
-        kept=kept,
-        unsaved=unsaved,
-        duration_s=round(track.duration_s, 4),
-        samples=len(track),
-        rate_hz=round(track.rate_hz, 3),
-    )
-
-
-async def _wait_until_motionless(robot: Robot) -> None:
-    """Wait until the arms have moved, and have stopped moving."""
-    moved = False
-    async for state in robot.states():
-        moved |= state.phase is not Phase.NONE
-        if moved and (state.phase is Phase.NONE or state.holding):
-            return

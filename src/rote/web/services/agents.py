@@ -26,8 +26,9 @@ from rote.robot.streaming import TrackCheck, check_playing_speed, check_robot
 from rote.web.access.clients import Clients
 from rote.web.schemas import robot as schemas
 from rote.web.server.problems import ProblemError, busy
-from rote.web.services.activity import ActivityService, PendantActivity
+from rote.web.services.activity import PendantActivity
 from rote.web.services.connection_keeper import ConnectionKeeper
+from rote.web.services.playing import PlayingService
 from rote.web.services.takes import TakeService
 from rote.web.work import takes as take_work
 
@@ -73,13 +74,13 @@ class AgentService:
         self,
         secret: str | None,
         connection: ConnectionKeeper,
-        activities: ActivityService,
+        playing: PlayingService,
         takes: TakeService,
         clients: Clients,
     ) -> None:
         self._booth = None if secret is None else TicketBooth(secret)
         self._connection = connection
-        self._activities = activities
+        self._playing = playing
         self._takes = takes
         self._clients = clients
         self._now = asyncio.get_running_loop().time
@@ -88,9 +89,9 @@ class AgentService:
     async def propose(self, request: schemas.ProposeMotion) -> Ticket:
         """Show a motion to the people here, and return the ticket for it."""
         booth = self._require_booth()
-        if self._activities.busy:
+        if self._playing.busy:
             raise busy("the robot is busy")
-        self._activities.check_stream()
+        self._playing.check_stream()
         proposed, _ = await self._read_proposal(request)
         if request.motion is not None and request.motion != proposed.motion:
             raise NotApprovedError(
@@ -141,7 +142,7 @@ class AgentService:
                 raise NotApprovedError(
                     "the browser that approved it no longer has the command", "Propose it again."
                 )
-            activity = await self._activities.play_track(
+            activity = await self._playing.play_track(
                 motion.checked.track, request.take, checked=motion.checked
             )
             self._played = PlayedTicket(ticket, activity)

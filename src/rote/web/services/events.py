@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from rote.errors import RoteError
 from rote.text import as_json
 from rote.web.schemas.robot import EventKind
 from rote.web.server.problems import ProblemError
@@ -44,6 +45,11 @@ class Notify(Protocol):
         self, message: str, kind: EventKind | None = None, *, safety: bool = False
     ) -> None:
         """Send it."""
+
+
+def error_text(error: Exception | str) -> str:
+    """Return the text of an error, with its facts if it has any."""
+    return error.text if isinstance(error, RoteError) else str(error)
 
 
 class EventLog:

@@ -36,10 +36,13 @@ from rote.web.services.connection_keeper import (
 from rote.web.services.edits import EditService
 from rote.web.services.events import Event, EventLog
 from rote.web.services.freshness import Freshness
+from rote.web.services.playing import PlayingService
 from rote.web.services.shows import ShowService
 from rote.web.services.stage import ANSWER_S, PendantStage, StageService
+from rote.web.services.stop_sender import StopSender
 from rote.web.services.stops import TOGETHER_S, Stops
 from rote.web.services.takes import TakeService
+from rote.web.services.teaching import TeachingService
 
 _log = logging.getLogger("rote")
 
@@ -92,9 +95,12 @@ class Hub:
         self.shows = ShowService(start.shows_folder, self.takes.folder, self.takes.pool)
         self.stage = StageService(start.stage, self.shows, self.notify)
         self.connection = ConnectionKeeper(self._on_connected, self.notify)
-        self.activities = ActivityService(self.connection, self.takes, self.notify)
+        self.stop_sender = StopSender(self.connection, self.notify)
+        self.activities = ActivityService(self.connection, self.stop_sender, self.notify)
+        parts = self.connection, self.activities, self.takes, self.notify
+        self.teaching, self.playing = TeachingService(*parts), PlayingService(*parts)
         self.agents = AgentService(
-            start.secret, self.connection, self.activities, self.takes, self.clients
+            start.secret, self.connection, self.playing, self.takes, self.clients
         )
         self.views = LiveViews(self.connection, self.findings)
         self._actions: Actions | None = None
@@ -166,7 +172,7 @@ class Hub:
             self.actions_changes += 1
 
     async def _on_connected(self, robot: Robot) -> None:
-        await self.activities.send_missed_stop(robot)  # before anything else
+        await self.stop_sender.send_missed(robot)  # before anything else
         robot.on_waiting(self._notify_waiting)
         self._controller = await robot.controller()
         self._set_actions(await robot.actions() if "list" in robot.abilities else Actions((), ()))
@@ -208,18 +214,18 @@ class Hub:
         if self._stops.requests == stops:
             self.freshness.check()
             self.connection.check_same(robot)
-            await self.activities.play(name, speed=speed, loop=loop, taught_s=length_s)
+            await self.playing.play(name, speed=speed, loop=loop, taught_s=length_s)
 
     async def play_take(self, request: PlayTake) -> None:
         """Play an edited take, unless a stop is requested while it is checked."""
-        self.activities.check_stream()
+        self.playing.check_stream()
         stops, robot = self._stops.requests, self.connection.robot
         playable = await self.edits.load_playable(request, robot.build)
         if self._stops.requests != stops:
             return
         self.freshness.check()
         self.connection.check_same(robot)
-        await self.activities.play_track(
+        await self.playing.play_track(
             playable.checked.track,
             request.take,
             force=request.force,
@@ -261,7 +267,7 @@ class Hub:
         known = () if self._actions is None else self._actions.presets
         presets = known if embedded is None else embedded.presets
         names = {each.id: each.name.replace("_", " ") for each in presets}
-        await self.activities.perform(preset, names.get(preset, str(preset)))
+        await self.playing.perform(preset, names.get(preset, str(preset)))
 
     async def rename_action(self, old: str, new: str) -> None:
         """Rename a taught action."""
@@ -376,6 +382,7 @@ class Hub:
             looks = beat % _STATUS_EVERY == 0
             if looks:
                 self._check_commander()
+                self.teaching.check_storage()
                 self.activities.check_state()
             try:
                 if beat % _BEAT_EVERY == 0:
@@ -442,10 +449,10 @@ class Hub:
             tuple(self._findings),
             self._proposal_key(),
             None if activity is None else (activity, activity.kind, activity.take is None),
-            (self.activities.paused, self.activities.return_in_s is None),
+            (self.teaching.paused, self.activities.return_in_s is None),
             None if state is None else (state.mode, state.phase, state.holding, state.faults),
-            (self.activities.unconfirmed_stop, self.activities.soft_reason(), self.actions_changes),
-            (self.takes.changes, self.activities.storage_problem, tuple(self.takes.unsaved)),
+            (self.stop_sender.unconfirmed, self.activities.soft_reason(), self.actions_changes),
+            (self.takes.changes, self.teaching.storage_problem, tuple(self.takes.unsaved)),
         )
         pause_s = _BUSY_STATUS_S if activity is not None else _STATUS_S
         if shown == self._sent_status and now - self._status_sent_s < pause_s:
@@ -516,7 +523,7 @@ class Hub:
         found = [] if robot is None else self._collect_findings(robot, state)
         wire, left_s = self.connection.wire, self.activities.return_in_s
         after = None if wire is None else wire.after_teaching
-        soft, disk = self.activities.soft_reason(), self.activities.storage_problem
+        soft, disk = self.activities.soft_reason(), self.teaching.storage_problem
         return {
             "connection": {
                 **asdict(self.connection.report),
@@ -540,7 +547,7 @@ class Hub:
             "commander": self.clients.describe_command(you=you),
             "holding": state is not None and state.holding,
             "stops": self.activities.stops,
-            "paused": self.activities.paused,
+            "paused": self.teaching.paused,
             "return_in_s": None if left_s is None else round(left_s, 2),
             "return_s": None if after is None else after.return_s,
             "proposal": self.agents.document(),
@@ -553,7 +560,7 @@ class Hub:
         }
 
     def _unconfirmed_stop(self) -> dict[str, Any] | None:
-        stop = self.activities.unconfirmed_stop
+        stop = self.stop_sender.unconfirmed
         if stop is None:
             return None
         since_s = round(self._loop.time() - stop.since_s, 2)
