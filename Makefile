@@ -40,8 +40,8 @@ demo: $(READY)
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	@$(BIN)/python scripts/sync_stub.py
-	@$(BIN)/python scripts/track_edits_stub.py
+	@$(BIN)/python scripts/generate/sync_stub.py
+	@$(BIN)/python scripts/generate/track_edits_stub.py
 	$(BIN)/mypy
 	$(BIN)/codespell
 	@scripts/page_check
@@ -82,9 +82,9 @@ coverage: $(READY) peers system page
 # Other people's clients, for the tests of interoperability; without them those are skipped. One of them is
 # built against a system package, so those come first.
 peers: $(READY) system
-	-@VENV="$(VENV)" scripts/peers
-	-@VENV="$(VENV)" scripts/dds_peer
-	-@scripts/foxglove_peer
+	-@VENV="$(VENV)" scripts/peers/clients
+	-@VENV="$(VENV)" scripts/peers/dds
+	-@scripts/peers/foxglove
 
 # tshark, tcpdump, Chromium, zsh and fish, where they may be installed.
 system:
@@ -96,7 +96,7 @@ page: $(READY)
 	-@VENV="$(VENV)" scripts/model
 
 bench: $(READY) peers
-	-@VENV="$(VENV)" scripts/bench_peers
+	-@VENV="$(VENV)" scripts/peers/benchmarks
 	$(BIN)/python -m benchmarks --write
 
 soak: $(READY)
@@ -109,13 +109,13 @@ picture: $(READY)
 	cp rote-demo/taught-and-played.png docs/demo.png
 
 screens: $(READY) page
-	VENV="$(VENV)" scripts/screens
-	VENV="$(VENV)" scripts/moving_picture
+	VENV="$(VENV)" scripts/media/screens
+	VENV="$(VENV)" scripts/media/moving_picture
 
 lock: $(READY)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --no-header --all-extras --group dev --group docs pyproject.toml -o requirements.lock
-	VENV="$(VENV)" scripts/peers --lock
+	VENV="$(VENV)" scripts/peers/clients --lock
 
 # The lowest versions of what rote needs, by pyproject.toml, with the newest tools that test it.
 LOWEST := .venv-lowest
@@ -129,10 +129,10 @@ lowest: $(READY)
 	$(LOWEST)/bin/pytest -n 4 --dist worksteal -m "not soak and not quiet" -o filterwarnings=default $(TESTS) # old packages warn of new ones
 
 audit: $(READY)
-	@$(BIN)/python scripts/audit.py
+	@$(BIN)/python scripts/release/audit.py
 
 release-check: $(READY)
-	@$(BIN)/python scripts/release_check.py
+	@$(BIN)/python scripts/release/release_check.py
 
 clean:
 	rm -rf $(VENV) .venv-* .peers site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* dist build rote-demo \

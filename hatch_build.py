@@ -25,14 +25,14 @@ class PageHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Write the stubs, build the page where it is missing, and name the files."""
         root = Path(self.root)
-        sys.path.insert(0, str(root / "scripts"))
+        sys.path[:0] = [str(root / "scripts"), str(root / "scripts" / "generate")]
         try:
             files = _write_stubs()
             if version == "editable":  # all of them are found in the checkout
                 return
             files += self._page_files()
         finally:
-            sys.path.pop(0)
+            del sys.path[:2]
         source = root if self.target_name == "sdist" else root / "src"
         for file in files:
             build_data["force_include"][str(file)] = file.relative_to(source).as_posix()
@@ -57,7 +57,7 @@ class PageHook(BuildHookInterface[Any]):
 
 
 def _write_stubs() -> list[Path]:
-    import sync_stub  # noqa: PLC0415 - it lies in scripts/
+    import sync_stub  # noqa: PLC0415 - it lies in scripts/generate
     import track_edits_stub  # noqa: PLC0415
 
     return [sync_stub.write(), track_edits_stub.write()]

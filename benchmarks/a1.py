@@ -151,7 +151,7 @@ def maker(asked: Connection) -> None:
 def beside() -> Iterator[Callable[[str], Callable[[], float]] | None]:
     """Run Unitree's library for as long as the block runs; None where it is not installed."""
     if not (PEERS / WHEEL).is_dir():
-        report_missing(f"no {WHEEL} in {PEERS}: run scripts/peers")
+        report_missing(f"no {WHEEL} in {PEERS}: run scripts/peers/clients")
         yield None
         return
     context = process_context()

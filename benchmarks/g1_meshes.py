@@ -1,4 +1,4 @@
-"""The G1's published meshes, link by link; scripts/bench_peers gets them.
+"""The G1's published meshes, link by link; scripts/peers/benchmarks gets them.
 
 They are those of the manufacturer's description (g1_29dof_rev_1_0, BSD-3-Clause), as a public
 package has them. They are never committed.
@@ -34,7 +34,7 @@ def require_meshes() -> None:
     """Raise `PeerMissingError` if they are not installed."""
     if not (MESHES / "pelvis.STL").exists():
         raise PeerMissingError(
-            f"the meshes are not in {MESHES}; get them with: scripts/bench_peers"
+            f"the meshes are not in {MESHES}; get them with: scripts/peers/benchmarks"
         )
 
 

@@ -1,6 +1,6 @@
 """The programs that rote is measured against: where they are, and which are missing.
 
-`scripts/peers` and `scripts/bench_peers` install them.
+`scripts/peers/clients` and `scripts/peers/benchmarks` install them.
 """
 
 import os

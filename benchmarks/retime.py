@@ -5,7 +5,7 @@ Durations of what is returned beside those of toppra (no limit of jerk) and ruck
 as rote. Along other paths toppra gets the path that rote goes along, its noise taken out, by 400
 points, and the limits between its grid points too. ruckig knows no path between two poses, so
 beside a path with a limit of jerk there is toppra's duration without: less than any can be. What is
-not installed is left out, and said; scripts/bench_peers gets them.
+not installed is left out, and said; scripts/peers/benchmarks gets them.
 """
 
 import math
@@ -144,7 +144,7 @@ def run() -> list[Row]:
     sys.path.append(str(PEERS / "retime"))
     for peer in ("toppra", "ruckig"):
         if not find_spec(peer):
-            report_missing(f"no {peer}: run scripts/bench_peers")
+            report_missing(f"no {peer}: run scripts/peers/benchmarks")
     for name, (track, limits) in list(MOVES.items())[: size(None, 1)]:
         if find_spec("toppra"):
             ends = track.joints_rad[[0, -1]]

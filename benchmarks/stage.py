@@ -385,7 +385,7 @@ async def bus() -> list[Row]:
     """
     server = NATS / "bin" / "nats-server"
     if not server.exists():
-        report_missing("no NATS: run scripts/bench_peers")
+        report_missing("no NATS: run scripts/peers/benchmarks")
         return []
     sys.path.append(str(NATS))
     import nats  # type: ignore[import-not-found, import-untyped, unused-ignore]

@@ -1,10 +1,10 @@
 """Claim: over WebRTC, rote connects sooner than the usual client, asks as fast, and is smaller.
 
-The peer is `unitree-webrtc-connect`, unmodified (`scripts/peers` gets it). Both connect to the same
-simulated robot, in turns, signalling as a G1 of firmware 1.4 does; the robot has no delays of its
-own here. Each client is a process of its own, and so is the robot; clients share a core, the robot
-has another where there is one. Imports are not part of the time to connect: a first turn of each
-client, not counted, makes them.
+The peer is `unitree-webrtc-connect`, unmodified (`scripts/peers/clients` gets it). Both connect to
+the same simulated robot, in turns, signalling as a G1 of firmware 1.4 does; the robot has no delays
+of its own here. Each client is a process of its own, and so is the robot; clients share a core, the
+robot has another where there is one. Imports are not part of the time to connect: a first turn of
+each client, not counted, makes them.
 
 A request asks the motion_switcher which controller is in charge. Rote's client always watches the
 robot (joints, mode and arms, 70 messages a second), so for the goal the peer watches the same; the
@@ -151,7 +151,7 @@ def fresh_mb(who: str, core: int, wait_until_free: Callable[[], None]) -> float:
 
 def run() -> list[Row]:
     if not (PEERS / ".ready").exists():
-        raise PeerMissingError(f"the peer is not in {PEERS}; get it with: scripts/peers")
+        raise PeerMissingError(f"the peer is not in {PEERS}; get it with: scripts/peers/clients")
     cores = sorted(os.sched_getaffinity(0))
     with robot(cores[-1]) as wait_until_free:
         turns = take_turns(cores[0], wait_until_free)

@@ -29,7 +29,11 @@ TEXTS = [
     *(ROOT / "src").rglob("*.py"),
     *(ROOT / "docs").rglob("*.md"),
     *ROOT.glob("*.md"),
-    *(path for path in (ROOT / "scripts").iterdir() if path.is_file()),
+    *(
+        path
+        for path in (ROOT / "scripts").rglob("*")
+        if path.is_file() and path.parent.name != "__pycache__"
+    ),
 ]
 
 

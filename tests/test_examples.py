@@ -80,7 +80,7 @@ def test_a_notebook_runs_and_was_kept_with_what_its_cells_return(
         for count, cell in enumerate(code, start=1):
             printed, value = kernel.run("".join(cell["source"]), f"cell {count}")
             now = notebook.outputs(printed, value, count)
-            assert cell["execution_count"] == count, "run python scripts/notebook.py"
+            assert cell["execution_count"] == count, "run python scripts/generate/notebook.py"
             kept = [output["output_type"] for output in cell["outputs"]]
             assert kept == [output["output_type"] for output in now], f"cell {count}"
     finally:

@@ -20,7 +20,7 @@ EXAMPLES = page.EXAMPLE.findall(TEXT)
 def test_a_table_of_the_page_is_that_of_the_code(key: str) -> None:
     begin, end = (f"<!-- fields: {key}: {which} -->\n" for which in ("begin", "end"))
     shown = TEXT.partition(begin)[2].partition(end)[0].strip()
-    assert shown == page.table(key).strip(), "run: python scripts/frame_tables.py"
+    assert shown == page.table(key).strip(), "run: python scripts/generate/frame_tables.py"
 
 
 def test_every_kind_of_frame_has_its_table() -> None:
@@ -31,7 +31,7 @@ def test_every_kind_of_frame_has_its_table() -> None:
 
 @pytest.mark.parametrize(("line", "shown"), EXAMPLES, ids=[line[:60] for line, _ in EXAMPLES])
 def test_an_example_prints_what_the_page_shows(line: str, shown: str) -> None:
-    assert page.printed(line) == shown, "run: python scripts/frame_tables.py"
+    assert page.printed(line) == shown, "run: python scripts/generate/frame_tables.py"
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_an_odd_robot_ends_in_no_false_success_no_hang_and_no_lost_take(
 ) -> None:
     told = documented(DOCUMENT.read_text(encoding="utf-8"))
     assert meet(quirks, wire).words == told.get((title(quirks), wire)), (
-        "another outcome than docs/reliability.md has: python scripts/odd_robots.py"
+        "another outcome than docs/reliability.md has: python scripts/generate/odd_robots.py"
     )
 
 

@@ -1,4 +1,4 @@
-/** What the server answers and is asked, made of /openapi.json by scripts/page_types.py. */
+/** The server's requests and answers, by scripts/generate/page_types.py. */
 
 /** Which event a person has read. */
 export interface AcknowledgeEvent {

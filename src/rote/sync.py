@@ -16,7 +16,7 @@ Every call runs on an event loop in its own thread. `robot.play` blocks until th
 `progress`. Functions that you give to `on_state` and the like are called in that thread.
 
 The classes get their members from the asynchronous ones when this module is imported. For type
-checkers and editors the build makes a stub, sync.pyi, with scripts/sync_stub.py.
+checkers and editors the build makes a stub, sync.pyi, with scripts/generate/sync_stub.py.
 """
 
 import functools

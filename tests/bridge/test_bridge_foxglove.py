@@ -48,7 +48,7 @@ def _missing() -> str:
     if shutil.which("node") is None:
         return "node is not installed"
     if not (PEER / ".ready").is_file():
-        return "the client of Foxglove's protocol is not there: scripts/foxglove_peer"
+        return "the client of Foxglove's protocol is not there: scripts/peers/foxglove"
     return ""
 
 

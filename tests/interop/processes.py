@@ -43,7 +43,7 @@ def why_no_peers() -> str:
         return ""
     if missing.exists():
         return missing.read_text(encoding="utf-8").strip()
-    return f"the other clients are not in {PEERS}; get them with: scripts/peers"
+    return f"the other clients are not in {PEERS}; get them with: scripts/peers/clients"
 
 
 # ---- networks -----------------------------------------------------------------------------------

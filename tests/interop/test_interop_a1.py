@@ -62,7 +62,7 @@ while True:
 def why_not() -> str:
     """Return why Unitree's library cannot be used here; nothing where it can."""
     if not FOLDER.is_dir():
-        return f"Unitree's library is not in {FOLDER}; get it with: scripts/peers"
+        return f"Unitree's library is not in {FOLDER}; get it with: scripts/peers/clients"
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(FOLDER)!r}); {PROBE}"],
         capture_output=True,

@@ -90,7 +90,7 @@ print(json.dumps(document), file=sys.stderr)
 def why_not() -> str:
     """Return why Unitree's library is not to be had; nothing where it is."""
     if not FOLDER.exists():
-        return f"Unitree's library is not in {FOLDER}; get it with: scripts/peers"
+        return f"Unitree's library is not in {FOLDER}; get it with: scripts/peers/clients"
     path = f"import sys; sys.path.insert(0, {str(FOLDER)!r}); {PROBE}"
     tried = subprocess.run(
         [sys.executable, "-c", path], capture_output=True, text=True, check=False

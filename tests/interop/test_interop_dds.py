@@ -25,7 +25,7 @@ def why_no_peer() -> str:
         return ""
     if missing.exists():
         return missing.read_text(encoding="utf-8").strip()
-    return f"CycloneDDS 0.10.2 is not in {PEERS}; build it with: scripts/dds_peer"
+    return f"CycloneDDS 0.10.2 is not in {PEERS}; build it with: scripts/peers/dds"
 
 
 @pytest.fixture(scope="module")

@@ -17,11 +17,13 @@ SDK, CYCLONE = PEERS / "unitree-sdk2", PEERS / "cyclonedds-0.10.2"
 def why_not() -> str:
     """Return why the library is not here; nothing where it is."""
     if not (CYCLONE / ".ready").exists():
-        return f"CycloneDDS 0.10.2 is not in {PEERS}; build it with: scripts/dds_peer"
+        return f"CycloneDDS 0.10.2 is not in {PEERS}; build it with: scripts/peers/dds"
     missing = PEERS / "missing-sdk2"
     if missing.exists():
         return missing.read_text(encoding="utf-8").strip()
-    return "" if SDK.is_dir() else f"unitree-sdk2 is not in {PEERS}; get it with: scripts/peers"
+    if SDK.is_dir():
+        return ""
+    return f"unitree-sdk2 is not in {PEERS}; get it with: scripts/peers/clients"
 
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())

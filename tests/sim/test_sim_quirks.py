@@ -61,7 +61,7 @@ Raw = list[tuple[float, str | bytes]]
 def test_the_list_in_the_docs_is_the_table() -> None:
     text = page.PAGE.read_text(encoding="utf-8")
     told = text.partition(page.BEGIN)[2].partition(page.END)[0].strip()
-    assert told == page.listed().strip(), "renew it: python scripts/quirks.py"
+    assert told == page.listed().strip(), "renew it: python scripts/generate/quirks.py"
 
 
 def changed(quirk: Quirk) -> list[str]:

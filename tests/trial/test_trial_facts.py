@@ -120,7 +120,7 @@ def test_a_number_agrees_within_its_slack_and_not_beyond() -> None:
 
 def test_the_page_of_the_trial_lists_the_facts_as_they_are() -> None:
     inside = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
-    assert inside.strip() == table().strip(), "python scripts/trial_facts.py"
+    assert inside.strip() == table().strip(), "python scripts/generate/trial_facts.py"
 
 
 def test_a_fact_says_where_it_stands() -> None:

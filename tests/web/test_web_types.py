@@ -5,7 +5,7 @@ import page_types
 
 def test_the_pages_types_are_those_of_the_api() -> None:
     assert page_types.TARGET.read_text("utf-8") == page_types.types(), (
-        "python scripts/page_types.py"
+        "python scripts/generate/page_types.py"
     )
 
 

@@ -1,7 +1,7 @@
 """The edits of the table as methods of a track: `track.trim(auto=True).smooth()`.
 
 The methods are made from `rote.motion.edit.table` when this module is imported. For editors and
-type checkers the build makes a stub, track_edits.pyi, with scripts/track_edits_stub.py.
+type checkers the build makes a stub, track_edits.pyi, with scripts/generate/track_edits_stub.py.
 """
 
 from collections.abc import Callable

@@ -6,7 +6,7 @@ from generated_part import renew
 
 from rote.sim.quirks import GROUPS, QUIRKS
 
-PAGE = Path(__file__).parents[1] / "docs" / "simulator.md"
+PAGE = Path(__file__).parents[2] / "docs" / "simulator.md"
 BEGIN, END = "<!-- quirks: begin -->\n", "<!-- quirks: end -->\n"
 
 

@@ -7,7 +7,7 @@ from generated_part import renew
 from rote.trial.facts import FRAMES, facts
 from rote.trial.steps import BY_ID
 
-PAGE = Path(__file__).parents[1] / "docs" / "trial.md"
+PAGE = Path(__file__).parents[2] / "docs" / "trial.md"
 BEGIN, END = "<!-- facts: begin -->", "<!-- facts: end -->"
 
 

@@ -1,7 +1,7 @@
 """Fit the shapes for contact to the G1's published meshes, and write src/rote/model/g1_shapes.json.
 
-    scripts/bench_peers contact
-    PYTHONPATH=.peers/contact/needs:. .venv/bin/python scripts/fit_shapes.py
+    scripts/peers/benchmarks contact
+    PYTHONPATH=.peers/contact/needs:. .venv/bin/python scripts/generate/fit_shapes.py
 
 The meshes are never committed, only the numbers that come out.
 
@@ -31,7 +31,7 @@ from rote.motion.body.contact import body_xml, neighbour_pairs
 from rote.motion.body.kinematics import kinematics_of
 from rote.motion.track import Array
 
-TARGET = Path(__file__).parents[1] / "src/rote/model/g1_shapes.json"
+TARGET = Path(__file__).parents[2] / "src/rote/model/g1_shapes.json"
 PIECES = 60
 """Of all links in the middle and on the left together."""
 MAX_PIECES = 110
@@ -265,7 +265,7 @@ def as_numbers(pieces: list[Piece]) -> Corners:
 
 
 ABOUT = (
-    "Convex hulls around the links of a G1, for contact, by scripts/fit_shapes.py: "
+    "Convex hulls around the links of a G1, for contact, by scripts/generate/fit_shapes.py: "
     "[link, corners], each corner x, y, z in the link's frame in 0.1 mm. They enclose "
     "the meshes of the manufacturer's published description (g1_29dof_rev_1_0, BSD-3-Clause). "
     "The right side mirrors the left."

@@ -4,10 +4,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).parents[1] / "page" / "src" / "api-types.ts"
-_HEAD = (
-    "/** What the server answers and is asked, made of /openapi.json by scripts/page_types.py. */\n"
-)
+TARGET = Path(__file__).parents[2] / "page" / "src" / "api-types.ts"
+_HEAD = "/** The server's requests and answers, by scripts/generate/page_types.py. */\n"
 _PLAIN = {
     "string": "string",
     "number": "number",
@@ -84,7 +82,7 @@ def main() -> int:
     if "--check" in sys.argv[1:]:
         if TARGET.is_file() and TARGET.read_text(encoding="utf-8") == wanted:
             return 0
-        print(f"{TARGET.name} is stale: run python scripts/page_types.py", file=sys.stderr)
+        print(f"{TARGET.name} is stale: run python scripts/generate/page_types.py", file=sys.stderr)
         return 1
     TARGET.write_text(wanted, encoding="utf-8")
     return 0

@@ -1,10 +1,10 @@
-// A person's path through the page: teach, edit, play. Called by scripts/moving_picture, it writes a
+// A person's path through the page: teach, edit, play. Called by scripts/media/moving_picture, it writes a
 // picture of the page again and again, each named after how long it is shown in milliseconds.
 
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
-const home = fileURLToPath(new URL("../page/package.json", import.meta.url));
+const home = fileURLToPath(new URL("../../page/package.json", import.meta.url));
 const { chromium } = createRequire(home)("playwright-core");
 const [url, folder] = process.argv.slice(2);
 const SIZE = { width: 1120, height: 780 };

@@ -28,7 +28,7 @@ from rote.wire.teaching.fields import (
     FrameField,
 )
 
-PAGE = Path(__file__).parents[1] / "docs" / "protocol" / "frames.md"
+PAGE = Path(__file__).parents[2] / "docs" / "protocol" / "frames.md"
 MARK = re.compile(r"<!-- fields: ([a-z-]+): begin -->\n")
 EXAMPLE = re.compile(r"```sh\n(rote frame [^\n]*)\n```\n\n```text\n(.*?)```\n", re.DOTALL)
 _COLUMNS = "| offset | size | type | unit | field and allowed values | grade | why |"

@@ -1,9 +1,9 @@
-// Goes through the screens of the pendant and takes their pictures; called by scripts/screens.
+// Goes through the screens of the pendant and takes their pictures; called by scripts/media/screens.
 
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
-const page = fileURLToPath(new URL("../page/package.json", import.meta.url));
+const page = fileURLToPath(new URL("../../page/package.json", import.meta.url));
 const { chromium } = createRequire(page)("playwright-core");
 const [url, folder, a1, all] = process.argv.slice(2);
 const args = ["--enable-unsafe-swiftshader", "--no-sandbox"];

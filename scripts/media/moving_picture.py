@@ -1,4 +1,4 @@
-"""Turn the pictures of scripts/moving_picture.mjs into one small moving picture."""
+"""Turn the pictures of scripts/media/moving_picture.mjs into one small moving picture."""
 
 import sys
 from pathlib import Path

@@ -31,7 +31,7 @@ from email.parser import Parser
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 NAME = "rote-robot"
 LOWEST = (3, 11)
 SCRIPTS = "Scripts" if sys.platform == "win32" else "bin"

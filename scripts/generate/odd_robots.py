@@ -5,7 +5,7 @@ from pathlib import Path
 
 from generated_part import renew
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 from odd_robots import BEGIN, END, cases, meet, table  # noqa: E402 - the path has to be there first

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "requirements.lock"
 ENVIRONMENT = ROOT / ".venv-audit"
 CLEAN, KNOWN, NOT_CHECKED = 0, 1, 3

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from generated_part import write_changed
 
-SOURCE = Path(__file__).parents[1] / "src"
+SOURCE = Path(__file__).parents[2] / "src"
 STUB = SOURCE / "rote" / "motion" / "track_edits.pyi"
 HEAD = '''\
-"""The edits as methods of a track. Made by scripts/track_edits_stub.py; see track_edits.py."""
+"""The edits as methods of a track. Made by scripts/generate/track_edits_stub.py."""
 
 from collections.abc import Mapping, Sequence
 from inspect import Signature

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from generated_part import write_changed
 
-SOURCE = Path(__file__).parents[1] / "src" / "rote"
+SOURCE = Path(__file__).parents[2] / "src" / "rote"
 STUB = SOURCE / "sync.pyi"
 AWAITED = {"Playing": "PlayReport", "Streaming": "StreamReport", "LegPlaying": "StreamReport"}
 """What awaiting an object of these classes returns; both are in `rote.robot.api_values`."""
@@ -29,7 +29,7 @@ CLASSES: tuple[tuple[str, str, str, set[str]], ...] = (
 PARTS = {"Modes", "Audio", "A1Modes"}
 """Classes whose proxy a property of that type returns."""
 HEAD = '''\
-"""The same API, blocking. Made by scripts/sync_stub.py; see sync.py."""
+"""The same API, blocking. Made by scripts/generate/sync_stub.py; see sync.py."""
 
 from collections.abc import Iterator
 from typing import Literal, Unpack, overload
