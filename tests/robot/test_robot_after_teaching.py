@@ -255,7 +255,16 @@ def test_start_asks_for_the_list_where_a_name_is_long() -> None:
         action = one.world.store.load(1)
         assert action is not None
         one.world.store.save(replace(action, name="y" * 60))
+        lists, send = 0, robot._client.ask
+
+        async def ask(command: m.Command) -> m.Reply:
+            nonlocal lists
+            lists += isinstance(command, m.ListActions)
+            return await send(command)
+
+        robot._client.ask = ask  # type: ignore[method-assign]
         assert (await (await robot.start("y" * 60))).completed
+        assert lists == 1
         with pytest.raises(BadRequestError, match="name"):
             await robot.start("z" * 60)
 

@@ -191,6 +191,24 @@ def test_the_whole_cycle_by_single_frames() -> None:
     tell(story)
 
 
+def test_a_play_frame_that_was_requested_before_a_stop_is_not_sent_after_it() -> None:
+    async def story(one: Rig, robot: G1) -> None:
+        send = robot._client.ask
+
+        async def ask(command: m.Command) -> m.Reply:
+            if isinstance(command, m.ListActions):
+                await robot.stop()
+            return await send(command)
+
+        robot._client.ask = ask  # type: ignore[method-assign]
+        with pytest.raises(RefusedError) as refused:
+            await robot.send(0x41, struct.pack(">I", 1) + bytes(180))
+        assert refused.value.code == Code.SUPERSEDED
+        assert one.world.phase is Phase.NONE
+
+    tell(story)
+
+
 @pytest.mark.parametrize(
     ("command", "payload", "error", "words"),
     [

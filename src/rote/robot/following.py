@@ -66,8 +66,16 @@ class FollowedPath(NamedTuple):
 class LivePoses(Sequence[StreamPose]):
     """The poses to send, each computed when it is due."""
 
-    def __init__(self, build: Build, joints_rad: Sequence[float], rate_hz: float) -> None:
-        """`joints_rad` are the current positions of all joints of the build."""
+    def __init__(
+        self,
+        build: Build,
+        joints_rad: Sequence[float],
+        rate_hz: float,
+        on_last: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`joints_rad` are the current positions of all joints of the build. `on_last` is called
+        when the last pose was computed: nothing is sent after it.
+        """
         taught = taught_joint_arrays(build)
         now_rad: Array = np.array(joints_rad)[taught.columns]
         self._lock = threading.Lock()
@@ -84,8 +92,7 @@ class LivePoses(Sequence[StreamPose]):
         self._lower_rad, self._upper_rad = taught.lower_rad, taught.upper_rad
         self._return_path: tuple[int, int, Array] | None = None
         self._count = round(_MAX_DURATION_S * rate_hz)
-        self.on_last: Callable[[], None] = lambda: None
-        """Called when the last pose was computed: nothing is sent after it."""
+        self._on_last = on_last
 
     @property
     def pose_rad(self) -> Array:
@@ -172,7 +179,7 @@ class LivePoses(Sequence[StreamPose]):
                 self._row = self._make_pose(self._made)
             weight, row = self._row
             if index >= self._count - 1:
-                self.on_last()
+                self._on_last()
             return StreamPose(index, weight, tuple(row.tolist()))
 
     def _make_pose(self, number: int) -> tuple[float, Array]:

@@ -154,8 +154,7 @@ class Streamer:
 
         async def begin(on_request_sent: Callable[[], None]) -> LivePoses:
             state = await self._next_joint_state()
-            live = LivePoses(link.build, state.joints_rad, rate_hz)
-            live.on_last = ticker.stop
+            live = LivePoses(link.build, state.joints_rad, rate_hz, ticker.stop)
             if contact:  # now, so that no pose has to wait until the body model is built
                 here = np.array([live.pose_rad, live.pose_rad])
                 await asyncio.to_thread(check_path_contact, here, link.build)

@@ -373,8 +373,9 @@ class A1(CannotRobot):
 
         It is always checked, whatever `checked` says, and begins with a soft move from the current
         leg positions. Legs are always driven 500 times a second, and warnings do not prevent an A1
-        from playing. `at` is when the motion itself begins, by the event loop's clock. A
-        motion that others made needs `imported` on a real robot.
+        from playing. `at` is when the motion itself begins, by the event loop's clock. A motion
+        that others made needs `imported` on a real robot. The options are the keyword arguments of
+        `Robot.play_track`.
         """
         return self._player.play_track(track, TrackOptions(**options))
 
