@@ -4,6 +4,7 @@ While a thread works for the loop, its clock stands still: such work takes no ti
 """
 
 import asyncio
+import os
 import selectors
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
@@ -30,6 +31,12 @@ class _JumpingSelector(selectors.DefaultSelector):
         ready = super().select(0)
         if ready or timeout == 0:
             return ready
+        # On a busy computer the kernel delivers datagrams on loopback a moment later, in a thread
+        # of its own: let it, before time passes.
+        if hasattr(os, "sched_yield"):
+            os.sched_yield()
+            if ready := super().select(0):
+                return ready
         # While threads work, and if nothing is scheduled, only another thread can go on.
         if self.at_work or timeout is None:
             ready = super().select(PATIENCE_S)

@@ -212,6 +212,7 @@ asyncio.run(run())
 
 
 @pytest.mark.slow
+@pytest.mark.quiet  # it counts commands of a process
 def test_the_arms_of_a_killed_program_are_released_softly() -> None:
     """In real time, with a program in a process of its own and SIGKILL."""
 

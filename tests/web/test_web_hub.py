@@ -403,7 +403,7 @@ def test_the_end_of_the_pendant_stops_the_robot_at_once(tmp_path: Path, how: str
             while phase(one) is not Phase.PLAYING:
                 await asyncio.sleep(0.1)
             ending = asyncio.create_task(getattr(hub, how)())
-            async with asyncio.timeout(2.0):  # before the end would give up waiting for the motion
+            async with asyncio.timeout(2.9):  # before the end would give up waiting for the motion
                 while phase(one) is Phase.PLAYING:
                     await asyncio.sleep(0.02)
             await ending
