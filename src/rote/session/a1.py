@@ -310,7 +310,6 @@ class A1Session:
         since = self._opened_at if self.state is A1SessionState.SEEKING else self._received_at
         # A robot stays available for the next client.
         self.state = A1SessionState.LOST if self.role is Role.CLIENT else A1SessionState.NEW
-        self._owes_state = False
         self._send_at = _NEVER
         self._events.append(PeerLost(now - since))
 
