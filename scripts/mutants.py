@@ -403,6 +403,8 @@ def run_tests(tree: Path, tests: Sequence[str], timeout_s: float) -> str:
     plain = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     if all("::" in test for test in tests):  # chosen one by one, they may be those of `make soak`
         plain += ["-m", ""]
+    else:
+        plain += ["-m", "not soak and not quiet"]  # other mutants are tried at the same time
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output,
         subprocess.Popen(

@@ -35,6 +35,23 @@ def test_a_timed_motion_begins_at_its_moment() -> None:
     virtual.run(story())
 
 
+def test_the_arms_rest_until_the_way_to_the_first_pose_is_due() -> None:
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        async with rig("memory") as one, one.connect() as robot:
+            start = TimedStart()
+            playing = robot.play_track(lifted(1.0), at=start)
+            lead_s = await start.lead_s
+            begins_s = loop.time() + lead_s + 20.0
+            start.at(begins_s)
+            while one.world.state().phase is Phase.NONE:
+                await asyncio.sleep(0.01)
+            assert begins_s - lead_s - 0.05 < loop.time() < begins_s
+            assert (await playing).completed
+
+    virtual.run(story())
+
+
 def test_a_robot_that_accepts_too_late_is_not_led_into_the_middle_of_the_motion() -> None:
     seen: list[RobotState] = []
 
