@@ -177,13 +177,13 @@ def test_a_protection_that_trips_is_told_and_connecting_anew_goes_on(tmp_path: P
                 robot = hub.connection.robot
                 await robot.modes.damp()
                 await asyncio.sleep(1.5)
-                (finding, *_) = hub.status(None)["findings"]
+                (finding, *_) = hub.status.document(None)["findings"]
                 assert (finding["severity"], "damping" in finding["message"]) == ("error", True)
-                assert hub.status(None)["faults"]
+                assert hub.status.document(None)["faults"]
                 await hub.connection.open(one.url)
                 await _connected(hub)
                 assert hub.connection.robot is not robot
-                assert hub.status(None)["findings"] == []
+                assert hub.status.document(None)["findings"] == []
                 await hub.teaching.teach("again")
                 await hub.teaching.finish(save=False)
             finally:
@@ -288,7 +288,7 @@ def test_from_its_walking_controller_it_is_laid_down_taught_and_stood_up(tmp_pat
                 await _connected(hub)
                 assert {"mode", "lie", "stop"} <= hub.connection.abilities
                 assert {"teach", "stream"} <= hub.connection.elsewhere
-                assert hub.status(None)["mode"]["balanced"]
+                assert hub.status.document(None)["mode"]["balanced"]
                 with pytest.raises(BadRequestError, match="would sink"):
                     hub.connection.robot.check_wanted("teach")
                 assert hub.connection.report.state == "connected"
@@ -300,7 +300,7 @@ def test_from_its_walking_controller_it_is_laid_down_taught_and_stood_up(tmp_pat
                 await _connected(hub)
                 await hub.connection.robot.modes.lie_down()
                 await asyncio.sleep(3)
-                assert hub.status(None)["mode"]["name"] == "lie down"
+                assert hub.status.document(None)["mode"]["name"] == "lie down"
                 await hub.connection.open(url, ability="teach")
                 await _connected(hub)
                 assert hub.connection.url.endswith("level=low")

@@ -211,12 +211,12 @@ def test_arms_on_their_way_back_from_a_teaching_are_not_at_rest(tmp_path: Path) 
             await asyncio.sleep(0.2)
             world.obey("somebody", m.ExitTeaching())
             await asyncio.sleep(HOLD_TAUGHT_S + 0.1)
-            back = hub.status(None)["activity"]
+            back = hub.status.document(None)["activity"]
             assert (back["kind"], back["name"], back["phase"]) == ("playing", "", "return")
             await hub.teaching.teach("wave")  # the next teaching need not wait for it
             await hub.teaching.finish(save=False)
             await asyncio.sleep(HOLD_TAUGHT_S + 5)
-            assert hub.status(None)["activity"]["kind"] == "idle"
+            assert hub.status.document(None)["activity"]["kind"] == "idle"
 
     run(story())
 

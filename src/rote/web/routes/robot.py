@@ -73,7 +73,7 @@ def moving(request: Request, caller: str | None) -> Hub:
 @router.get("/status", response_model=s.PendantStatus, tags=["robot"])
 async def status(request: Request, caller: Caller = None) -> Response:
     """The status of robot, connection and activity."""
-    return answer(hub_of(request).status(caller))
+    return answer(hub_of(request).status.document(caller))
 
 
 @router.get("/robots", response_model=s.KnownRobots, tags=["robot"])
@@ -121,7 +121,7 @@ async def connect(request: Request, body: s.ConnectTo, caller: Caller = None) ->
     """Begin to connect to a robot; the status shows the progress."""
     hub = commanding(request, caller)
     await hub.connect(body.url, body.key, _ABILITIES[body.wanted])
-    return answer(hub.status(caller))
+    return answer(hub.status.document(caller))
 
 
 @router.post("/disconnect", response_model=s.PendantStatus, tags=["robot"])
@@ -129,7 +129,7 @@ async def disconnect(request: Request, body: s.Nothing, caller: Caller = None) -
     """Disconnect from the robot."""
     hub = commanding(request, caller)
     await hub.disconnect()
-    return answer(hub.status(caller))
+    return answer(hub.status.document(caller))
 
 
 @router.get("/discover", response_model=s.Robots, tags=["robot"])
@@ -167,7 +167,7 @@ async def mode(request: Request, body: s.ModeTo, caller: Caller = None) -> Respo
         await robot.modes.damp(yes=body.yes)
     else:
         await {"stand": robot.modes.stand, "lie": robot.modes.lie_down}[body.target]()
-    return answer(hub.status(caller))
+    return answer(hub.status.document(caller))
 
 
 # ---- command and stop ---------------------------------------------------------------------------
@@ -260,7 +260,7 @@ async def acknowledge(request: Request, body: s.AcknowledgeEvent) -> Response:
 @router.get("/people", response_model=s.People, tags=["command"])
 async def people(request: Request) -> Response:
     """The connected browsers: numbers, names and roles, without ids."""
-    return answer(hub_of(request).people())
+    return answer(hub_of(request).broadcaster.people())
 
 
 @router.post("/people/me", response_model=s.Person, tags=["command"])
@@ -289,7 +289,7 @@ async def teach_start(request: Request, body: s.TeachStart, caller: Caller = Non
     """Make the arms, or legs, soft and record."""
     hub = moving(request, caller)
     await hub.teaching.teach(body.name, overwrite=body.overwrite)
-    return answer(hub.status(caller))
+    return answer(hub.status.document(caller))
 
 
 @router.post("/teach/finish", response_model=s.TaughtReport, tags=["teach"])
@@ -297,7 +297,7 @@ async def teach_finish(request: Request, body: s.TeachFinish, caller: Caller = N
     """Make the arms, or legs, hold, and keep the take or discard it."""
     hub = commanding(request, caller)
     taught = await hub.teaching.finish(save=body.save, name=body.name)
-    hub.actions_changes += 1
+    hub.actions.note_change()
     return answer(taught._asdict())
 
 
@@ -340,7 +340,7 @@ async def teach_curve(
 @router.get("/actions", response_model=s.ActionsNow, tags=["play"])
 async def actions(request: Request) -> Response:
     """The factory actions and the taught ones."""
-    found, now = await hub_of(request).actions_known()
+    found, now = await hub_of(request).actions.read_or_recall()
     if found is None:
         return answer({"presets": [], "taught": [], "free_places": None, "now": False})
     return answer(asdict(found) | {"free_places": found.free_places, "now": now})
@@ -349,14 +349,14 @@ async def actions(request: Request) -> Response:
 @router.post("/actions/rename", response_model=s.Done, tags=["play"])
 async def rename_action(request: Request, body: s.Rename, caller: Caller = None) -> Response:
     """Rename a taught action."""
-    await commanding(request, caller).rename_action(body.old, body.new)
+    await commanding(request, caller).actions.rename(body.old, body.new)
     return answer({"done": True})
 
 
 @router.post("/actions/delete", response_model=s.Done, tags=["play"])
 async def delete_action(request: Request, body: s.Delete, caller: Caller = None) -> Response:
     """Delete a taught action for good."""
-    await commanding(request, caller).delete_action(body.name)
+    await commanding(request, caller).actions.delete(body.name)
     return answer({"done": True})
 
 
@@ -365,7 +365,7 @@ async def play(request: Request, body: s.Play, caller: Caller = None) -> Respons
     """Play a taught action."""
     hub = moving(request, caller)
     await hub.play(body.name, speed=body.speed, loop=body.loop)
-    return answer(hub.status(caller))
+    return answer(hub.status.document(caller))
 
 
 @router.post("/play/take", response_model=s.PendantStatus, tags=["play"])
@@ -373,7 +373,7 @@ async def play_take(request: Request, body: s.PlayTake, caller: Caller = None) -
     """Stream an edited take to the robot, on wires that can; an unsafe one is refused."""
     hub = moving(request, caller)
     await hub.play_take(body)
-    return answer(hub.status(caller))
+    return answer(hub.status.document(caller))
 
 
 @router.post("/perform", response_model=s.PendantStatus, tags=["play"])
@@ -381,7 +381,7 @@ async def perform(request: Request, body: s.Perform, caller: Caller = None) -> R
     """Perform a factory action."""
     hub = moving(request, caller)
     await hub.perform(body.preset)
-    return answer(hub.status(caller))
+    return answer(hub.status.document(caller))
 
 
 @router.post("/pause", response_model=s.Done, tags=["play"])

@@ -101,7 +101,7 @@ async def purge(request: Request, body: s.Purge, caller: Caller = None) -> Respo
 async def store(request: Request, body: s.StoreTake, caller: Caller = None) -> Response:
     """Store a take on the robot as an action (as keyframes), on wires that support it."""
     hub = commanding(request, caller)
-    stored = await hub.store(body)
+    stored = await hub.actions.store(body)
     return answer({"name": body.name, **stored})
 
 
