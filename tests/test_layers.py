@@ -2,7 +2,6 @@
 
 import ast
 import functools
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -103,18 +102,9 @@ class Facts(NamedTuple):
     imports: frozenset[str]
     """Every module that it imports, with `from rote import x` read as `rote.x`."""
     purpose: str | None
-    commands: list[str]
-    """What it says, apart from its documentation, that names a command."""
     classes: list[str]
     handed_on: list[str]
     """Names that it imports `as` themselves."""
-
-
-EDGES = {"cli", "web", "__main__"}
-COMMAND = re.compile(
-    r"\brote (a1|capture|delete|discover|doctor|list|modes|motion|play|preview|rename|robots|sim"
-    r"|status|stop|store|takes|teach|web)\b"
-)
 
 
 @functools.cache
@@ -135,18 +125,9 @@ def facts(path: Path) -> Facts:
                 imported |= {f"rote.{alias.name}" for alias in node.names}
             else:
                 imported.add(module)
-    documents = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-    said = [
-        node.value
-        for node in nodes
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and id(node) not in documents
-    ]
     return Facts(
         frozenset(imported),
         ast.get_docstring(tree),
-        [text for text in said if COMMAND.search(text)],
         [node.name for node in nodes if isinstance(node, ast.ClassDef)],
         handed_on,
     )
@@ -230,11 +211,6 @@ def test_a_module_says_what_it_is_for() -> None:
 
 def test_no_module_is_a_collection_of_leftovers() -> None:
     assert not [p for p in MODULES if p.stem in {"utils", "util", "helpers", "common", "misc"}]
-
-
-def test_no_package_below_the_edge_names_a_command() -> None:
-    """Sentences are made at the edge."""
-    assert found(lambda path: part_of(path) not in EDGES and facts(path).commands) == {}
 
 
 def test_a_class_name_is_defined_once() -> None:

@@ -85,6 +85,8 @@ def test_closing_inside_a_block_leaves_nothing_for_its_end() -> None:
     with rote.sync.connect(URL) as robot:
         robot.close()
         robot.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        robot.actions()
 
 
 # ---- with await ---------------------------------------------------------------------------------

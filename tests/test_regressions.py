@@ -115,7 +115,9 @@ def test_nan_has_no_safe_speed() -> None:
 
 def test_obey_never_raises() -> None:
     w = saved((Keyframe(joint=40, time_ms=400, value_rad=0.6),))
-    w.obey(1, m.PlayAction(action=1))
+    reply = w.obey(1, m.PlayAction(action=1))
+    assert isinstance(reply, m.Status)
+    assert reply.code == m.Code.NO_SUCH_ACTION
 
 
 def test_a_row_of_one_cell_is_refused(tmp_path: Path) -> None:
@@ -136,6 +138,7 @@ def test_a_refused_row_is_named_as_in_the_file(tmp_path: Path, row: str) -> None
 def test_a_track_of_few_joints_can_be_drawn(tmp_path: Path) -> None:
     track = Track(times_s=np.arange(3.0), joints_rad=np.zeros((3, 3)), names=("a", "b", "c"))
     plot_pair(track, track, tmp_path / "x.png", title="x")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_store_below_a_file_is_a_store_error(tmp_path: Path) -> None:

@@ -113,6 +113,7 @@ RESPONSE = {
 def test_any_two_quirks_go_together() -> None:
     for pair in itertools.combinations(QUIRKS.values(), 2):
         both = Quirks(pair)
+        assert {*both.chosen} == {*pair}
         both.arm_state({"holding": False, "id": 100, "name": "mine"})
         both.lowstate(LOWSTATE)
         both.state(STATE)

@@ -1,4 +1,7 @@
-"""No sentence that can reach the page tells people to type a command: the page has buttons."""
+"""No sentence below the edge names a command, and none that can reach the page an option either.
+
+The command line words its own sentences, and the page has buttons.
+"""
 
 import ast
 import re
@@ -11,6 +14,7 @@ import rote
 from rote.cli import commands
 
 SOURCE = Path(rote.__file__).parent
+EDGES = {"cli", "web", "__main__.py"}
 WITHOUT_A_PAGE = {
     "cli",  # the command line itself
     "capture",  # only the command line reads captures
@@ -32,10 +36,15 @@ ITS_OWN_COMMANDS = {"stage/demo.py"}
 """It starts processes of rote, and tells nobody how."""
 
 
+def command(*besides: str) -> str:
+    """Return the pattern of a command of rote, besides those named."""
+    known = "|".join(sorted(map(re.escape, commands().commands.keys() - {*besides})))
+    return rf"\brote (?:{known})\b"
+
+
 def typed() -> re.Pattern[str]:
     """What a person would type: a command of rote, or an option."""
-    known = "|".join(sorted(map(re.escape, commands().commands)))
-    return re.compile(rf"\brote (?:{known})\b|(?<![\w-])--[a-z]|\bcommand line\b|\bterminal\b")
+    return re.compile(rf"{command()}|(?<![\w-])--[a-z]|\bcommand line\b|\bterminal\b")
 
 
 def sentences(path: Path) -> Iterator[tuple[int, str]]:
@@ -47,25 +56,30 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
-def modules() -> list[str]:
+def modules(without: set[str]) -> list[str]:
+    """Return all modules but those of some packages."""
     found = [path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py")]
-    return sorted(
-        name
-        for name in found
-        if name.split("/")[0] not in WITHOUT_A_PAGE
-        and name not in BEFORE_THE_PAGE | ITS_OWN_COMMANDS
-    )
+    return sorted(name for name in found if name.split("/")[0] not in without)
 
 
-def test_no_sentence_below_the_command_line_names_a_command() -> None:
-    pattern = typed()
-    named = [
+def matches(names: list[str], pattern: re.Pattern[str]) -> list[str]:
+    return [
         f"{name}:{line}: {text}"
-        for name in modules()
+        for name in names
         for line, text in sentences(SOURCE / name)
         if pattern.search(text)
     ]
-    assert named == []
+
+
+def test_no_sentence_below_the_edge_names_a_command() -> None:
+    assert matches(modules(EDGES | {"trial"}), re.compile(command())) == []
+    trials = [name for name in modules(EDGES) if name.startswith("trial/")]
+    assert matches(trials, re.compile(command("trial"))) == []
+
+
+def test_no_sentence_that_can_reach_the_page_tells_people_what_to_type() -> None:
+    names = {*modules(WITHOUT_A_PAGE)} - BEFORE_THE_PAGE - ITS_OWN_COMMANDS
+    assert matches(sorted(names), typed()) == []
 
 
 @pytest.mark.parametrize(
