@@ -109,7 +109,7 @@ def inspect(datagram: bytes) -> A1Frame:
     """Return the content of a datagram, valid or not; raise `DecodeError` for an unknown length."""
     format_ = BY_SIZE.get(len(datagram))
     if format_ is None:
-        raise _stranger(len(datagram))
+        raise _unknown_size_error(len(datagram))
     stated = datagram[-4:]
     plain = a1_layout.crc(datagram[:-4])
     seal: Seal | None = Seal.PLAIN if stated == plain else None
@@ -148,16 +148,16 @@ def encode(value: Value, dialect: Dialect, *, seal: Seal | None = None) -> bytes
 
     Without a `seal` it has the usual CRC: encrypted for a Go1's high-level states, otherwise plain.
     """
-    format_ = _format(value, dialect)
+    format_ = _find_format(value, dialect)
     if isinstance(value, LowCmd):
         value.motors.check()
         header, motors, led, remote, reserve, bms = value
-        begin, end = _around(dialect, header, led, remote, reserve, bms)
+        begin, end = _encode_around(dialect, header, led, remote, reserve, bms)
         body = begin + motors.wire + end
     else:
         if isinstance(value, HighState | LowState) and value.motors is not None:
             value.motors.check()
-        body = format_.layout.pack(_headed(value, format_))
+        body = format_.layout.pack(_with_header(value, format_))
     plain = a1_layout.crc(body)
     if not format_.is_go1:
         if seal is Seal.ENCRYPTED:
@@ -171,7 +171,7 @@ def encode(value: Value, dialect: Dialect, *, seal: Seal | None = None) -> bytes
 
 def fit(value: Value, dialect: Dialect) -> Value:
     """Return the same value without the fields that the dialect does not have."""
-    format_ = _format(value, dialect)
+    format_ = _find_format(value, dialect)
     fitted: Value = format_.layout.fit(value)
     if type(fitted.header) is not type(format_.header):
         fitted = fitted._replace(header=None)
@@ -180,13 +180,13 @@ def fit(value: Value, dialect: Dialect) -> Value:
 
 def is_finite(value: Value) -> bool:
     """Whether all numbers that move a robot, or that one steers by, are finite."""
-    total = sum(_floats(value))
+    total = sum(_floats_of(value))
     if isinstance(value, HighState | LowState | LowCmd) and value.motors is not None:
         return math.isfinite(total) and value.motors.is_finite
     return math.isfinite(total)
 
 
-def _floats(value: Value) -> tuple[float, ...]:
+def _floats_of(value: Value) -> tuple[float, ...]:
     if isinstance(value, ScaledHighCmd):
         return value[2:10]
     if isinstance(value, HighCmd):
@@ -211,7 +211,7 @@ def _go1_fault(datagram: bytes, kind: A1FrameKind, seal: Seal | None) -> FrameFa
     return None if kind in _COMMANDS or seal is wanted else FrameFault.CRC
 
 
-def _stranger(size: int) -> DecodeError:
+def _unknown_size_error(size: int) -> DecodeError:
     if size in _STRANGERS:
         return DecodeError(f"{size} bytes are the length of {_STRANGERS[size]}")
     sizes = ", ".join(map(str, sorted(BY_SIZE)))
@@ -220,7 +220,7 @@ def _stranger(size: int) -> DecodeError:
     )
 
 
-def _format(value: Value, dialect: Dialect) -> A1Format:
+def _find_format(value: Value, dialect: Dialect) -> A1Format:
     format_ = BY_TYPE.get((type(value), dialect))
     if format_ is None:
         names = {make.__name__ for make, spoken in BY_TYPE if spoken is dialect}
@@ -231,12 +231,12 @@ def _format(value: Value, dialect: Dialect) -> A1Format:
     return format_
 
 
-def _headed(value: Value, format_: A1Format) -> Value:
+def _with_header(value: Value, format_: A1Format) -> Value:
     return value if value.header is not None else value._replace(header=format_.header)
 
 
 @lru_cache(maxsize=64)
-def _around(
+def _encode_around(
     dialect: Dialect,
     header: AnyHeader | None,
     led: Lights,
@@ -247,6 +247,6 @@ def _around(
     """Return what goes before and after the motors; it hardly changes from command to command."""
     format_ = BY_TYPE[LowCmd, dialect]
     value = LowCmd(header, IDLE, led, remote, reserve, bms)
-    body = format_.layout.pack(_headed(value, format_))
+    body = format_.layout.pack(_with_header(value, format_))
     begin = format_.layout.offsets["motors"]
     return body[:begin], body[begin + len(IDLE.wire) :]

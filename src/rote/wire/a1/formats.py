@@ -40,7 +40,7 @@ _CELL_STEP_MV = 32
 # ---- parts that several frames have -------------------------------------------------------------
 
 
-def _checked(make: type[Any], flat: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _check_type(make: type[Any], flat: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def numbers(value: Any) -> Any:
         if not isinstance(value, make):
             raise BadRequestError(
@@ -51,7 +51,7 @@ def _checked(make: type[Any], flat: Callable[[Any], Any]) -> Callable[[Any], Any
     return numbers
 
 
-_HEADER = record("header", Header, "BHHIB")._replace(flat=_checked(Header, tuple))
+_HEADER = record("header", Header, "BHHIB")._replace(flat=_check_type(Header, tuple))
 _GO1_HEADER = Part(
     "header",
     "BBBBIIIIH",
@@ -63,7 +63,7 @@ _GO1_HEADER = Part(
         )
     ),
     lambda n: Go1Header(n[2], bytes(n[:2]), n[3], n[4:6], n[6:8], n[8]),
-    _checked(
+    _check_type(
         Go1Header, lambda h: (*h.head, h.level, h.reserve, *h.serial, *h.version, h.bandwidth)
     ),
 )  # fmt: skip

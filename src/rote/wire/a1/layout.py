@@ -153,7 +153,7 @@ class _Span(NamedTuple):
         )
 
 
-def _span(part: Part, label: str, code: str) -> _Span:
+def _make_span(part: Part, label: str, code: str) -> _Span:
     if part.codes.endswith("s"):
         size = int(part.codes[:-1])
         return _Span(label, size, size, is_bytes=True)
@@ -179,7 +179,7 @@ class Layout:
             offset += struct.calcsize("<" + "".join(its))
             index += len(its)
         self._spans = [
-            _span(part, label, code)
+            _make_span(part, label, code)
             for part, its in zip(parts, codes, strict=True)
             for label, code in zip(part.labels, its, strict=True)
         ]
@@ -217,7 +217,7 @@ class Layout:
                 )
         numbers: list[Any] = []
         for part in self.parts.values():
-            numbers += self._numbers(part, getattr(value, part.name))
+            numbers += self._flatten_field(part, getattr(value, part.name))
         for span, number in zip(self._spans, numbers, strict=True):
             if span.is_bytes:
                 if len(number) != span.low:
@@ -242,7 +242,7 @@ class Layout:
         return self.make(**said)
 
     @staticmethod
-    def _numbers(part: Part, field: Any) -> Sequence[Any]:
+    def _flatten_field(part: Part, field: Any) -> Sequence[Any]:
         if field is None:
             return [bytes(int(part.codes[:-1]))] if part.codes[-1] == "s" else [0] * len(part.codes)
         numbers = list(part.flat(field) if part.flat else field)

@@ -175,7 +175,7 @@ class MotorCmds(_Motors, Sequence[MotorCmd]):
         if not asked:
             return IDLE
         modes, q, dq, tau, kp, kd, reserves = zip(*asked, strict=True)
-        return cls._packed(
+        return cls._pack_columns(
             (modes, q, dq, tau, kp, kd), reserves if any(map(any, reserves)) else None
         )
 
@@ -192,20 +192,20 @@ class MotorCmds(_Motors, Sequence[MotorCmd]):
     ) -> "MotorCmds":
         """Return the commands to the legs' motors; each number is for all of them, or a row."""
         given = (q_rad, dq_rad_s, tau_nm, kp_nm_rad, kd_nm_s_rad)
-        wire = _legs(mode, given)
+        wire = _pack_legs(mode, given)
         if wire is not None:
             return cls(wire, is_checked=True)
-        columns = [_listed(column) for column in given]
+        columns = [_list_numbers(column) for column in given]
         count = max(map(len, columns))
         if count == 1:
             count = LEG_MOTORS
         for place, column in enumerate(columns):
             if len(column) == 1:
                 columns[place] = column * count
-        return cls._packed([[mode] * count, *columns])
+        return cls._pack_columns([[mode] * count, *columns])
 
     @classmethod
-    def _packed(
+    def _pack_columns(
         cls,
         columns: Sequence[Sequence[float]],
         reserves: Sequence[tuple[int, int, int]] | None = None,
@@ -229,7 +229,7 @@ class MotorCmds(_Motors, Sequence[MotorCmd]):
                 raise ValueError
             wire = layout[count].pack(*numbers)
         except (struct.error, ValueError, OverflowError, KeyError):
-            raise _refusal(columns) from None
+            raise _find_misfit(columns) from None
         return cls(wire + IDLE_WIRE[len(wire) :], is_checked=True)
 
     def check(self) -> None:
@@ -282,7 +282,7 @@ def _motor_cmd(
     return MotorCmd(mode, q, dq, *gains, (reserve[0], reserve[1], reserve[2]))
 
 
-def _legs(mode: int, rows: tuple[Any, ...]) -> bytes | None:
+def _pack_legs(mode: int, rows: tuple[Any, ...]) -> bytes | None:
     """Return the motors' bytes for five rows of twelve, the usual case, in half the time.
 
     None in any other case, or if something does not fit: the general code finds out what.
@@ -314,7 +314,7 @@ def _fixed_point(count: int, gains: "np.ndarray[Any, np.dtype[np.float32]]") -> 
     return whole
 
 
-def _listed(column: Column) -> list[float]:
+def _list_numbers(column: Column) -> list[float]:
     """Return a row of numbers; of length one for a single number."""
     listed = np.asarray(column, dtype=float).tolist()
     return listed if isinstance(listed, list) else [listed]
@@ -327,7 +327,7 @@ def _no_number(label: str, value: float, span: tuple[float, float]) -> BadReques
     )
 
 
-def _refusal(columns: Sequence[Sequence[float]]) -> BadRequestError:
+def _find_misfit(columns: Sequence[Sequence[float]]) -> BadRequestError:
     """Return an error that names what cannot be packed."""
     counts = {len(column) for column in columns}
     if len(counts) > 1 or max(counts) > MOTORS:

@@ -66,7 +66,7 @@ class HandCommand(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _states(motors: int) -> tuple[struct.Struct, struct.Struct]:
+def _state_structs(motors: int) -> tuple[struct.Struct, struct.Struct]:
     """Return the readers and writers for so many motors."""
     return struct.Struct("<8x" + _READ * motors), struct.Struct("<" + _WRITTEN * motors)
 
@@ -75,7 +75,7 @@ def decode_state(data: bytes, hand: Hand) -> HandReading:
     """Return what a `HandState_` says about a hand's joints."""
     motors = len(hand.joints)
     _check_motors(data, hand, _READ)
-    numbers = _states(motors)[0].unpack_from(data)
+    numbers = _state_structs(motors)[0].unpack_from(data)
     positions, velocities = numbers[0::4], numbers[1::4]
     if not math.isfinite(sum(positions) + sum(velocities)):
         raise PayloadError("a hand with joints that are nowhere")
@@ -89,7 +89,7 @@ def encode_state(reading: HandReading, hand: Hand) -> bytes:
     for joint, q, dq, celsius in zip(hand.joints, *reading, strict=True):
         warm = max(-128, min(127, round(celsius)))
         numbers += (mode_byte(joint.slot), q, dq, warm, warm)
-    motors = _states(len(hand.joints))[1].pack(*numbers)
+    motors = _state_structs(len(hand.joints))[1].pack(*numbers)
     rest = _AFTER_MOTORS.pack(_PRESSURE_SENSORS, *_UPRIGHT, 30, *_POWER, 0, 0, 0, 0)
     return HEADER + len(hand.joints).to_bytes(4, "little") + motors + rest
 
@@ -98,14 +98,14 @@ def encode_state(reading: HandReading, hand: Hand) -> bytes:
 
 
 @lru_cache(maxsize=16)
-def _command(motors: int) -> struct.Struct:
+def _command_struct(motors: int) -> struct.Struct:
     return struct.Struct("<8x" + _COMMANDED * motors)
 
 
 def encode_command(joints_rad: Sequence[float], share: float, *, hand: Hand) -> bytes:
     """Return the command that moves a hand's joints there, with a share of its full gains.
 
-    A share of 0 releases the hand: its motors give no torque. Every motor is told to relax by
+    A share of 0 releases the hand: its motors give no torque. Every motor is set to relax by
     itself when the commands stop. No joint is ever sent beyond its limits.
     """
     if not 0.0 <= share <= 1.0 or len(joints_rad) != len(hand.joints):
@@ -121,7 +121,7 @@ def encode_command(joints_rad: Sequence[float], share: float, *, hand: Hand) -> 
         q = min(max(wanted_rad, joint.lower_rad), joint.upper_rad)
         numbers += (mode_byte(joint.slot), q, 0.0, 0.0, kp, kd)
     count = len(hand.joints)
-    packed = bytearray(_command(count).pack(*numbers))
+    packed = bytearray(_command_struct(count).pack(*numbers))
     packed[:8] = HEADER + count.to_bytes(4, "little")
     return bytes(packed) + _RESERVED
 
@@ -129,7 +129,7 @@ def encode_command(joints_rad: Sequence[float], share: float, *, hand: Hand) -> 
 def decode_command(data: bytes, hand: Hand) -> HandCommand:
     """Return what a `HandCmd_` commands; raises `DecodeError` for motors out of order."""
     _check_motors(data, hand, _COMMANDED)
-    numbers = _command(len(hand.joints)).unpack_from(data)
+    numbers = _command_struct(len(hand.joints)).unpack_from(data)
     modes = [int(mode) for mode in numbers[0::6]]
     if [mode & (1 << _ID_BITS) - 1 for mode in modes] != [joint.slot for joint in hand.joints]:
         raise PayloadError(f"a command to a hand whose modes are {modes}: motors out of order")

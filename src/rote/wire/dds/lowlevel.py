@@ -43,7 +43,7 @@ _GAP = 4
 _HEAD = len(HEADER)
 
 
-def _record(size: int, **fields: tuple[Any, int]) -> np.dtype[Any]:
+def _make_dtype(size: int, **fields: tuple[Any, int]) -> np.dtype[Any]:
     formats, offsets = zip(*fields.values(), strict=True)
     layout: Any = {"names": [*fields], "formats": formats, "offsets": offsets, "itemsize": size}
     record: np.dtype[Any] = np.dtype(layout)
@@ -62,21 +62,21 @@ MOTOR_READ = ("q", "dq", "temperature")
 """What teaching needs of a motor."""
 
 
-def _motor(fields: Mapping[str, str]) -> np.dtype[Any]:
+def _motor_dtype(fields: Mapping[str, str]) -> np.dtype[Any]:
     return np.dtype([*fields.items()], align=True).newbyteorder("<")
 
 
-def _command(shift: int) -> np.dtype[Any]:
-    return _record(
+def _command_dtype(shift: int) -> np.dtype[Any]:
+    return _make_dtype(
         _COMMAND_C - shift,
         mode_pr=("u1", 0),
         mode_machine=("u1", 1),
-        motors=((_motor(MOTOR_COMMAND), MOTORS), 4 - shift),
+        motors=((_motor_dtype(MOTOR_COMMAND), MOTORS), 4 - shift),
         crc=("<u4", _COMMAND_C - shift - 4),
     )
 
 
-LOWSTATE = _record(
+LOWSTATE = _make_dtype(
     _STATE_C - _GAP,
     mode_pr=("u1", 8),
     mode_machine=("u1", 9),
@@ -85,14 +85,14 @@ LOWSTATE = _record(
     gyroscope=(("<f4", 3), 32),
     accelerometer=(("<f4", 3), 44),
     rpy=(("<f4", 3), 56),
-    motors=((_motor(MOTOR_STATE), MOTORS), 72 - _GAP),
+    motors=((_motor_dtype(MOTOR_STATE), MOTORS), 72 - _GAP),
     crc=("<u4", _STATE_C - _GAP - 4),
 )
 """A `LowState_` after its header. The mode of motor 0 is at another place than those of the
 others.
 """
-LOWCMD = _command(_GAP)
-_LOWCMD_IN_C = _command(0)
+LOWCMD = _command_dtype(_GAP)
+_LOWCMD_IN_C = _command_dtype(0)
 
 
 # ---- CRC ----------------------------------------------------------------------------------------
@@ -143,8 +143,8 @@ def decode_lowstate(data: bytes) -> Slots:
     check_header(data, LOWSTATE.itemsize)
     mode_machine, tick_ms, *numbers = _ALL_SLOTS.unpack_from(data)
     return Slots(
-        joints_rad=_finite(numbers[6::4]),
-        velocities_rad_s=_finite(numbers[7::4]),
+        joints_rad=_drop_non_finite(numbers[6::4]),
+        velocities_rad_s=_drop_non_finite(numbers[7::4]),
         temperatures_c=tuple(map(float, map(max, numbers[8::4], numbers[9::4]))),
         tick_ms=tick_ms,
         accelerometer_m_s2=tuple(numbers[3:6]),
@@ -153,18 +153,18 @@ def decode_lowstate(data: bytes) -> Slots:
     )
 
 
-def _finite(numbers: list[float]) -> tuple[float | None, ...]:
+def _drop_non_finite(numbers: list[float]) -> tuple[float | None, ...]:
     return tuple(n if math.isfinite(n) else None for n in numbers)
 
 
 def joints_of(data: bytes, build: Build) -> JointColumns:
     """Return what teaching needs from a `LowState_`: the joints of a build, by its columns."""
     check_header(data, LOWSTATE.itemsize)
-    return _reader(build)(data)
+    return _make_reader(build)(data)
 
 
 @lru_cache(maxsize=64)
-def _reader(build: Build) -> Callable[[bytes], JointColumns]:
+def _make_reader(build: Build) -> Callable[[bytes], JointColumns]:
     """Return a function that reads a `LowState_` for a build, and unpacks only its slots."""
     if max(build.slots) >= MOTORS:
         return lambda data: select(decode_lowstate(data), build)
@@ -285,7 +285,7 @@ def _command_layout(build: Build) -> _Layout:
     blank = _blank_command(slots, stream)
     # In C, where the CRC is taken; packed, with the header before it, they are as far on.
     offsets = [
-        4 + _motor(MOTOR_COMMAND).itemsize * slot + 4 for slot in (*slots, stream.weight_slot)
+        4 + _motor_dtype(MOTOR_COMMAND).itemsize * slot + 4 for slot in (*slots, stream.weight_slot)
     ]
     return _Layout(
         slots=index,

@@ -142,7 +142,7 @@ def decode_command(command: int, payload: bytes) -> m.Command:
     return read(payload)
 
 
-def _unpack(key: str, payload: bytes) -> tuple[Any, ...]:
+def _unpack_payload(key: str, payload: bytes) -> tuple[Any, ...]:
     layout = _STRUCTS[key]
     if len(payload) != layout.size:
         raise PayloadError(f"the payload of {key} is {layout.size} bytes long, not {len(payload)}")
@@ -150,7 +150,7 @@ def _unpack(key: str, payload: bytes) -> tuple[Any, ...]:
 
 
 def _decode_control(payload: bytes) -> m.Command:
-    mode, target = _unpack("control-mode", payload)
+    mode, target = _unpack_payload("control-mode", payload)
     if mode in (_TAKE, _TAKE_BY_ZEROS):
         return m.TakeControl()
     if mode == _CHANGE:
@@ -215,12 +215,12 @@ def _decode_pose(payload: bytes) -> m.StreamPose:
 def _decode_parameters(payload: bytes) -> m.Command:
     if payload.startswith(_POSE_TAG):
         return _decode_pose(payload)
-    (data,) = _unpack("parameter-sync", payload)
+    (data,) = _unpack_payload("parameter-sync", payload)
     if not payload.startswith(_TAGS):
         return m.SyncParameters(data.rstrip(b"\0"))
     if payload.startswith(_STREAM_TAG):
         return m.BeginStream()
-    _, duration_ms, name = _unpack("hand", payload)
+    _, duration_ms, name = _unpack_payload("hand", payload)
     return m.MoveByHand(_unpack_name(name), duration_ms)
 
 
@@ -252,7 +252,7 @@ def _decode_subscribe(payload: bytes) -> m.Command:
 
 def _decode_ready(payload: bytes) -> m.Command:
     # The documents say 1, and their own controller sends zeros.
-    if _unpack("ready", payload)[0] > 1:
+    if _unpack_payload("ready", payload)[0] > 1:
         raise PayloadError("the ready signal does not say ready")
     return m.SignalReady()
 
@@ -266,9 +266,9 @@ def _encode_enter(message: m.EnterTeaching) -> bytes:
 
 def _decode_teaching(payload: bytes) -> m.Command:
     if len(payload) == SHORT:
-        compensation = _unpack("keep-teaching", payload)
+        compensation = _unpack_payload("keep-teaching", payload)
         return m.KeepTeaching(finite(compensation, "the compensation"))
-    _unpack("enter-teaching", payload)
+    _unpack_payload("enter-teaching", payload)
     state = decode_state(payload)
     if not state.arms_soft:
         raise PayloadError("enter teaching without the damping bit")
@@ -282,7 +282,7 @@ def _encode_keep(message: m.KeepTeaching) -> tuple[float, ...]:
 
 
 def _decode_record(payload: bytes) -> m.Command:
-    (flag,) = _unpack("record", payload)
+    (flag,) = _unpack_payload("record", payload)
     if flag > 1:
         raise PayloadError(f"the record toggle is 0 or 1, not {flag}")
     return m.Record(bool(flag))
@@ -300,7 +300,7 @@ def _encode_save(message: m.SaveAction) -> tuple[Any, ...]:
 
 
 def _decode_save(payload: bytes) -> m.Command:
-    name, created_s, duration_ms, frames, flags, slots = _unpack("save", payload)
+    name, created_s, duration_ms, frames, flags, slots = _unpack_payload("save", payload)
     return m.SaveAction(
         name=_unpack_name(name),
         created_s=created_s,
@@ -322,7 +322,7 @@ def _encode_play(message: m.PlayAction) -> tuple[Any, ...]:
 
 
 def _decode_play(payload: bytes) -> m.Command:
-    action, frames, duration_ms, how, slots = _unpack("play", payload)
+    action, frames, duration_ms, how, slots = _unpack_payload("play", payload)
     if action == 0:
         return m.StopMotion()
     try:
@@ -431,7 +431,7 @@ def encode_reply(reply: m.Reply) -> bytes:
 def decode_reply(command: int, payload: bytes) -> m.Reply:
     """Return what a reply to `command` says."""
     if command != CommandId.LIST_ACTIONS or len(payload) == SHORT:
-        code, note = _unpack("status", payload)
+        code, note = _unpack_payload("status", payload)
         return m.Status(code, _unpack_note(note))
     if len(payload) < SAVE:
         raise PayloadError(f"an action list is at least {SAVE} bytes long, not {len(payload)}")
@@ -473,9 +473,11 @@ _DECODERS: dict[int, Callable[[bytes], m.Command]] = {
     CommandId.STATUS_SUBSCRIBE: _decode_subscribe,
     CommandId.READY_SIGNAL: _decode_ready,
     CommandId.TEACHING: _decode_teaching,
-    CommandId.EXIT_TEACHING: lambda payload: m.ExitTeaching(*_unpack("exit-teaching", payload)),
+    CommandId.EXIT_TEACHING: lambda payload: m.ExitTeaching(
+        *_unpack_payload("exit-teaching", payload)
+    ),
     CommandId.RECORD: _decode_record,
-    CommandId.LIST_ACTIONS: lambda payload: m.ListActions(*_unpack("list", payload)),
+    CommandId.LIST_ACTIONS: lambda payload: m.ListActions(*_unpack_payload("list", payload)),
     CommandId.SAVE_ACTION: _decode_save,
     CommandId.PLAY_ACTION: _decode_play,
 }

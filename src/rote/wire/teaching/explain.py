@@ -1,4 +1,4 @@
-"""One teaching frame explained: who sent it, every field with its value and its evidence grade."""
+"""One teaching frame explained: its sender, every field with its value and its evidence grade."""
 
 import re
 from dataclasses import dataclass
@@ -43,13 +43,13 @@ class ExplainedFrame:
         return {
             "command": f"0x{self.frame.command:02x}",
             "direction": self.direction.value,
-            "fields": {value.field.name: _document(value) for value in self.values},
+            "fields": {value.field.name: _describe_value(value) for value in self.values},
             "crc_valid": self.crc_valid,
         }
 
 
 def explain(datagram: bytes, *, reply: bool | None = None) -> ExplainedFrame:
-    """Explain a frame; `reply` says who sent it where that is known.
+    """Explain a frame; `reply` says which side sent it, if that is known.
 
     A wrong checksum is no error here. Whatever else is no teaching frame raises `DecodeError`.
     """
@@ -79,11 +79,11 @@ def explain(datagram: bytes, *, reply: bool | None = None) -> ExplainedFrame:
         layout,
         tuple(values),
         crc_valid,
-        _problem(frame, direction),
+        _find_problem(frame, direction),
     )
 
 
-def _problem(frame: teaching.Frame, direction: FrameDirection) -> str:
+def _find_problem(frame: teaching.Frame, direction: FrameDirection) -> str:
     try:
         if frame.type == teaching.MessageType.STATE:
             teaching_state.decode_state(frame.payload)
@@ -123,7 +123,7 @@ def grade_of(value: FieldValue) -> FieldGrade:
     return known[1] if known else value.field.grade
 
 
-def _document(value: FieldValue) -> dict[str, Any]:
+def _describe_value(value: FieldValue) -> dict[str, Any]:
     field = value.field
     document: dict[str, Any] = {
         "value": plain(value.value),

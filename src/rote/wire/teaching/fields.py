@@ -65,7 +65,7 @@ class FieldGrade(Enum):
 
 
 class FrameDirection(Enum):
-    """Who sends a frame."""
+    """Which side sends a frame."""
 
     REQUEST = "request"
     """A client, to the robot."""
@@ -369,7 +369,7 @@ _CODE_WORDS = {
 }
 
 
-def _flags(grade: FieldGrade, why: str, default: int) -> FrameField:
+def _flags_field(grade: FieldGrade, why: str, default: int) -> FrameField:
     return FrameField(
         "mode_flags",
         FieldType.U32,
@@ -381,11 +381,11 @@ def _flags(grade: FieldGrade, why: str, default: int) -> FrameField:
     )
 
 
-def _zero(count: int | str, grade: FieldGrade, why: str = "") -> FrameField:
+def _zero_field(count: int | str, grade: FieldGrade, why: str = "") -> FrameField:
     return FrameField("zero", FieldType.ZERO, "zero", grade, why, count)
 
 
-def _keyframes(meaning: str, grade: FieldGrade, why: str) -> FrameField:
+def _keyframes_field(meaning: str, grade: FieldGrade, why: str) -> FrameField:
     return FrameField(
         "keyframes",
         FieldType.GROUP,
@@ -398,13 +398,13 @@ def _keyframes(meaning: str, grade: FieldGrade, why: str) -> FrameField:
     )
 
 
-def _state(default: int) -> tuple[FrameField, ...]:
+def _state_fields(default: int) -> tuple[FrameField, ...]:
     sizes = (
         "`000` and `004` give 12 floats the 32 bytes 19 to 50; `002` says 48 bytes and offsets "
         "for 32; 12 times 4 is 48"
     )
     return (
-        _flags(_C, "1 in `000` and `004`, ciphertext in `002`", default),
+        _flags_field(_C, "1 in `000` and `004`, ciphertext in `002`", default),
         FrameField(
             "joints_rad",
             FieldType.F32,
@@ -494,7 +494,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
                 _O,
                 values=_MODE_WORDS,
             ),
-            _zero(36, _O),
+            _zero_field(36, _O),
         ),
         (SHORT, SHORT),
         "Control mode set: take control, release it, or change the robot's mode.",
@@ -531,7 +531,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
                 _O,
                 default="wave",
             ),
-            _zero(4, _O),
+            _zero_field(4, _O),
         ),
         (SHORT, SHORT),
         "Our extension: move the scripted hand of the simulated robot.",
@@ -543,7 +543,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
         FrameDirection.REQUEST,
         (
             FrameField("tag", FieldType.BYTES, '`53 54 52 4d`, "STRM"', _O, "", 4, default=b"STRM"),
-            _zero(40, _O),
+            _zero_field(40, _O),
         ),
         (SHORT, SHORT),
         "Our extension: follow this client's poses from now on.",
@@ -574,7 +574,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
                 15,
                 "0.0001 rad",
             ),
-            _zero(4, _O),
+            _zero_field(4, _O),
         ),
         (SHORT, SHORT),
         "Our extension: one pose of a stream, never answered.",
@@ -650,7 +650,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
                 default=1,
                 values={0: ("taken for ready", _C), 1: ("ready", _C)},
             ),
-            _zero(40, _I, "what remains of 44 bytes"),
+            _zero_field(40, _I, "what remains of 44 bytes"),
         ),
         (SHORT, SHORT),
         "Ready signal: initialisation is over.",
@@ -659,7 +659,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
         "enter-teaching",
         CommandId.TEACHING,
         FrameDirection.REQUEST,
-        _state(1),
+        _state_fields(1),
         (FULL_STATE, FULL_STATE),
         "Enter teaching: the arms get soft.",
     ),
@@ -687,7 +687,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
         CommandId.EXIT_TEACHING,
         FrameDirection.REQUEST,
         (
-            _zero(
+            _zero_field(
                 SHORT,
                 _C,
                 "`000` and `004` say all zeros; `002` prints the very bytes of its keep-alive here",
@@ -711,7 +711,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
                 default=1,
                 values={1: ("start", _C), 0: ("stop", _C)},
             ),
-            _zero(
+            _zero_field(
                 40,
                 _C,
                 "zeros in `000` (40 bytes) and `004` (36 are printed); `002` prints "
@@ -734,7 +734,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
                 "zeros in `000` and `004`, other bytes in `002`",
                 values={0: ("all actions", _C)},
             ),
-            _zero(40, _C, "as above"),
+            _zero_field(40, _C, "as above"),
         ),
         (SHORT, SHORT),
         "List actions.",
@@ -762,7 +762,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
                 default=(),
                 parts=ENTRY,
             ),
-            _zero(REST, _I, "220 is the stated length; 2 + 6 * 36 = 218 fits"),
+            _zero_field(REST, _I, "220 is the stated length; 2 + 6 * 36 = 218 fits"),
         ),
         (SAVE, None),
         "The reply to list actions: names and durations.",
@@ -837,14 +837,14 @@ LAYOUTS: tuple[FrameLayout, ...] = (
                     FieldBits("unused", 4, 28, "zero", _O),
                 ),
             ),
-            _keyframes(
+            _keyframes_field(
                 "[keyframes](#keyframes), none later than the duration; all zero = save the "
                 "recording",
                 _I,
                 '"compressed" in `000`; the layout is that of play, and an estimate in `002`. That '
                 'zeros mean "the recording" is our choice',
             ),
-            _zero(12, _C, "8 in `000`, which leaves the sum 4 short of 220; none in `004`"),
+            _zero_field(12, _C, "8 in `000`, which leaves the sum 4 short of 220; none in `004`"),
         ),
         (SAVE, SAVE),
         "Save action: keep the recording, or the keyframes given, under a name.",
@@ -896,13 +896,13 @@ LAYOUTS: tuple[FrameLayout, ...] = (
                     FieldBits("unused", 9, 23, "zero", _O),
                 ),
             ),
-            _keyframes(
+            _keyframes_field(
                 "[keyframes](#keyframes) to play instead; all zero = what is stored",
                 _C,
                 "`000` and `004` describe keyframes, `004` as an optional override; `002` sees "
                 "plain floats",
             ),
-            _zero(8, _I, "16 + 160 = 176, and `000`, `001`, `002` and `004` state 184"),
+            _zero_field(8, _I, "16 + 160 = 176, and `000`, `001`, `002` and `004` state 184"),
         ),
         (PLAY, PLAY),
         "Play action; number 0 stops.",
@@ -940,7 +940,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
         "state",
         CommandId.NONE,
         FrameDirection.REPORT,
-        _state(0),
+        _state_fields(0),
         (FULL_STATE, FULL_STATE),
         "State of the first 12 joints.",
         MessageType.STATE,
@@ -950,7 +950,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
         CommandId.NONE,
         FrameDirection.REPORT,
         (
-            _flags(_O, "", 0),
+            _flags_field(_O, "", 0),
             FrameField("joints", FieldType.U16, "joint count *n*, 0 to 1000", _O),
             FrameField("zero", FieldType.U16, "zero; anything else makes the frame invalid", _O),
             FrameField("joints_rad", FieldType.F32, "positions", _O, "", "joints", "rad"),
@@ -1020,7 +1020,7 @@ def layout_of(kind: int, command: int, payload: bytes, *, reply: bool) -> FrameL
 
 
 def direction_of(kind: int, command: int, payload: bytes) -> FrameDirection | None:
-    """Return who sent a frame, as far as the frame alone tells; None where both could have.
+    """Return which side sent a frame, as far as the frame shows; None if both could have.
 
     A status reply is as long as most requests, so only another length or an odd first word tells.
     """
@@ -1043,38 +1043,38 @@ def read(fields: tuple[FrameField, ...], payload: bytes, start: int = 0) -> Iter
     at = 0
     counts: dict[str, int] = {}
     for one in fields:
-        count = _count(one, counts, len(payload) - at)
+        count = _count_units(one, counts, len(payload) - at)
         size = one.unit_size * count
         raw = payload[at : at + size]
         if len(raw) < size:
             return
-        value = _value(one, raw, count)
+        value = _read_value(one, raw, count)
         if one.type in (FieldType.U8, FieldType.U16) and isinstance(value, int):
             counts[one.name] = value
         yield FieldValue(one, start + at, raw, value)
         at += size
 
 
-def _count(one: FrameField, counts: Mapping[str, int], left: int) -> int:
+def _count_units(one: FrameField, counts: Mapping[str, int], left: int) -> int:
     if isinstance(one.count, int):
         return one.count
     return max(0, left) // one.unit_size if one.count == REST else counts.get(one.count, 0)
 
 
-def _value(one: FrameField, raw: bytes, count: int) -> Any:
+def _read_value(one: FrameField, raw: bytes, count: int) -> Any:
     if one.type in (FieldType.BYTES, FieldType.ZERO):
         return raw
     if one.type in (FieldType.NAME, FieldType.TEXT):
         return raw.split(b"\0", 1)[0].decode("utf-8", errors="replace")
     if one.type is FieldType.GROUP:
         rows = [raw[at : at + one.unit_size] for at in range(0, len(raw), one.unit_size)]
-        used = rows if one.count != m.MAX_KEYFRAMES else _used(rows)
+        used = rows if one.count != m.MAX_KEYFRAMES else _strip_unused(rows)
         return [{value.field.name: value.value for value in read(one.parts, row)} for row in used]
     values = struct.unpack(f">{count}{_CODES[one.type]}", raw)
     return values[0] if one.count == 1 else list(values)
 
 
-def _used(rows: list[bytes]) -> list[bytes]:
+def _strip_unused(rows: list[bytes]) -> list[bytes]:
     """Leave out the unused slots at the end."""
     last = max((at for at, row in enumerate(rows) if any(row)), default=-1)
     return rows[: last + 1]
@@ -1085,15 +1085,15 @@ def write(layout: FrameLayout, given: Mapping[str, Any]) -> bytes:
 
     Raises `struct.error` or `ValueError` where a value does not fit its field.
     """
-    payload = b"".join(_packed(one, given.get(one.name, one.default)) for one in layout.fields)
+    payload = b"".join(_pack_field(one, given.get(one.name, one.default)) for one in layout.fields)
     least, most = layout.sizes
     if most is not None and len(payload) > most:
         raise ValueError(f"{layout.key} holds {most} bytes, not {len(payload)}")
     return payload.ljust(least, b"\0")
 
 
-def _packed(one: FrameField, value: Any) -> bytes:
-    piece = _piece(one, value)
+def _pack_field(one: FrameField, value: Any) -> bytes:
+    piece = _pack_value(one, value)
     if not isinstance(one.count, int):
         return piece
     most = one.count * one.unit_size
@@ -1102,7 +1102,7 @@ def _packed(one: FrameField, value: Any) -> bytes:
     return piece.ljust(most, b"\0")
 
 
-def _piece(one: FrameField, value: Any) -> bytes:
+def _pack_value(one: FrameField, value: Any) -> bytes:
     if one.type is FieldType.ZERO:
         return b""
     if one.type is FieldType.BYTES:
@@ -1110,7 +1110,7 @@ def _piece(one: FrameField, value: Any) -> bytes:
     if one.type in (FieldType.NAME, FieldType.TEXT):
         return str(value).encode() + b"\0"
     if one.type is FieldType.GROUP:
-        return b"".join(_packed(part, row[part.name]) for row in value for part in one.parts)
+        return b"".join(_pack_field(part, row[part.name]) for row in value for part in one.parts)
     if not isinstance(value, list | tuple):
         value = [value] if isinstance(one.count, int) else []
     return struct.pack(f">{len(value)}{_CODES[one.type]}", *value)

@@ -36,8 +36,8 @@ def encode_state(state: m.RobotState, *, all_joints: bool) -> bytes:
         )
     count = joints if all_joints else LEGACY_JOINTS
     floats = (
-        *_wide(state.joints_rad, count),
-        *_wide(state.velocities_rad_s, count),
+        *_pad_values(state.joints_rad, count),
+        *_pad_values(state.velocities_rad_s, count),
         *state.accelerometer_m_s2,
         *state.gyroscope_rad_s,
         *state.foot_force_n,
@@ -47,13 +47,13 @@ def encode_state(state: m.RobotState, *, all_joints: bool) -> bytes:
     try:
         if all_joints:
             layout = _all_joints_struct(count)
-            return layout.pack(_flags(state), count, 0, *floats, state.time_us)
-        return _LEGACY_STATE.pack(_flags(state), *floats, state.time_us)
+            return layout.pack(_pack_flags(state), count, 0, *floats, state.time_us)
+        return _LEGACY_STATE.pack(_pack_flags(state), *floats, state.time_us)
     except (struct.error, OverflowError) as error:
         raise BadRequestError(f"this state cannot be written: {error}") from None
 
 
-def _wide(values: tuple[float, ...], count: int) -> tuple[float, ...]:
+def _pad_values(values: tuple[float, ...], count: int) -> tuple[float, ...]:
     """Return the first values, with zeros for the joints that a smaller robot does not have."""
     return values[:count] if len(values) >= count else (*values, *(0.0,) * (count - len(values)))
 
@@ -62,22 +62,22 @@ def decode_state(payload: bytes) -> m.RobotState:
     """Return the state in either layout; they differ in length."""
     size = len(payload)
     if size == _LEGACY_STATE.size:
-        return _state(_LEGACY_STATE.unpack(payload), 1, LEGACY_JOINTS)
+        return _read_state(_LEGACY_STATE.unpack(payload), 1, LEGACY_JOINTS)
     count, surplus = divmod(size - _BESIDE_JOINTS, _PER_JOINT)
     if not 0 <= count <= MAX_JOINTS or surplus:
-        raise _misfit(payload)
+        raise _misfit_error(payload)
     values = _all_joints_struct(count).unpack(payload)
     if values[1] != count or values[2]:
-        raise _misfit(payload)
-    return _state(values, 3, count)
+        raise _misfit_error(payload)
+    return _read_state(values, 3, count)
 
 
-def _misfit(payload: bytes) -> PayloadError:
+def _misfit_error(payload: bytes) -> PayloadError:
     joints = f" for {int.from_bytes(payload[4:6], 'big')} joints" if len(payload) >= 8 else ""
     return PayloadError(f"a state of {len(payload)} bytes{joints}")
 
 
-def _flags(state: m.RobotState) -> int:
+def _pack_flags(state: m.RobotState) -> int:
     known = state.mode != UNKNOWN_MODE
     return (
         _SOFT * state.arms_soft
@@ -89,7 +89,7 @@ def _flags(state: m.RobotState) -> int:
     )
 
 
-def _state(values: tuple[float, ...], begin: int, count: int) -> m.RobotState:
+def _read_state(values: tuple[float, ...], begin: int, count: int) -> m.RobotState:
     """Return the state whose floats begin at that place, after its flags; its time is the last."""
     finite(values, "a state")
     flags, time_us = int(values[0]), int(values[-1])
