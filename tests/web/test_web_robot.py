@@ -247,6 +247,19 @@ def test_a_factory_action_is_told_by_its_name(tmp_path: Path) -> None:
     run(story())
 
 
+def test_a_factory_action_that_is_accepted_and_never_begins_is_reported(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with (
+            rig("webrtc", quirks=("never-moves",)) as one,
+            one_browser(tmp_path, one.url) as (_, page),
+        ):
+            await page.post("/perform", preset=27)
+            await page.notice("was not seen to begin within 3 s")
+            await page.status(lambda s: s["activity"]["kind"] == "idle")
+
+    run(story())
+
+
 def test_a_warned_motion_is_played_only_by_force(tmp_path: Path) -> None:
     async def story() -> None:
         async with one_browser(tmp_path) as (server, page):
