@@ -66,6 +66,7 @@ def test_the_version_stands_in_one_place() -> None:
     for path in pages:
         assert rote.__version__ not in path.read_text(encoding="utf-8"), path
     assert f"## [{rote.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"version: {rote.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_classifiers_readme_and_ci_name_the_same_pythons() -> None:
