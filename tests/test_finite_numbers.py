@@ -11,7 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import partial
-from typing import Any, cast, get_type_hints
+from typing import Any, cast, get_args, get_type_hints, is_typeddict
 
 import numpy as np
 import pytest
@@ -69,10 +69,17 @@ def float_parameters(function: Call) -> tuple[str, ...]:
         signature = inspect.signature(function)
     except ValueError:  # a method of a built-in type
         return ()
+    annotations: dict[str, object] = {}
+    for name, parameter in signature.parameters.items():
+        annotations[name] = parameter.annotation
+        for keywords in get_args(parameter.annotation):
+            # `**options: Unpack[SomeKeywords]`; those of a track are its fields.
+            if is_typeddict(keywords) and not keywords.__name__.startswith("_"):
+                annotations |= keywords.__annotations__
     return tuple(
         name
-        for name, parameter in signature.parameters.items()
-        if "float" in str(parameter.annotation) and "Callable" not in str(parameter.annotation)
+        for name, annotation in annotations.items()
+        if "float" in str(annotation) and "Callable" not in str(annotation)
     )
 
 
@@ -358,7 +365,7 @@ def test_no_connection_is_made_with_a_time_that_is_not_finite(how: str, number: 
 RESULTS = {"PlayReport", "StreamReport", "Progress", "Finding", "Take", "RobotState", "Keyframe"}
 """What the package itself makes; a robot is not told it."""
 TRIED = {"Robot", "G1", "A1", "Bot", "Track", "check", "connect_a1", "LoopFunc", "Safety"}
-TRIED |= {"MotorCmds", "Simulator", "World"}
+TRIED |= {"MotorCmds", "Simulator", "World", "connect", "open"}
 COMMANDS = {"HighCmd", "ScaledHighCmd", "HighState", "LowCmd", "LowState", "MotorCmd", "MotorState"}
 """Records of a wire; their numbers are checked when they are sent: test_robot_a1_send.py."""
 

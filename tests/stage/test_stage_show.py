@@ -105,7 +105,7 @@ SECTION = {"name": "one", "clips": [clip()]}
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"rote_show": 2}, "no show"),
+        ({"rote_show": 2}, "not a show"),
         ({"rolls": {}}, "no field 'rolls'"),
         ({"roles": {}}, "1 to 200 roles"),
         ({"sections": [{"name": "one"}]}, "'one' is empty"),

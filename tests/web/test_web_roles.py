@@ -174,7 +174,7 @@ def test_a_number_is_never_given_twice() -> None:
 def test_what_is_no_name_is_refused(name: str) -> None:
     clients = Clients(Clock())
     client = clients.join()
-    with pytest.raises(BadRequestError, match="no name"):
+    with pytest.raises(BadRequestError, match="not a valid name"):
         clients.set_name(client.id, name)
     assert client.name is None
     assert clients.set_name(client.id, "  Ada \n Lovelace ").name == "Ada Lovelace"

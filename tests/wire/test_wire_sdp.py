@@ -212,7 +212,7 @@ def test_the_robot_refuses_an_offer_that_lacks_one(drop: str, words: str) -> Non
 
 
 def test_a_fingerprint_shorter_than_its_hashs_name_is_none() -> None:
-    with pytest.raises(DecodeError, match="not a fingerprint"):
+    with pytest.raises(DecodeError, match="no fingerprint"):
         wire.strict_reading("m=audio\na=ice-ufrag:u\na=ice-pwd:p\na=fingerprint:sha-256 ")
 
 

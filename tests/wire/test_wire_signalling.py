@@ -321,12 +321,12 @@ NO_NOTICE: dict[str, tuple[Callable[[], bytes], str, str]] = {
     "key cut": (
         lambda: packed(data1=notice_text(key=robot_key().public[:-9])),
         "con_notify, key",
-        "no key",
+        "not a key",
     ),
     "key of an unknown kind": (
         lambda: packed(data1=notice_text(key=robot_key().public.replace(b"\xf7\x0d", b"\xf7\x0c"))),
         "con_notify, key",
-        "no key",
+        "not a key",
     ),
     "elliptic key": (
         lambda: packed(data1=notice_text(key=elliptic())),

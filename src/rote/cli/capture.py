@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rote.capture.report.report import Report
 
 _DEFAULT = "report"
+_ENCRYPTED_KIND = "webrtc"
 REPORT = ("capture", _DEFAULT)
 """The words that lead to the command whose arguments are parsed here, without Typer."""
 
@@ -309,7 +310,7 @@ def make(
     from rote.capture.synthetic.build import make as build
     from rote.platform.atomic_file import check_new
 
-    if kind != "webrtc":
+    if kind != _ENCRYPTED_KIND:
         refuse_idle(ctx, {"cipher", "keylog"}, f"with --kind {kind}, which nothing encrypts")
     for path in (file, keylog):
         if path is not None:
