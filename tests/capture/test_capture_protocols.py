@@ -11,9 +11,17 @@ import zstandard
 
 from capture import capture_files as files
 from capture.recorded import needs, tshark
-from capture.test_capture_leaks import dns, hello, labels, packets, pcap, rtps, tls
+from capture.test_capture_leaks import (
+    dns,
+    encode_netbios_name,
+    hello,
+    labels,
+    packets,
+    pcap,
+    rtps,
+    tls,
+)
 from rote.capture.report.report import report_capture
-from rote.capture.scrub.dns import encode_netbios_name
 
 PHONE, ROBOT = files.PHONE, files.ROBOT
 MACS = bytes.fromhex("020000000001 020000000002")

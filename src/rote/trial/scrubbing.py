@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from rote.capture.scrub.identifiers import Identifiers, Tally
-from rote.capture.scrub.pseudonyms import Pseudonyms
+from rote.capture.scrub.pseudonyms import Pseudonyms, Tally
 from rote.errors import DecodeError
 from rote.messages import ActionEntry, ActionList
 from rote.trial.context import OWN_NAME
 from rote.trial.g1_steps import NAMES
+from rote.trial.identifiers import Identifiers
 from rote.trial.recorder import BUS, FRAMES, QUADRUPED, RecordedMessage
 from rote.wire.a1 import codec as a1_codec
 from rote.wire.a1 import formats as a1_formats

@@ -1,185 +1,119 @@
-"""Replaces names in DNS, mDNS, LLMNR and NetBIOS messages, byte for byte in place."""
+"""Replaces names and addresses in DNS, mDNS, LLMNR and NetBIOS messages; texts become zeros."""
 
-import struct
-from collections.abc import Callable
+import re
 
-from rote.capture.scrub.pseudonyms import Pseudonyms
+from rote.capture.scrub.masked_copy import MaskedCopy
+from rote.capture.scrub.pseudonyms import GENERIC_LABELS, Pseudonyms
 from rote.errors import DecodeError
 
-PORTS = frozenset((53, 5353, 5355))
 _NAMED_RECORDS = {2: 0, 5: 0, 12: 0, 39: 0, 15: 2, 33: 6}
 """Records that contain one name, and where in them it begins."""
-_A, _SOA, _HINFO, _TXT, _AAAA, _OPT = 1, 6, 13, 16, 28, 41
-_NB, _NBSTAT = 32, 33
-_PLAIN_LABELS = {b"local", b"arpa", b"in-addr", b"ip6", b"b", b"lb", b"db", b"dr", b"r", b"dns-sd"}
-_SERVICES = frozenset(
-    b"_tcp _udp _sub _services _dns-sd _http _https _ssh _sftp-ssh _smb _nfs _ftp _ipp _ipps "
-    b"_printer _pdl-datastream _scanner _uscan _uscans _googlecast _googlezone _airplay _raop "
-    b"_companion-link _homekit _hap _sleep-proxy _device-info _rdlink _apple-mobdev2 _spotify-"
-    b"connect _sonos _workstation _rfb _adisk _afpovertcp _daap _touch-able _androidtvremote2 "
-    b"_matter _matterc _meshcop _trel _mqtt _ntp _sip _coap _webrtc _ros-master _unitree".split()
+_A, _TXT, _AAAA = 1, 16, 28
+_MAX_ITEMS, _MAX_JUMPS = 256, 16
+_NETBIOS_LABEL = re.compile(rb"[A-P]{32}")
+_IPV6_DIGITS = re.compile(rb"(?i)[0-9a-f]{32}")
+_KEPT = GENERIC_LABELS | frozenset(
+    b"in-addr ip6 b lb db dr r _tcp _udp _sub _services _dns-sd _http _https _ssh _smb _ipp _ipps "
+    b"_printer _pdl-datastream _scanner _googlecast _airplay _raop _companion-link _homekit _hap "
+    b"_device-info _spotify-connect _workstation _matter _mqtt _ntp _webrtc _ros-master".split()
 )
-"""Labels of services that name a kind of device, not one device."""
+"""Labels that name a kind of service or a domain that many share, not one device."""
 
 
-def _learn_nothing(_: bytes) -> None:
-    """Learn nothing."""
+def mask_dns(copy: MaskedCopy, names: Pseudonyms, *, netbios: bool = False) -> None:
+    """Keep the structure of a message, and replace its names; raises `DecodeError` if damaged."""
+    questions, *others = (copy.number(at) for at in range(4, 12, 2))
+    if not 0 < questions + sum(others) <= _MAX_ITEMS:
+        raise DecodeError("a DNS message with an implausible number of entries")
+    copy.keep(0, 12)
+    at = 12
+    for _ in range(questions):
+        at = mask_name(copy, at, names)
+        copy.keep(at, 4)
+        at += 4
+    for _ in range(sum(others)):
+        at = mask_name(copy, at, names)
+        end = at + 10 + copy.number(at + 8)
+        if not netbios:
+            _mask_record(copy, at, end, names)
+        copy.keep(at, 10)
+        at = end
+    if at > len(copy.old):
+        raise DecodeError("a DNS message that ends too early")
 
 
-class DnsRewriter:
-    """Replaces the names and addresses in one message."""
+def mask_dns_stream(copy: MaskedCopy, names: Pseudonyms) -> None:
+    """Mask the messages of a TCP segment, each after its length; raises `DecodeError`."""
+    at = 0
+    while at < len(copy.old):
+        stop = at + 2 + copy.number(at)
+        if stop > len(copy.old):
+            raise DecodeError("a message that continues in the next segment")
+        inner = MaskedCopy(copy.old[at + 2 : stop])
+        mask_dns(inner, names)
+        copy.keep(at, 2)
+        copy.embed(at + 2, inner)
+        at = stop
 
-    def __init__(
-        self,
-        message: bytes,
-        names: Pseudonyms,
-        learn: Callable[[bytes], None] = _learn_nothing,
-        learn_address: Callable[[bytes], None] = _learn_nothing,
-    ) -> None:
-        self._message = bytearray(message)
-        self._names = names
-        self._learn, self._learn_address = learn, learn_address
-        self._done: set[int] = set()
-        self.netbios = False
 
-    def rewrite(self) -> bytes:
-        """Return the message with replaced names; raises `DecodeError` if it cannot be read."""
-        try:
-            questions, *others = struct.unpack_from(">HHHH", self._message, 4)
-            at = 12
-            for _ in range(questions):
-                at = self._replace_name(at) + 4
-            for _ in range(sum(others)):
-                at = self._rewrite_record(self._replace_name(at))
-        except (struct.error, IndexError):
-            raise DecodeError("a DNS message that does not hold what it says") from None
-        if at > len(self._message):
-            raise DecodeError("a DNS message that ends too early")
-        self._message[at:] = bytes(len(self._message) - at)
-        return bytes(self._message)
+def _mask_record(copy: MaskedCopy, at: int, end: int, names: Pseudonyms) -> None:
+    kind, start = copy.number(at), at + 10
+    if kind == _A and end - start == 4:
+        copy.replace(start, 4, names.ipv4)
+    elif kind == _AAAA and end - start == 16:
+        copy.replace(start, 16, names.ipv6)
+    elif kind in _NAMED_RECORDS:
+        start += _NAMED_RECORDS[kind]
+        copy.keep(start - 2, 2 if _NAMED_RECORDS[kind] else 0)  # the preference, or the port
+        mask_name(copy, start, names)
+    while kind == _TXT and start < end:
+        copy.keep(start)  # how long the next text is
+        start += 1 + copy.number(start, 1)
 
-    def _rewrite_record(self, at: int) -> int:
-        kind, _, _, size = struct.unpack_from(">HHIH", self._message, at)
-        start, end = at + 10, at + 10 + size
-        if end > len(self._message):
-            raise IndexError
-        if self.netbios and kind in (_NB, _NBSTAT):
-            self._rewrite_netbios_record(kind, start, end)
-        elif kind == _A and size == 4:
-            self._replace_address(start, 4)
-        elif kind == _AAAA and size == 16:
-            self._replace_address(start, 16)
-        elif kind in _NAMED_RECORDS:
-            self._replace_name(start + _NAMED_RECORDS[kind])
-        elif kind == _SOA:
-            self._replace_name(self._replace_name(start))
-        elif kind in (_HINFO, _TXT):
-            self._replace_texts(start, end)
-        elif kind == _OPT:
-            self._clear_options(start, end)
+
+def mask_name(copy: MaskedCopy, at: int, names: Pseudonyms) -> int:
+    """Replace the labels of a name up to its end or its first pointer; return what follows it."""
+    spans: list[tuple[int, int]] = []
+    inline, after, jumps = 0, 0, 0
+    while size := copy.number(at, 1):
+        if size >= 0xC0:
+            if not jumps:
+                copy.keep(at, 2)
+                inline, after = len(spans), at + 2
+            jumps += 1
+            at = copy.number(at) & 0x3FFF
         else:
-            self._message[start:end] = bytes(size)
-        return int(end)
-
-    def _replace_address(self, at: int, size: int) -> None:
-        old = bytes(self._message[at : at + size])
-        self._learn_address(old)
-        change = self._names.ipv4 if size == 4 else self._names.ipv6
-        self._message[at : at + size] = change(old)
-
-    def _replace_texts(self, at: int, end: int) -> None:
-        while at < end:
-            size = min(self._message[at], end - at - 1)
-            text = bytes(self._message[at + 1 : at + 1 + size])
-            key, equals, value = text.partition(b"=")
-            # The key names the property; the value may identify its owner.
-            kept, secret = (key + equals, value) if equals else (b"", text)
-            self._learn(secret)
-            new = kept + self._names.name(secret)
-            self._message[at + 1 : at + 1 + size] = new
-            at += 1 + size
-
-    def _clear_options(self, at: int, end: int) -> None:
-        """Clear the contents of EDNS options: networks, cookies, hardware addresses."""
-        while at + 4 <= end:
-            _, size = struct.unpack_from(">HH", self._message, at)
-            stop = min(at + 4 + size, end)
-            self._message[at + 4 : stop] = bytes(stop - at - 4)
-            at = stop
-
-    def _replace_name(self, at: int) -> int:
-        """Replace the labels of a name; return the offset behind it."""
-        spans: list[tuple[int, int]] = []
-        while size := self._message[at]:
-            if size >= 0xC0:
-                self._replace_labels(spans, ended=False)
-                return at + 2
-            if size > 63 or at + 1 + size >= len(self._message):
-                raise IndexError
             spans.append((at + 1, size))
             at += 1 + size
-        self._replace_labels(spans, ended=True)
-        return at + 1
-
-    def _replace_labels(self, spans: list[tuple[int, int]], *, ended: bool) -> None:
-        labels = [bytes(self._message[at : at + size]) for at, size in spans]
-        if labels[-2:] == [b"in-addr", b"arpa"] and len(labels) == 6:
-            numbers = bytes(int(label) & 0xFF for label in labels[:4] if label.isdigit())
-            if len(numbers) == 4:
-                new = [b"%d" % n for n in self._names.ipv4(numbers[::-1])[::-1]]
-                for (at, size), label in zip(spans, new, strict=False):
-                    self._message[at : at + size] = label.rjust(size, b"0")
-                self._done.update(at for at, _ in spans)
-        top = spans[-1][0] if ended and len(spans) > 1 else None
-        for (at, size), label in zip(spans, labels, strict=True):
-            if at not in self._done:
-                self._message[at : at + size] = self._replace_label(label, top=at == top)
-            self._done.add(at)
-
-    def _replace_label(self, label: bytes, *, top: bool) -> bytes:
-        if self.netbios and len(label) == 32:
-            return encode_netbios_name(self._replace_netbios_name(decode_netbios_name(label)))
-        if label.lower() in _SERVICES or label in _PLAIN_LABELS or top:
-            return label
-        self._learn(label)
-        return self._names.name(label)
-
-    # ---- NetBIOS --------------------------------------------------------------------------------
-
-    def _replace_netbios_name(self, name: bytes) -> bytes:
-        """Replace a name of 15 bytes and a kind."""
-        text = name[:15].rstrip(b" \0")
-        if text in (b"*", b"", b"\1\2__MSBROWSE__\2"):
-            return name
-        self._learn(text)
-        return self._names.name(text) + name[len(text) :]
-
-    def _rewrite_netbios_record(self, kind: int, at: int, end: int) -> None:
-        if kind == _NB:
-            for offset in range(at + 2, end - 3, 6):
-                self._replace_address(offset, 4)
-            return
-        count = self._message[at]
-        offset = at + 1
-        for _ in range(count):
-            if offset + 18 > end:
-                raise IndexError
-            name = bytes(self._message[offset : offset + 16])
-            self._message[offset : offset + 16] = self._replace_netbios_name(name)
-            offset += 18
-        if offset + 6 <= end:
-            mac = bytes(self._message[offset : offset + 6])
-            self._learn_address(mac)
-            self._message[offset : offset + 6] = self._names.hardware(mac)
-        self._message[offset + 6 : end] = bytes(max(0, end - offset - 6))
+        if jumps > _MAX_JUMPS or 63 < size < 0xC0:
+            raise DecodeError("a DNS name without an end")
+    if not jumps:
+        inline, after = len(spans), at + 1
+        copy.keep(at)
+    # The labels behind a pointer are needed to recognise an address, and belong to another name.
+    new = _replace_labels([copy.old[start : start + size] for start, size in spans], names)
+    for (start, _), label in zip(spans[:inline], new, strict=False):
+        copy.keep(start - 1)
+        copy.put(start, label)
+    return after
 
 
-def decode_netbios_name(label: bytes) -> bytes:
-    """Return the 16 bytes of a NetBIOS name; each is written as two letters."""
-    halves = [(letter - ord("A")) & 15 for letter in label]
-    return bytes(high << 4 | low for high, low in zip(halves[::2], halves[1::2], strict=True))
+def _replace_labels(labels: list[bytes], names: Pseudonyms) -> list[bytes]:
+    suffix = [label.lower() for label in labels[-2:]]
+    if suffix not in ([b"in-addr", b"arpa"], [b"ip6", b"arpa"]):
+        return [_replace_label(label, names) for label in labels]
+    host = labels[:-2]
+    numbers = [int(label) if label.isdigit() else 256 for label in host]
+    if len(host) == 4 and max(numbers) < 256:
+        new = [b"%d" % number for number in names.ipv4(bytes(numbers[::-1]))[::-1]]
+    elif len(host) == 32 and _IPV6_DIGITS.fullmatch(digits := b"".join(host[::-1])):
+        new = [digit.encode() for digit in names.ipv6(bytes.fromhex(digits.decode())).hex()[::-1]]
+    else:  # a network, or a service in one
+        new = [label if label.lower() in _KEPT else b"" for label in host]
+    return [label.rjust(len(old), b"0") for old, label in zip(host, new, strict=True)] + suffix
 
 
-def encode_netbios_name(name: bytes) -> bytes:
-    """Return the label of a NetBIOS name of 16 bytes."""
-    return bytes(ord("A") + half for byte in name for half in (byte >> 4, byte & 15))
+def _replace_label(label: bytes, names: Pseudonyms) -> bytes:
+    if _NETBIOS_LABEL.fullmatch(label):
+        return b"A" * len(label)  # the form of a NetBIOS name that is empty
+    return label if label.lower() in _KEPT else names.name(label)

@@ -1,385 +1,355 @@
-"""Replaces identifiers in the payload of a datagram or segment, recognised by its structure.
+"""Masks the payload of a datagram or segment: fields of known protocols stay, the rest is zeros.
 
-Encrypted payloads stay. A known protocol is rewritten field by field. In a text only the
-identifiers change. Everything else is cleared, unless unknown payloads are to be kept.
+Each rule names the fields that it keeps or replaces. A rule raises `DecodeError` if the payload is
+not of its protocol; a payload that fits no rule becomes zeros.
 """
 
-import struct
+import json
+import re
 from collections import Counter
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from functools import partial
+from ipaddress import AddressValueError, IPv4Address
 from typing import NamedTuple
 
-from rote.capture.scrub import handshakes as hs
-from rote.capture.scrub.dns import PORTS as DNS_PORTS
-from rote.capture.scrub.dns import DnsRewriter
-from rote.capture.scrub.identifiers import Identifiers
+from rote.capture.scrub import dns
+from rote.capture.scrub.handshakes import mask_dtls, mask_tls
+from rote.capture.scrub.masked_copy import MaskedCopy
 from rote.capture.scrub.pseudonyms import Pseudonyms
-from rote.capture.scrub.rtps import RtpsRewriter
 from rote.errors import DecodeError
+from rote.wire import discovery
 from rote.wire.packets import stun
 from rote.wire.teaching import codec as teaching
+from rote.wire.teaching import fields
 
-_NETBIOS_NAMES, _NETBIOS_DATAGRAMS, _NTP = 137, 138, 123
-_STUN_PLAIN = frozenset(
-    (
-        stun.Attribute.PRIORITY,
-        stun.Attribute.USE_CANDIDATE,
-        stun.Attribute.ERROR_CODE,
-        stun.Attribute.ICE_CONTROLLED,
-        stun.Attribute.ICE_CONTROLLING,
-        stun.Attribute.MESSAGE_INTEGRITY,
-        stun.Attribute.FINGERPRINT,
-        0x0003, 0x000C, 0x000D, 0x0017, 0x0018, 0x0019, 0x001A, 0x001C, 0x0022, 0x8027, 0xC057,
-    )
-)  # fmt: skip
-"""Attributes that are numbers, or random anyway."""
-_STUN_ADDRESSES = frozenset((0x0001, 0x0002, 0x0004, 0x0005, 0x000B, 0x8023, 0x802B, 0x802C))
-_STUN_XORED = frozenset((0x0012, 0x0016, 0x0020, 0x8020))
-_STUN_TEXTS = frozenset(
-    (
-        stun.Attribute.USERNAME,
-        stun.Attribute.SOFTWARE,
-        stun.Attribute.REALM,
-        stun.Attribute.NONCE,
-    )
+_MAX_FLOWS = 65_536
+_DNS, _MDNS, _LLMNR, _NTP, _WS_DISCOVERY = 53, 5353, 5355, 123, 3702
+_NETBIOS_NAMES, _NETBIOS_DATAGRAMS = 137, 138
+_DHCP_SERVER, _DHCP_CLIENT, _DHCP6_CLIENT, _DHCP6_SERVER = 67, 68, 546, 547
+_KINDS = {
+    "DNS": (_DNS, _MDNS, _LLMNR),
+    "NetBIOS": (_NETBIOS_NAMES, _NETBIOS_DATAGRAMS),
+    "DHCP": (_DHCP_SERVER, _DHCP_CLIENT, _DHCP6_CLIENT, _DHCP6_SERVER),
+    "NTP": (_NTP,),
+    "WS-Discovery": (_WS_DISCOVERY,),
+}
+_SERVICES = {port: kind for kind, ports in _KINDS.items() for port in ports}
+_DHCP_COOKIE, _DHCP_END = 0x63825363, 255
+_DHCP_ADDRESSES, _DHCP_NAMES, _DHCP_MESSAGE = (3, 6, 28, 50, 54), (12, 15), 53
+_FRAME_NUMBERS = frozenset(map(fields.FieldType, ("u8", "u16", "u32", "u64", "i16", "f32")))
+_STUN_NUMBERS = (stun.Attribute.PRIORITY, stun.Attribute.ERROR_CODE)
+_SSDP_LINES = (b"M-SEARCH * HTTP/1.1\r\n", b"NOTIFY * HTTP/1.1\r\n", b"HTTP/1.1 200 OK\r\n")
+_XML = (b"<?xm", b"<s:E", b"<soa", b"<SOA", b"<env")
+_HTTP_START = re.compile(
+    rb"(?:GET|POST|PUT|HEAD) (?:/con_notify|/con_ing|/offer)?|HTTP/1\.[01] \d{3}(?: |(?=\r))"
 )
-_STUN_DATA = 0x0013
-_MAX_FLOWS, _MAX_BORDERS, _BORDER = 65_536, 50_000, 128
-_MAX_STREAMS = 16_384
-
-
-Ends = tuple[tuple[bytes, int], ...]
+_HTTP_LINE_END = re.compile(rb"(?: HTTP/1\.[01])?\r\n")
+_HTTP_LENGTH = re.compile(rb"(?i)\r\ncontent-length: *\d{1,9}\r\n")
+_REJECTED = b'"reject"'
+_QUIC_VERSIONS = frozenset((1, 0x6B3343CF, *range(0xFF000017, 0xFF000023)))
+_QUIC_SHORTEST, _QUIC_MAX_ID = 21, 20
+_RTPS_DATA, _RTPS_INFO_TARGET = 0x15, 0x0E
+_RTPS_DISCOVERY = frozenset((0x000100C2, 0x000003C2, 0x000004C2))
+_RTPS_SENTINEL, _RTPS_NAMES = 0x01, frozenset((0x05, 0x07))
+_TOPICS = frozenset((b"rt/lowstate", b"rt/lowcmd", b"rt/arm_sdk", b"rt/armsdk"))
+"""The same on every robot."""
 
 
 class Flow(NamedTuple):
-    """The addresses as bytes, and the ports."""
+    """The two ends of a packet, the same for both directions."""
 
-    source: bytes
-    source_port: int
-    destination: bytes
-    destination_port: int
-
-    @property
-    def both_ways(self) -> Ends:
-        """The same for both directions."""
-        return tuple(
-            sorted(((self.source, self.source_port), (self.destination, self.destination_port)))
-        )
+    ends: frozenset[tuple[bytes, int]]
+    """Addresses and ports."""
+    ports: frozenset[int]
 
 
-@dataclass(slots=True)
-class Account:
-    """What was done with payloads: packets by kind."""
-
-    kept: Counter[str] = field(default_factory=Counter)
-    """Encrypted, so identifiers in them cannot be seen."""
-    cleared: Counter[str] = field(default_factory=Counter)
-    unjudged: Counter[str] = field(default_factory=Counter)
-    """Kept, with the known identifiers replaced; there may be others."""
+Rule = Callable[[MaskedCopy, Flow], None]
 
 
 class Payloads:
-    """Learns identifiers from payloads, then replaces them."""
+    """Masks payloads, with one set of pseudonyms for all."""
 
-    def __init__(
-        self, identifiers: Identifiers, names: Pseudonyms, *, keep_unknown: bool = False
-    ) -> None:
-        self.account = Account()
-        self.handshakes = hs.Handshakes(identifiers, names)
-        self._identifiers = identifiers
+    def __init__(self, names: Pseudonyms) -> None:
+        self.cleared: Counter[str] = Counter()
+        """Payloads that have zeros instead of contents, by kind."""
+        self.encrypted: Counter[str] = Counter()
+        """Payloads with encrypted contents that stay, by kind."""
         self._names = names
-        self._keep_unknown = keep_unknown
-        self._learning = False
-        self._dtls: set[Ends] = set()
-        self._quic: set[Ends] = set()
-        self._streams: dict[Flow, hs.TlsStream] = {}
-        self._borders: dict[tuple[Flow, int], list[bytes]] = {}
+        self._seen: set[tuple[str, Flow]] = set()
+        self._datagrams: dict[str, Rule] = {
+            "teaching frames": self._mask_teaching,
+            "STUN": self._mask_stun,
+            "DDS": self._mask_rtps,
+            "frames of an A1": self._mask_a1,
+            "robot discovery": self._mask_discovery,
+            "DTLS": self._mask_dtls,
+            "QUIC": self._mask_quic,
+            "SSDP": _mask_ssdp,
+            "media": self._mask_media,
+        }
+        self._segments: dict[str, Rule] = {
+            "TLS": lambda copy, _: mask_tls(copy, names),
+            "HTTP": _mask_http,
+        }
 
-    def start(self, *, learning: bool) -> None:
-        """Start a pass over the capture."""
-        self._learning = self.handshakes.learning = learning
-        self._streams.clear()
+    def mask_datagram(self, flow: Flow, payload: bytes) -> bytes:
+        """Return the payload of a UDP datagram, masked."""
+        rules = self._datagrams
+        for port in flow.ports & _SERVICES.keys():
+            rules = {_SERVICES[port]: partial(_mask_service, port, self._names)}
+        return self._apply(rules, flow, payload, "unknown datagrams")
 
-    # ---- UDP ------------------------------------------------------------------------------------
+    def mask_segment(self, flow: Flow, payload: bytes) -> bytes:
+        """Return the payload of a TCP segment, masked."""
+        rules = self._segments
+        if _DNS in flow.ports:
+            rules = {"DNS": lambda copy, _: dns.mask_dns_stream(copy, self._names)}
+        return self._apply(rules, flow, payload, "unknown segments")
 
-    def datagram(self, flow: Flow, payload: bytes) -> bytes:
-        """Return the payload of a UDP datagram with identifiers replaced and the same length."""
-        if not payload:
-            return payload
-        try:
-            new = self._rewrite_by_port({flow.source_port, flow.destination_port}, payload)
-        except DecodeError:
-            return self._clear_unknown(payload, "damaged name service")
-        return self._rewrite_by_structure(flow, payload) if new is None else new
-
-    def _rewrite_by_port(self, ports: set[int], payload: bytes) -> bytes | None:
-        """Rewrite name services and time, which have no magic number; otherwise None."""
-        if ports & DNS_PORTS:
-            return self._rewrite_dns(payload)
-        if _NETBIOS_NAMES in ports:
-            return self._rewrite_dns(payload, netbios=True)
-        if _NETBIOS_DATAGRAMS in ports:
-            return self._rewrite_netbios_datagram(payload)
-        if _NTP in ports and len(payload) >= 48 and payload[0] & 7:
-            return self._rewrite_ntp(payload)
-        return None
-
-    def _rewrite_by_structure(self, flow: Flow, payload: bytes) -> bytes:
-        for rule in (
-            self._rewrite_teaching_frame,
-            self._rewrite_stun,
-            self._rewrite_rtps,
-            self._rewrite_a1_frame,
-            self._rewrite_dtls_or_quic,
-        ):
-            with suppress(DecodeError):
-                return rule(flow, payload)
-        if is_text(payload):
-            return self.text(payload)
-        both = flow.both_ways
-        if payload[0] >> 6 == 2 and both in self._dtls:
-            return self._count_kept("SRTP", payload)
-        if payload[0] >> 6 == 1 and both in self._quic:
-            return self._count_kept("QUIC", payload)
-        return self._clear_unknown(payload, "unknown datagrams")
-
-    def _rewrite_dtls_or_quic(self, flow: Flow, payload: bytes) -> bytes:
-        """Rewrite the unencrypted parts of DTLS and QUIC; raise `DecodeError` for others."""
-        both = flow.both_ways
-        # The short headers of DTLS 1.3 look like text, so only a known connection may have them.
-        if 20 <= payload[0] <= 26 or (payload[0] >> 5 == 1 and both in self._dtls):
-            new = self.handshakes.dtls(payload)
-            self._note_flow(self._dtls, both)
-            return self._count_kept("DTLS", new)
-        if hs.is_quic(payload):
-            self._note_flow(self._quic, both)
-            return self._count_kept("QUIC", hs.quic(payload))
-        raise DecodeError("neither DTLS nor QUIC")
-
-    def _note_flow(self, flows: set[Ends], both: Ends) -> None:
-        if self._learning and len(flows) < _MAX_FLOWS:
-            flows.add(both)
-
-    def _count_kept(self, kind: str, payload: bytes) -> bytes:
-        self.account.kept[kind] += not self._learning
-        return payload
-
-    def _clear_unknown(self, payload: bytes, kind: str) -> bytes:
-        """Clear an unknown payload, or keep it if the caller requested that."""
-        if self._keep_unknown:
-            if self._learning:
-                self._identifiers.learn(payload)
-                return payload
-            self.account.unjudged[kind] += 1
-            return self._identifiers.replace(payload, raw=True)
-        self.account.cleared[kind] += not self._learning
+    def _apply(self, rules: dict[str, Rule], flow: Flow, payload: bytes, unknown: str) -> bytes:
+        for kind, rule in rules.items() if payload else ():
+            copy = MaskedCopy(payload)
+            try:
+                rule(copy, flow)
+            except DecodeError:
+                continue
+            self.cleared[kind] += copy.written < len(payload)
+            return bytes(copy.new)
+        self.cleared[unknown] += bool(payload)
         return bytes(len(payload))
 
-    def other(self, payload: bytes, kind: str) -> bytes:
-        """Return the content of a protocol without ports, by the same rules."""
-        return self.text(payload) if is_text(payload) else self._clear_unknown(payload, kind)
+    def _note_flow(self, kind: str, flow: Flow) -> None:
+        if len(self._seen) < _MAX_FLOWS:
+            self._seen.add((kind, flow))
 
-    def text(self, payload: bytes, before: bytes = b"", after: bytes = b"") -> bytes:
-        """Return a text with identifiers replaced; `before` and `after` are its neighbours."""
-        whole = before + payload + after
-        if self._learning:
-            self._identifiers.learn(whole)
-            return payload
-        self.account.unjudged["text"] += 1
-        return self._identifiers.replace(whole)[len(before) : len(before) + len(payload)]
+    # ---- WebRTC and QUIC ------------------------------------------------------------------------
 
-    def _learn_address(self, address: bytes) -> None:
-        if self._learning:
-            add = {4: self._identifiers.add_ipv4, 6: self._identifiers.add_hardware}
-            add.get(len(address), self._identifiers.add_ipv6)(address)
+    def _mask_dtls(self, copy: MaskedCopy, flow: Flow) -> None:
+        # Without the server's hello nothing proves that contents are encrypted, and no key log
+        # could decrypt them.
+        encrypted = ("encrypted", flow) in self._seen
+        if mask_dtls(copy, self._names, encrypted=encrypted):
+            self._note_flow("encrypted", flow)
+        self._note_flow("media", flow)
+        self.encrypted["DTLS"] += encrypted
 
-    def _learn_name(self, name: bytes) -> None:
-        if self._learning:
-            self._identifiers.add(name)
-            self._identifiers.learn(name)
+    def _mask_media(self, copy: MaskedCopy, flow: Flow) -> None:
+        """Keep the headers of RTP and RTCP next to STUN or DTLS, which prove that it is media."""
+        if copy.old[0] >> 6 != 2 or ("media", flow) not in self._seen:
+            raise DecodeError("no media")
+        copy.keep(0, 8 if 192 <= copy.number(1, 1) <= 223 else 12)
 
-    def _rewrite_dns(self, payload: bytes, *, netbios: bool = False) -> bytes:
-        rewriter = DnsRewriter(payload, self._names, self._learn_name, self._learn_address)
-        rewriter.netbios = netbios
-        return rewriter.rewrite()
+    def _mask_quic(self, copy: MaskedCopy, flow: Flow) -> None:
+        """Keep type and version: the first packets are encrypted with keys that are public."""
+        if len(copy.old) < _QUIC_SHORTEST:
+            raise DecodeError("too short for QUIC")
+        if copy.old[0] >> 6 == 1 and ("QUIC", flow) in self._seen:
+            copy.put(0, b"\x40")
+            return
+        known = copy.number(1, 4) in _QUIC_VERSIONS and copy.old[5] <= _QUIC_MAX_ID
+        if copy.old[0] < 0xC0 or not known:
+            raise DecodeError("no QUIC")
+        copy.keep(0, 6)
+        self._note_flow("QUIC", flow)
 
-    def _rewrite_netbios_datagram(self, payload: bytes) -> bytes:
-        """Replace address and names at the beginning; the message after them is cleared."""
-        if len(payload) < 14 + 68:
-            raise DecodeError("a NetBIOS datagram that is too short")
-        head = bytearray(payload[:14])
-        self._learn_address(bytes(head[4:8]))
-        head[4:8] = self._names.ipv4(bytes(head[4:8]))
-        question = (
-            b"\0\0\0\0\0\2\0\0\0\0\0\0" + payload[14:48] + bytes(4) + payload[48:82] + bytes(4)
-        )
-        new = self._rewrite_dns(question, netbios=True)
-        names = new[12:46] + new[50:84]
-        return bytes(head) + names + self._clear_unknown(payload[82:], "NetBIOS datagrams")
-
-    def _rewrite_ntp(self, payload: bytes) -> bytes:
-        """Replace the reference, which is a server's address below the first stratum."""
-        result = bytearray(payload)
-        if result[1] > 1:
-            self._learn_address(bytes(result[12:16]))
-            result[12:16] = self._names.ipv4(bytes(result[12:16]))
-        result[48:] = bytes(len(payload) - 48)
-        return bytes(result)
-
-    def _rewrite_rtps(self, _: Flow, payload: bytes) -> bytes:
-        if payload[:4] != b"RTPS" or len(payload) < 20:
-            raise DecodeError("no RTPS")
-        rewriter = RtpsRewriter(
-            payload, self._identifiers, self._names, keep_samples=self._keep_unknown
-        )
-        try:
-            if self._learning:
-                rewriter.learn()
-                return payload
-            new = rewriter.rewrite()
-        except DecodeError:
-            return self._clear_unknown(payload, "damaged DDS")
-        self.account.cleared["DDS samples"] += rewriter.cleared
-        self.account.unjudged["DDS samples"] += self._keep_unknown
-        return new
-
-    # ---- frames of robots -----------------------------------------------------------------------
-
-    def _rewrite_teaching_frame(self, _: Flow, payload: bytes) -> bytes:
-        frame = teaching.decode(payload)
-        size = teaching.NAME_BYTES
-        if self._learning:
-            listed = range(2, len(frame.payload) - size, size + 4)
-            if frame.command == teaching.CommandId.SAVE_ACTION:
-                if len(frame.payload) == teaching.SAVE:
-                    self._identifiers.add(frame.payload[:size].rstrip(b"\0"))
-            elif frame.command == teaching.CommandId.LIST_ACTIONS:
-                for at in listed:
-                    self._identifiers.add(frame.payload[at : at + size].rstrip(b"\0"))
-            return payload
-        return teaching.encode(frame._replace(payload=self._identifiers.replace(frame.payload)))
-
-    def _rewrite_a1_frame(self, _: Flow, payload: bytes) -> bytes:
-        """Replace robot and serial number in the header, and correct the checksum."""
-        from rote.wire.a1 import codec, formats, layout  # noqa: PLC0415 - rare, and slow to load
-
-        frame = codec.inspect(payload)
-        if frame.seal is None or frame.fault is codec.FrameFault.HEAD:
-            raise DecodeError("no frame of an A1")
-        result = bytearray(payload)
-        where = slice(4, 12) if formats.BY_SIZE[len(payload)].is_go1 else slice(3, 9)
-        if any(result[where]):
-            result[where] = self._names.opaque(bytes(result[where]))
-            crc = layout.crc(bytes(result[:-4]))
-            result[-4:] = layout.encrypted(crc) if frame.seal is codec.Seal.ENCRYPTED else crc
-        return bytes(result)
-
-    # ---- STUN and TURN --------------------------------------------------------------------------
-
-    def _rewrite_stun(self, flow: Flow, payload: bytes) -> bytes:
-        message = stun.decode(payload)
-        last = message.attributes[-1][0] if message.attributes else 0
-        holds = last == stun.Attribute.FINGERPRINT and stun.fingerprint_holds(payload)
+    def _mask_stun(self, copy: MaskedCopy, flow: Flow) -> None:
+        message = stun.decode(copy.old)
         attributes = [
-            (number, self._rewrite_stun_attribute(flow, message, number, value))
-            for number, value in message.attributes
+            (kind, self._replace_attribute(message, kind, value))
+            for kind, value in message.attributes
         ]
-        if not holds:
-            return stun.encode(message._replace(attributes=tuple(attributes)))
-        return stun.encode(message._replace(attributes=tuple(attributes[:-1])), fingerprint=True)
+        holds = stun.fingerprint_holds(copy.old) is True
+        new = message._replace(attributes=tuple(attributes[:-1] if holds else attributes))
+        copy.put(0, stun.encode(new, fingerprint=holds))
+        self._note_flow("media", flow)
 
-    def _rewrite_stun_attribute(
-        self, flow: Flow, message: stun.StunMessage, number: int, value: bytes
-    ) -> bytes:
-        new = bytes(len(value))
-        if number in _STUN_PLAIN:
-            new = value
-        elif number in _STUN_TEXTS:
-            parts = value.split(b":")
-            for part in parts:
-                self._learn_name(part)
-            new = b":".join(map(self._names.name, parts))
-        elif number in _STUN_ADDRESSES and len(value) in (8, 20):
-            new = value[:4] + self._replace_address(value[4:])
-        elif number in _STUN_XORED and len(value) in (8, 20):
+    def _replace_attribute(self, message: stun.StunMessage, kind: int, value: bytes) -> bytes:
+        """Keep priorities and error codes, and replace users and the mapped address."""
+        new = MaskedCopy(value)
+        if kind in _STUN_NUMBERS:
+            new.keep(0, 4)
+        elif kind == stun.Attribute.USERNAME:
+            new.put(0, b":".join(map(self._names.name, value.split(b":"))))
+        elif kind == stun.Attribute.XOR_MAPPED_ADDRESS and len(value) in (8, 20):
             mask = stun.MAGIC.to_bytes(4) + message.transaction
             plain = bytes(a ^ b for a, b in zip(value[4:], mask, strict=False))
-            other = self._replace_address(plain)
-            new = value[:4] + bytes(a ^ b for a, b in zip(other, mask, strict=False))
-        elif number == _STUN_DATA and value:
-            new = self._rewrite_by_structure(flow, value)
-        return new
+            other = (self._names.ipv4 if len(plain) == 4 else self._names.ipv6)(plain)
+            new.keep(0, 4)
+            new.put(4, bytes(a ^ b for a, b in zip(other, mask, strict=False)))
+        return bytes(new.new)
 
-    def _replace_address(self, packed: bytes) -> bytes:
-        self._learn_address(packed)
-        return self._names.ipv4(packed) if len(packed) == 4 else self._names.ipv6(packed)
+    # ---- robots ---------------------------------------------------------------------------------
 
-    # ---- TCP ------------------------------------------------------------------------------------
+    def _mask_teaching(self, copy: MaskedCopy, _: Flow) -> None:
+        """Keep the numbers of a teaching frame, and replace the names of actions."""
+        frame = teaching.decode(copy.old)
+        payload = MaskedCopy(frame.payload)
+        about = frame.type, frame.command, frame.payload
+        reply = fields.direction_of(*about) is fields.FrameDirection.REPLY
+        layout = fields.layout_of(*about, reply=reply)
+        if layout is not None and (layout.tag or len(frame.payload) > fields.SHORT):
+            _mask_fields(payload, layout.fields, self._names)
+        elif layout is not None and (reply or layout.key != "parameter-sync"):
+            # A status looks like a short request, and has a note behind its first word.
+            payload.keep(0, 4)
+            if frame.command == teaching.CommandId.CONTROL_MODE and frame.payload[4:6] == b"\0\0":
+                payload.keep(6, 2)
+        copy.put(0, teaching.encode(frame._replace(payload=bytes(payload.new))))
 
-    def segment(self, flow: Flow, sequence: int, payload: bytes) -> bytes:
-        """Return the payload of a TCP segment with identifiers replaced and the same length."""
-        if not payload:
-            return payload
-        if 53 in (flow.source_port, flow.destination_port):
-            return self._rewrite_dns_segment(payload)
-        stream = self._streams.get(flow)
-        if stream is None and hs.TlsStream.begins(payload):
-            stream = hs.TlsStream()
-            if len(self._streams) >= _MAX_STREAMS:
-                del self._streams[next(iter(self._streams))]
-            self._streams[flow] = stream
-        if stream is not None:
-            before = stream.cleared
-            new = stream.segment(sequence, payload, self.handshakes)
-            self.account.cleared["parts of TLS handshakes"] += (
-                stream.cleared > before and not self._learning
-            )
-            return self._count_kept("TLS", new)
-        return self._rewrite_text_segment(flow, sequence, payload)
+    def _mask_a1(self, copy: MaskedCopy, _: Flow) -> None:
+        """Keep the numbers of a frame of an A1 or Go1, and replace robot and serial number."""
+        from rote.wire.a1 import codec, formats, layout  # noqa: PLC0415 - rare, and slow to load
 
-    def _rewrite_text_segment(self, flow: Flow, sequence: int, payload: bytes) -> bytes:
-        """Process a segment of text together with its neighbours: a name may cross the border."""
-        head, blank, body = payload.partition(b"\r\n\r\n")
-        if is_text(payload):
-            head, blank, body = payload, b"", b""
-        elif not blank or not is_text(head):
-            if payload[0] == 23 and payload[1:2] == b"\3":
-                return self._count_kept("TLS", payload)  # a session that began before the capture
-            return self._clear_unknown(payload, "unknown segments")
-        end = (sequence + len(payload)) & 0xFFFF_FFFF
-        if self._learning and len(self._borders) < _MAX_BORDERS:
-            self._borders.setdefault((flow, sequence), [b"", b""])[1] = head[:_BORDER]
-            if not blank:
-                self._borders.setdefault((flow, end), [b"", b""])[0] = head[-_BORDER:]
-        before = self._borders.get((flow, sequence), [b"", b""])[0]
-        after = b"" if blank else self._borders.get((flow, end), [b"", b""])[1]
-        rest = self._clear_unknown(body, "bodies of HTTP") if body else b""
-        return self.text(head, before, after) + blank + rest
+        frame = codec.inspect(copy.old)
+        if frame.seal is None or frame.fault is codec.FrameFault.HEAD:
+            raise DecodeError("no frame of an A1")
+        body = bytearray(copy.old[:-4])
+        where = slice(4, 12) if formats.BY_SIZE[len(copy.old)].is_go1 else slice(3, 9)
+        if any(body[where]):
+            body[where] = self._names.opaque(bytes(body[where]), "serial number")
+        crc = layout.crc(bytes(body))
+        sealed = layout.encrypted(crc) if frame.seal is codec.Seal.ENCRYPTED else crc
+        copy.put(0, bytes(body) + sealed)
 
-    def _rewrite_dns_segment(self, payload: bytes) -> bytes:
-        """Rewrite DNS over TCP: each message after its length. Incomplete messages are cleared."""
-        result, at = b"", 0
+    def _mask_discovery(self, copy: MaskedCopy, _: Flow) -> None:
+        """Write the document of a robot's discovery again, with another serial and address."""
+        document = discovery.json_object(copy.old, "discovery")
+        if document.get("name") != discovery.NAME:
+            raise DecodeError("no discovery")
+        new = {"name": discovery.NAME}
+        if isinstance(serial := document.get("sn"), str):
+            new["sn"] = self._names.name(serial.encode(errors="replace")).decode()
         try:
-            while at < len(payload):
-                (size,) = struct.unpack_from(">H", payload, at)
-                if at + 2 + size > len(payload):
-                    raise DecodeError("a message that goes on in the next segment")
-                result += payload[at : at + 2] + self._rewrite_dns(payload[at + 2 : at + 2 + size])
-                at += 2 + size
-        except (DecodeError, struct.error):
-            return result + self._clear_unknown(payload[len(result) :], "pieces of DNS over TCP")
-        return result
+            packed = IPv4Address(str(document.get("ip"))).packed
+            new["ip"] = str(IPv4Address(self._names.ipv4(packed)))
+        except AddressValueError:
+            pass
+        # The shortest form of JSON, filled up with spaces.
+        text = json.dumps(new, separators=(",", ":"), ensure_ascii=False).encode()
+        copy.put(0, text.ljust(len(copy.old)))
+
+    def _mask_rtps(self, copy: MaskedCopy, _: Flow) -> None:
+        """Keep headers and numbers of DDS, replace participants and topics, and clear samples."""
+        if copy.old[:5] != b"RTPS\2" or len(copy.old) < 20:
+            raise DecodeError("no RTPS")
+        copy.keep(0, 8)
+        copy.put(8, self._names.opaque(copy.old[8:20], "DDS participant"))
+        at = 20
+        while at < len(copy.old):
+            kind, flags = copy.number(at, 1), copy.number(at + 1, 1)
+            order = "<" if flags & 1 else ">"
+            size = copy.number(at + 2, 2, order)
+            copy.keep(at, 4)
+            at += 4
+            end = at + size if size else len(copy.old)
+            if kind == _RTPS_INFO_TARGET and size == 12 and any(copy.old[at:end]):
+                copy.put(at, self._names.opaque(copy.old[at:end], "DDS participant"))
+            elif kind == _RTPS_DATA:
+                self._mask_sample(copy, at, min(end, len(copy.old)), order, flags)
+            at = end
+
+    def _mask_sample(self, copy: MaskedCopy, at: int, end: int, order: str, flags: int) -> None:
+        """Keep whose sample it is and its number, and in discovery what is published."""
+        copy.keep(at, 20)
+        start = at + 4 + copy.number(at + 2, 2, order)
+        if copy.number(at + 8, 4) not in _RTPS_DISCOVERY or flags & 2 or start + 4 > end:
+            return
+        copy.keep(start, 4)
+        order = "<" if copy.old[start + 1] & 1 else ">"
+        start += 4
+        while start + 4 <= end:
+            kind, size = copy.number(start, 2, order), copy.number(start + 2, 2, order)
+            if start + 4 + size > end:
+                return
+            copy.keep(start, 4)
+            if kind == _RTPS_SENTINEL:
+                return
+            text = copy.old[start + 8 : start + 4 + size].split(b"\0")[0]
+            if kind in _RTPS_NAMES:
+                copy.keep(start + 4, 4)
+                copy.put(start + 8, text if text in _TOPICS else self._names.name(text))
+            start += 4 + size
 
 
-def is_text(payload: bytes) -> bool:
-    """Whether a payload is text in UTF-8; its first and last character may be cut."""
-    for cut in range(4):
-        for front in range(4 if payload[0] & 0xC0 == 0x80 else 1):
-            part = payload[front : len(payload) - cut]
-            try:
-                text = part.decode()
-            except UnicodeDecodeError:
-                continue
-            return bool(text) and all(c.isprintable() or c in "\t\r\n" for c in text)
-    return False
+def _mask_fields(
+    copy: MaskedCopy, parts: tuple[fields.FrameField, ...], names: Pseudonyms, at: int = 0
+) -> None:
+    """Keep the numbers of a teaching frame, and replace its names."""
+    for part in fields.read(parts, copy.old[at:], at):
+        kind, size = part.field.type, len(part.raw)
+        if kind is fields.FieldType.GROUP:
+            for row in range(part.offset, part.offset + size, part.field.unit_size):
+                _mask_fields(copy, part.field.parts, names, row)
+        elif kind is fields.FieldType.NAME:
+            copy.replace(part.offset, len(part.raw.split(b"\0")[0]), names.name)
+        elif kind in _FRAME_NUMBERS or part.raw == part.field.default:
+            copy.keep(part.offset, size)
+
+
+# ---- services of the network --------------------------------------------------------------------
+
+
+def _mask_service(port: int, names: Pseudonyms, copy: MaskedCopy, _: Flow) -> None:
+    """Mask a protocol without a marker of its own; raises `DecodeError` for other contents."""
+    if port in (_DNS, _MDNS, _LLMNR, _NETBIOS_NAMES):
+        dns.mask_dns(copy, names, netbios=port == _NETBIOS_NAMES)
+    elif port == _NETBIOS_DATAGRAMS:
+        copy.keep(0)
+        dns.mask_name(copy, 14, names)
+    elif port in (_DHCP_SERVER, _DHCP_CLIENT):
+        _mask_dhcp(copy, names)
+    elif port == _WS_DISCOVERY and copy.old.startswith(_XML):
+        copy.keep(0, 4)
+    elif port in (_NTP, _DHCP6_CLIENT, _DHCP6_SERVER):
+        copy.keep(0)  # the version and the mode, or the type of message
+    else:
+        raise DecodeError("not the service of this port")
+
+
+def _mask_dhcp(copy: MaskedCopy, names: Pseudonyms) -> None:
+    """Replace addresses and host names by their position; other options are cleared."""
+    if copy.number(236, 4) != _DHCP_COOKIE:
+        raise DecodeError("no DHCP")
+    copy.keep(0, 12)
+    for at in range(12, 28, 4):
+        copy.replace(at, 4, names.ipv4)
+    copy.replace(28, 6, names.hardware)
+    copy.keep(236, 4)
+    at = 240
+    while at < len(copy.old):
+        code = copy.old[at]
+        copy.keep(at, 2 if code else 1)
+        if code == _DHCP_END:
+            return
+        size, start = copy.number(at + 1, 1) if code else 0, at + 2
+        at = start + size if code else at + 1
+        if code in _DHCP_ADDRESSES and size == 4:
+            copy.replace(start, 4, names.ipv4)
+        elif code in _DHCP_NAMES:
+            copy.replace(start, size, names.name)
+        elif code == _DHCP_MESSAGE:
+            copy.keep(start, size)
+
+
+def _mask_ssdp(copy: MaskedCopy, _: Flow) -> None:
+    line = next((line for line in _SSDP_LINES if copy.old.startswith(line)), None)
+    if line is None:
+        raise DecodeError("no SSDP")
+    copy.keep(0, len(line))
+
+
+def _mask_http(copy: MaskedCopy, _: Flow) -> None:
+    """Keep method, documented path, status and length of a message, and whether it rejects."""
+    start = _HTTP_START.match(copy.old)
+    if start is None:
+        raise DecodeError("no HTTP")
+    head, blank, body = copy.old.partition(b"\r\n\r\n")
+    line_end = _HTTP_LINE_END.search(copy.old, start.end())
+    for span in (start, line_end, _HTTP_LENGTH.search(head + blank[:2])):
+        if span is not None:
+            copy.keep(span.start(), span.end() - span.start())
+    copy.keep(len(head), len(blank))
+    if body.startswith(b"{"):  # an answer of the signalling that is not encrypted
+        copy.keep(len(head + blank))
+        if _REJECTED in body:
+            copy.keep(copy.old.index(_REJECTED, len(head)), len(_REJECTED))

@@ -6,14 +6,13 @@ with any separators, an address as bytes and as text. A replacement has the same
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from ipaddress import AddressValueError, IPv6Address
 from urllib.parse import quote_from_bytes
 from uuid import UUID
 
-from rote.capture.scrub.pseudonyms import Pseudonyms
+from rote.capture.scrub.pseudonyms import Pseudonyms, Tally
 from rote.wire.discovery import NAME
 
 MAX_IDENTIFIERS = 50_000
@@ -57,28 +56,6 @@ _COMMON = frozenset(
 )
 """Words that identify no device or person. As DNS labels they are replaced nevertheless."""
 _KEPT = frozenset((NAME.encode(),))
-
-
-class Tally:
-    """Counts what was replaced: how many different ones of each kind, and how often."""
-
-    def __init__(self) -> None:
-        self.times: Counter[str] = Counter()
-        self._different: dict[str, set[bytes]] = {}
-
-    def add(self, kind: str, old: bytes) -> None:
-        """Count one replacement."""
-        self.times[kind] += 1
-        seen = self._different.setdefault(kind, set())
-        if len(seen) < MAX_IDENTIFIERS:
-            seen.add(old)
-
-    def document(self) -> dict[str, dict[str, int]]:
-        """Return the counts by kind: `different` and `times`."""
-        return {
-            kind: {"different": len(self._different[kind]), "times": times}
-            for kind, times in sorted(self.times.items())
-        }
 
 
 class Identifiers:
