@@ -27,8 +27,8 @@ class FastestWorld(LoggedWorld):
 
     fastest_m_s = 0.0
 
-    def advance(self, seconds: float) -> None:
-        super().advance(seconds)
+    def step(self) -> None:
+        super().step()
         self.fastest_m_s = max(self.fastest_m_s, self.body.ahead_m_s)
 
 
