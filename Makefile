@@ -16,7 +16,7 @@ help:
 	@echo "make demo     teach, save, list and play a motion on the simulated robot (under 2 minutes)"
 	@echo "make test-fast  the tests that start no program and wait for nothing (under 2 minutes on two cores)"
 	@echo "make check    format, lint, types, spelling, of Python and of the page"
-	@echo "make test     make check and all tests (about 25 minutes on two cores)"
+	@echo "make test     make check and all tests (about 24 minutes on two cores)"
 	@echo "make format   write the format that make check asks for"
 	@echo "make docs     the documentation as a site, in site/"
 	@echo "make coverage the same tests, and whether they reach what they must"
