@@ -9,16 +9,17 @@ READY := $(VENV)/.ready
 # Tests and tools start Python many times: let it keep the compiled files.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-fast coverage check format docs peers system page bench soak picture screens lock \
+.PHONY: help demo demo-site test test-fast coverage check format docs peers system page bench soak picture screens lock \
   lowest audit release-check clean
 
 help:
 	@echo "make demo     teach, save, list and play a motion on the simulated robot (under 2 minutes)"
-	@echo "make test-fast  the tests that start no program and wait for nothing (under 2 minutes on two cores)"
+	@echo "make test-fast  the tests that start no program and wait for nothing (about 2.5 minutes on two cores)"
 	@echo "make check    format, lint, types, spelling, of Python and of the page"
-	@echo "make test     make check and all tests (about 24 minutes on two cores)"
+	@echo "make test     make check and all tests (about 14 minutes on two cores)"
 	@echo "make format   write the format that make check asks for"
-	@echo "make docs     the documentation as a site, in site/"
+	@echo "make docs     the documentation as a site, in site/, with the demo in it"
+	@echo "make demo-site  the page as a demo without a server: plain files in site/demo, at most 5 MB"
 	@echo "make coverage the same tests, and whether they reach what they must"
 	@echo "make bench    measured speed beside peers, into docs/performance.md; wants an idle machine"
 	@echo "make soak     the long campaigns: crashes, losses, a million broken datagrams, broken safety code"
@@ -55,24 +56,28 @@ format: $(READY)
 # The documentation as a site in site/; a warning is an error. (--quiet would hide the warnings from --strict.)
 docs: $(READY)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	-@$(MAKE) --no-print-directory demo-site
+
+# The page with a robot, sample motions and an editor in the browser alone; the documentation links to it.
+demo-site: $(READY)
+	-@VENV="$(VENV)" scripts/model
+	@$(BIN)/python scripts/demo_site.py
 
 # What is fetched waits for the network while what is checked computes. More workers than processors, because many
 # tests wait; then, one at a time, those whose limits in real time need an idle computer.
 test: $(READY)
-	@$(MAKE) --no-print-directory -j 4 --output-sync=recurse check peers system page $(VENV)/.compiled
-	@$(BIN)/pytest -n 4 --dist worksteal -m "not soak and not quiet"
+	@$(MAKE) --no-print-directory -j 4 --output-sync=recurse check peers system page
+	@$(BIN)/pytest --workers $(WORKERS) -m "not soak and not quiet"
 	@$(BIN)/pytest -q -p no:xdist -m "quiet and not soak" $(QUIET)
 
 test-fast: $(READY)
-	@$(BIN)/pytest -q -n 2 --dist worksteal --fast
+	@$(BIN)/pytest -q --workers 2 --fast
+
+# Number of test processes. They share one collection, so that more of them cost little.
+WORKERS ?= 5
 
 # Files of the tests marked `quiet`: to collect all others for them would take longer than they do.
 QUIET = $$(grep -rlE "mark\.quiet" tests --include="test_*.py")
-
-# pytest keeps the tests that it compiles: done once here, the workers need not all do it.
-$(VENV)/.compiled: $(READY)
-	@$(BIN)/pytest --collect-only --quiet >/dev/null || true
-	@touch $@
 
 # The same tests, counted line by line and branch by branch, which takes twice as long.
 coverage: $(READY) peers system page
@@ -126,7 +131,7 @@ lowest: $(READY)
 	$(BIN)/uv pip compile --quiet --python-version 3.11 --generate-hashes --no-header --all-extras --group dev \
 	  -c $(VENV)/lowest.pins pyproject.toml -o $(VENV)/lowest.lock
 	LOCK="$(VENV)/lowest.lock" PYTHON="$(PYTHON)" scripts/setup "$(LOWEST)"
-	$(LOWEST)/bin/pytest -n 4 --dist worksteal -m "not soak and not quiet" -o filterwarnings=default $(TESTS) # old packages warn of new ones
+	$(LOWEST)/bin/pytest --workers $(WORKERS) -m "not soak and not quiet" -o filterwarnings=default $(TESTS) # old packages warn of new ones
 
 audit: $(READY)
 	@$(BIN)/python scripts/release/audit.py

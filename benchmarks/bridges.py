@@ -17,11 +17,11 @@ from statistics import median
 from typing import Any, cast
 
 from benchmarks.size import process_context, size
-from benchmarks.stand_in import Listener, StandIn
 from benchmarks.table import Row
 from rote.messages import RobotState
 from rote.model.g1 import G1_29
 from rote.platform.loop import new_loop
+from rote.robot.stand_in import Listener, StandIn
 
 RATE_HZ, SECONDS, WARM_UP_S = 500.0, *size((8.0, 1.0), (0.3, 0.1))
 ROUNDS = size(3, 1)

@@ -58,7 +58,7 @@ print(time.process_time() - start)
 """
 _OURS = """
 import sys, time
-import rote.capture.read.pcap_format, rote.wire.teaching.codec
+import rote.capture.read.reader, rote.wire.teaching.codec
 from rote.capture.report.report import report_capture
 start = time.process_time()
 report_capture(sys.argv[1]).document()

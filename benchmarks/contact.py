@@ -86,7 +86,10 @@ class Meshes:
             turn, place_m = np.eye(3), np.zeros(3)
             if link in _BODY.links:
                 index = _BODY.links.index(link)
-                turn, place_m = frames.turns[index, :, :, row], frames.positions_m[index, :, row]
+                turn, place_m = (
+                    frames.rotations[index, :, :, row],
+                    frames.positions_m[index, :, row],
+                )
             self._places[link] = (turn, place_m)
             self._objects[link].setTransform(self._fcl.Transform(turn, place_m))
 

@@ -191,7 +191,7 @@ def read_joints() -> tuple[float, float]:
 
     def ours() -> None:
         for _ in range(5000):
-            motors = dds_lowlevel.view(data)["motors"]
+            motors = dds_lowlevel.view_lowstate(data)["motors"]
             motors["q"], motors["dq"]
 
     def theirs() -> None:
@@ -249,8 +249,8 @@ async def _stream_bare() -> float:
     stopped = threading.Event()
 
     def beat() -> None:
-        realtime.precise_timers()
-        realtime.real_time()
+        realtime.request_precise_timers()
+        realtime.request_realtime()
         due_s = time.monotonic()
         while not stopped.is_set():
             outlet.write(data)

@@ -6,11 +6,11 @@ import time
 from typing import Unpack
 
 from benchmarks.stage_worker import say
-from benchmarks.stand_in import StandIn
 from rote.motion.track import Track
 from rote.platform import realtime
 from rote.robot.api_values import StreamReport
 from rote.robot.play_options import TrackKeywords
+from rote.robot.stand_in import StandIn
 from rote.robot.streaming import Streaming, TimedStart
 
 LEAD_S = 0.5
@@ -51,8 +51,8 @@ class NotingPlaying(Streaming):
         done: list[float] = []
 
         def wait() -> None:
-            realtime.precise_timers()
-            realtime.real_time()
+            realtime.request_precise_timers()
+            realtime.request_realtime()
             self._stopped.wait(max(0.0, at_s - time.monotonic()))
             done.append(time.monotonic())
 

@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,17 +30,19 @@ class Measured:
     """Peers that are not installed; their rows are left out."""
     failed: str = ""
     """Why it could not be measured."""
+    alone: str = ""
+    """When and at which load it was measured, if not with the others."""
 
     def document(self) -> dict[str, Any]:
         """Return the JSON of this claim."""
         rows = [row.document() for row in self.rows]
-        return {"rows": rows, "missing": self.missing, "failed": self.failed}
+        return {**vars(self), "rows": rows}
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> "Measured":
         """Return what `document` was made of."""
         rows = [Row(**row) for row in document["rows"]]
-        return cls(rows, document["missing"], document["failed"])
+        return cls(**{**document, "rows": rows})
 
 
 @dataclass
@@ -110,7 +112,11 @@ def table_of(results: Results, claim: str) -> str:
     if measured is None or not measured.rows:
         return "Not measured in this run."
     return "\n".join(
-        [markdown(measured.rows), *(f"\nLeft out: {why}." for why in measured.missing)]
+        [
+            markdown(measured.rows),
+            *(f"\nLeft out: {why}." for why in measured.missing),
+            *([f"\nMeasured alone: {measured.alone}."] if measured.alone else []),
+        ]
     )
 
 
@@ -133,6 +139,14 @@ def generated_parts(page: str) -> set[str]:
 def load_results() -> Results:
     """Return the run that the page shows."""
     return Results.of(json.loads(RESULTS.read_text(encoding="utf-8")))
+
+
+def replace_claims(last: Results, results: Results) -> Results:
+    """Return the last run with the claims of another one, which say that they are."""
+    before, after = results.load
+    for measured in results.claims.values():
+        measured.alone = f"{results.date}, load {before:.1f} before it and {after:.1f} after it"
+    return replace(last, claims={**last.claims, **results.claims})
 
 
 def write_results(results: Results) -> None:

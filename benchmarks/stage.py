@@ -6,6 +6,7 @@ point. All times are of one computer's monotonic clock, so that they can be comp
 
 import asyncio
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,12 +28,19 @@ from benchmarks.table import Row
 from rote.platform.system import free_port
 from rote.session.stage_conductor import AgentLost, ConductorEvent
 from rote.stage.conductor import Conductor, SectionError
+from rote.stage.keys import StageKeys
 from rote.stage.show.file import Section
 from rote.stage.show.score import PlacedTrack, Score
-from rote.stage.stage import Stage, open_stage
-from rote.transport.zenoh.bus import StageBus
+from rote.stage.stage import TRY_STAGE, Stage, open_stage
+from rote.transport.zenoh.bus import Answerer, StageBus
 
 AGENTS, MANY, PER_PROCESS = size((20, 50, 5), (2, 2, 2))
+COUNTS = size((10, 25, 50, 100, 200), (2, 4))
+"""Numbers of agents from which the law of the conductor's load is computed."""
+LAW_PER_PROCESS, LAW_STOPS = size((25, 10), (2, 1))
+COMPUTED_FOR = 500
+MOST_CORE_PERCENT, MOST_STOP_MS = 25.0, 100.0
+"""Goals at the greatest of `COUNTS`."""
 FEW = size(1, 2)
 """Agents per process if their starts are compared."""
 STARTS, NOWS, STOPS, LOSSES = size((8, 60, 20, 5), (1, 2, 1, 1))
@@ -182,7 +190,7 @@ async def played(conductor: Conductor, scores: dict[str, Score]) -> float:
             await conductor.play(Section("one"), scores)
         except SectionError as error:
             print(f"  once more: {str(error)[:120]}", file=sys.stderr, flush=True)
-            if conductor.stop_holds is not None:
+            if conductor.active_stop is not None:
                 conductor.reset()
             await gathered(conductor, list(scores))
         else:
@@ -292,6 +300,113 @@ async def idle_share(seconds: float) -> float:
     cpu_s, wall_s = time.process_time(), time.monotonic()
     await asyncio.sleep(seconds)
     return 100 * (time.process_time() - cpu_s) / (time.monotonic() - wall_s)
+
+
+class CountingBus(StageBus):
+    """A bus that counts the questions for the conductor's clock."""
+
+    clock_questions = 0
+
+    def answer(self, key: str, answerer: Answerer) -> None:
+        def count(asked: str, data: bytes) -> bytes | None:
+            self.clock_questions += asked == StageKeys(TRY_STAGE).clock
+            return answerer(asked, data)
+
+        super().answer(key, count)
+
+
+class LawPoint(NamedTuple):
+    """What a number of idle agents costs their conductor, and how soon a stop reaches them."""
+
+    agents: int
+    core_percent: float
+    clock_questions_per_s: float
+    stop_p50_ms: float
+    stop_p99_ms: float
+    stops_missed: int
+    """Stops that an agent had not received after the answer; on a busy computer there are some."""
+
+
+async def law() -> list[Row]:
+    """Measure from 10 to 200 agents, and compute the figures for 500."""
+    points = []
+    for count in COUNTS:
+        point = await law_point(count)
+        print(f"  {point}, load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
+        points.append(point)
+    counts = [point.agents for point in points]
+    slope, base = np.polyfit(counts, [point.core_percent for point in points], 1)
+    computed = float(base + slope * COMPUTED_FOR)
+    last = points[-1]
+    questions = last.clock_questions_per_s / last.agents
+    most, every = f"{last.agents} agents", ", ".join(map(str, counts))
+    cores = ", ".join(f"{point.core_percent:.1f}" for point in points)
+    stops = ", ".join(f"{point.stop_p99_ms:.0f}" for point in points)
+    return [
+        Row(
+            f"conductor of {most}",
+            "% of a core",
+            last.core_percent,
+            MOST_CORE_PERCENT,
+            "limit",
+            at_most=1.0,
+        ),
+        Row(
+            f"the same, computed for {COMPUTED_FOR} agents: {base:.2f} + {slope:.4f} N",
+            "% of a core",
+            computed,
+            100.0,
+            f"limit; {cores} at {every}",
+        ),
+        Row("clock questions of an idle agent", "1/s", questions, 1.0, "one each second"),
+        Row(
+            f"STOP at {most}, p99",
+            "ms",
+            last.stop_p99_ms,
+            MOST_STOP_MS,
+            f"limit; {stops} at {every}",
+            at_most=1.0,
+        ),
+        Row(f"STOP at {most}, median", "ms", last.stop_p50_ms, MOST_STOP_MS, "limit"),
+        Row(f"STOP at {most}: not received", "", float(last.stops_missed), 0.0, "limit"),
+    ]
+
+
+async def law_point(count: int) -> LawPoint:
+    port = free_port()
+    names = [f"robot{number}" for number in range(count)]
+    bus = await CountingBus.conduct(f"127.0.0.1:{port}")
+    try:
+        async with Conductor(bus, TRY_STAGE) as conductor:
+            commands = [
+                ("agents", f"127.0.0.1:{port}", *names[first : first + LAW_PER_PROCESS])
+                for first in range(0, count, LAW_PER_PROCESS)
+            ]
+            async with workers(*commands) as started:
+                await gathered(conductor, names)
+                await asyncio.sleep(SETTLE_S)
+                before, began_s = bus.clock_questions, time.monotonic()
+                core = await idle_share(IDLE_S)
+                questions = (bus.clock_questions - before) / (time.monotonic() - began_s)
+                late_s, missed = await stop_in_crowd(conductor, started, count)
+    finally:
+        await bus.close()
+    p50_ms = float(1000 * np.percentile(late_s, 50))
+    return LawPoint(count, core, questions, p50_ms, p99_ms(late_s), missed)
+
+
+async def stop_in_crowd(
+    conductor: Conductor, started: list[Worker], agents: int
+) -> tuple[list[float], int]:
+    """Stop a few times; return how late each agent received it, and how often one did not."""
+    late_s: list[float] = []
+    for _ in range(LAW_STOPS):
+        since_s = time.monotonic()
+        await conductor.stop("the benchmark")
+        await asyncio.sleep(0.3)
+        received = {line["name"]: line["s"] - since_s for line in said(started, "stop", since_s)}
+        late_s += received.values()
+    return late_s, LAW_STOPS * agents - len(late_s)
 
 
 async def stop_often(opened: Stage, started: list[Worker]) -> tuple[list[float], float]:
@@ -459,7 +574,14 @@ def worlds() -> list[Row]:
     return [Row("playing simulated robots on a core", "", fits, 50.0, "limit", at_least=1.0)]
 
 
-PARTS: tuple[Callable[[], Awaitable[list[Row]]], ...] = (together, from_poses, stops, losses, bus)
+PARTS: tuple[Callable[[], Awaitable[list[Row]]], ...] = (
+    together,
+    from_poses,
+    stops,
+    law,
+    losses,
+    bus,
+)
 
 
 def run() -> list[Row]:

@@ -1,7 +1,7 @@
 """Claims: the pendant opens fast, its server is light, and a STOP is on the wire at once.
 
 The server is a process of its own, `rote web` as a person starts it. Its processor time is read
-from the system over some seconds with one browser that takes 30 states a second: once with the
+from the system over some seconds with one browser that watches a robot at rest: once with the
 simulated robot inside the server, physics at 500 Hz included, and once with a robot elsewhere.
 
 For the stop, ten browsers watch. One more sends STOP over its WebSocket and by POST in turn, and
@@ -309,12 +309,12 @@ async def _in_browser(script: str, *more: str) -> str | None:
         return None
     with pendant(MEMORY) as (_, address):
         async with browser(address) as (_, name), httpx.AsyncClient(trust_env=False) as http:
-            for path, body in (
+            for route, body in (
                 ("teach/start", {"name": "wave"}),
                 ("teach/hand", {"script": "wave", "seconds": 120}),
             ):
                 headers = {"X-Rote-Client": name}
-                answer = await http.post(f"{address}api/{path}", json=body, headers=headers)
+                answer = await http.post(f"{address}api/{route}", json=body, headers=headers)
                 answer.raise_for_status()
             process = await asyncio.create_subprocess_exec(
                 node, path, str(page), chromium, address, *more, stdout=subprocess.PIPE

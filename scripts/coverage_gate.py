@@ -29,6 +29,7 @@ FLOORS = {
     "wire": PURE,
     "__init__.py": SHELL,
     "blocking.py": SHELL,
+    "batch": SHELL,
     "capture": SHELL,
     "cli": SHELL,
     "compat": SHELL,

@@ -74,7 +74,8 @@ def built(folder: Path, sources: str) -> "list[Path] | None":
     return [folder / name for name in stamp["files"]]
 
 
-def _write_stamp(folder: Path, sources: str) -> None:
+def write_stamp(folder: Path, sources: str) -> None:
+    """Write which sources the page in `folder` was built from, and its files."""
     stamp = {"sources": sources, "files": _files(folder)}
     (folder / STAMP).write_text(json.dumps(stamp, indent=1) + "\n", encoding="utf-8")
 
@@ -136,16 +137,21 @@ def build_page(out: Path = STATIC, *, force: bool = False) -> list[Path]:
     there = None if force else built(out, sources)
     if there is not None:
         return there
-    get_tools()
-    print("Building the page...", flush=True)
-    _node("typescript/bin/tsc", "--noEmit")
-    _node("vite/bin/vite.js", "build", "--logLevel", "warn", ROTE_PAGE_OUT=str(out))
+    bundle_page(out)
     (out / LICENCES).write_text(bundled_licences(), encoding="utf-8")
-    _write_stamp(out, sources)
+    write_stamp(out, sources)
     files = built(out, sources) or []
     size = sum(path.stat().st_size for path in files)
     print(f"The page is in {_short(out)}: {len(files)} files, {size // 1000} kB.", flush=True)
     return files
+
+
+def bundle_page(out: Path, *options: str) -> None:
+    """Check the types of the page and bundle it into a folder, with more options for Vite."""
+    get_tools()
+    print("Building the page...", flush=True)
+    _node("typescript/bin/tsc", "--noEmit")
+    _node("vite/bin/vite.js", "build", "--logLevel", "warn", *options, ROTE_PAGE_OUT=str(out))
 
 
 def _node(program: str, *arguments: str, **environment: str) -> None:
@@ -205,7 +211,7 @@ def build_shapes(out: Path = MODEL) -> list[Path]:
         if done.returncode:
             raise CannotBuildError("the shapes could not be simplified; see above")
         (out / LICENCES).write_text(_shape_licences(work / "all"), encoding="utf-8")
-    _write_stamp(out, sources)
+    write_stamp(out, sources)
     return built(out, sources) or []
 
 

@@ -1,18 +1,23 @@
 """Fixtures all tests share."""
 
 import gc
+import importlib
 import itertools
 import os
 import signal
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import fast
+import forked_workers
 import hardware
 import processor_time
+from precedence import precedence
+from sampled import USUAL_EXAMPLES
 
 # Several test processes share two cores: a slow example is the machine's doing, not the code's.
 # `make test` tries the same examples every time, so that it says something about the change that it
@@ -20,7 +25,9 @@ import processor_time
 # `@example`.
 _SHARED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", _SHARED, max_examples=400)
-settings.register_profile("rote", _SHARED, max_examples=40, derandomize=True, database=None)
+settings.register_profile(
+    "rote", _SHARED, max_examples=USUAL_EXAMPLES, derandomize=True, database=None
+)
 settings.load_profile("rote")
 
 # A shell ignores Ctrl-C for what it runs in the background, nohup a hang-up; programs inherit that.
@@ -37,15 +44,25 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
+USED_LATE = ("matplotlib.figure", "pandas")
+"""Modules that no test file imports, but many tests do when they run."""
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Collect without a search for garbage, and leave what was collected out of every later one.
 
-    It lives as long as the tests do, and is far more than what any of them makes.
+    It lives as long as the tests do, and is far more than what any of them makes. Processes that
+    are forked afterwards share it, so what each of them would import is imported before.
     """
     gc.disable()
     try:
-        return (yield)
+        result = yield
+        if session.config.getoption(forked_workers.OPTION) > 1:
+            for name in USED_LATE:
+                with suppress(ImportError):
+                    importlib.import_module(name)
+        return result
     finally:
         gc.collect()
         gc.freeze()
@@ -55,6 +72,8 @@ def pytest_collection() -> Generator[None, object, object]:
 # These wait for other programs more than they compute. Begun first, and so by one or two workers,
 # they leave the processors to the other workers, and none of them is the last one to end.
 PATIENT = (
+    "test_benchmarks.py",
+    "bridge/test_bridge_approval.py",
     "web/browser",
     "interop",
     "web/test_web_schema.py",
@@ -62,6 +81,11 @@ PATIENT = (
     "test_documentation.py",
     "test_examples.py",
 )
+_FIRST = tuple(str(Path(__file__).parent / name) for name in PATIENT)
+
+
+def _is_patient(item: pytest.Item) -> bool:
+    return str(item.path).startswith(_FIRST)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,6 +93,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     hardware.add_options(parser)
     processor_time.add_options(parser)
     fast.add_options(parser)
+    forked_workers.add_options(parser)
     parser.addoption(
         "--write-contract", action="store_true", help="Renew the files in tests/contract/golden."
     )
@@ -80,6 +105,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[hardware.VARIABLE] = url
     processor_time.register(config)
     fast.register(config)
+    forked_workers.register(config, _is_patient)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -88,20 +114,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         hardware.choose(config, items)
     else:
         _leave_products_to_soak(items)
-    here = Path(__file__).parent
-    first = tuple(str(here / name) for name in PATIENT)
 
     def turn(item: pytest.Item) -> int:
         path = str(item.path)
-        computing = len(first) + (not fast.is_slow(item))
-        return next((place for place, name in enumerate(first) if path.startswith(name)), computing)
+        computing = len(_FIRST) + (not fast.is_slow(item))
+        return next(
+            (place for place, name in enumerate(_FIRST) if path.startswith(name)), computing
+        )
 
     items.sort(key=turn)
     workers: int = getattr(config, "workerinput", {}).get("workercount", 1)
     if workers > 1:
         groups: list[list[pytest.Item]] = [[], [], []]
         for item in items:
-            groups[max(0, turn(item) - len(first) + 1)].append(item)
+            groups[max(0, turn(item) - len(_FIRST) + 1)].append(item)
         items[:] = _deal_to_workers(groups, workers)
 
 
@@ -135,6 +161,8 @@ def _leave_products_to_soak(items: list[pytest.Item]) -> None:
         mark = item.get_closest_marker("each_once")
         if mark is None or not isinstance(item, pytest.Function):
             continue
+        if item.get_closest_marker("soak"):
+            continue  # a value that `make test` never meets is no partner for others
         keys = [(item.nodeid.partition("[")[0], name) for name in mark.args]
         at = []
         for key in keys:
@@ -182,3 +210,12 @@ def ctrl_c() -> Iterator[None]:
     yield
     if signal.getsignal(signal.SIGINT) is not before:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="module")
+def keeps_time() -> Iterator[None]:
+    """Let a module's tests take precedence over others: they move a robot in real time, on a wire
+    on which a silence of 0.3 s ends the motion.
+    """
+    with precedence():
+        yield

@@ -12,32 +12,43 @@ A comment that nobody sees stands right above a block and says what the reader c
     <!-- raises: DecodeError -->                how the block ends
 
 Addresses of robots are those of simulated ones here, on a loopback address of our own. Where the
-robot is in the reader's process, time is virtual.
+robot is in the reader's process, time is virtual. An A1 is always there, because its motors need a
+command every 2 ms: `rote sim --a1` is started and ended, and a robot like it joins each command. So
+is `rote sim --dds`, whose joints are then reported less often by a robot in a thread.
 """
 
 import asyncio
-import multiprocessing
 import os
 import pty
 import re
 import shlex
 import shutil
 import signal
-import sys
 import tempfile
 import textwrap
+import threading
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import virtual
-from rig import free_domain
+from forked import Rote, fork_batch_workers
+from precedence import precedence
+from rig import DDS_HZ, free_domain
 from rote.cli import main
-from rote.errors import LinkError, ProtectionError, TimeLimitError
+from rote.model.dex3 import DEX3
+from rote.sim.quadruped.simulator import HIGH_PORT, LOW_PORT, A1Simulator
+from rote.sim.quadruped.world import A1World
+from rote.sim.server import Simulator
+from rote.sim.store import Store
+from rote.sim.world import World
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
@@ -53,20 +64,29 @@ SHOWN = ("text", "mermaid", "toml", "json")
 """Blocks in these are to look at: output, drawings, a piece of a file."""
 WAIT_S = 60.0
 PERSON_S = 1.0
-"""How long somebody moves soft arms here."""
-TOO_BUSY = (7, 8)
-"""A protection of an A1 tripped, or its walk took too long: so it is where the computer is busy."""
+"""Time in seconds for which a user of a page moves soft arms here, or watches a robot."""
+SCRIPT_S = 1.5
+"""Time in seconds for which a scripted hand moves them: edits of the pages name later moments."""
 STARTED_S = 3.0
 """After this, a command that says nothing has begun."""
+SHORTER = {
+    r"asyncio\.sleep\([348]\)": f"asyncio.sleep({PERSON_S})",
+    r"time\.sleep\(2\)": f"time.sleep({SCRIPT_S})",
+    r"move_by_hand\((name|\"wave\"), (seconds=)?[23]\)": rf"move_by_hand(\1, \g<2>{SCRIPT_S})",
+    r"mirroring\.wait\(3\)": f"mirroring.wait({SCRIPT_S})",
+    r"--seconds 8\b": f"--seconds {PERSON_S}",
+    r"--seconds [345]\b": f"--seconds {SCRIPT_S}",
+    r"if seconds > 3": f"if seconds > {PERSON_S}",
+    r"walk\(0\.[35]\)": "walk(0.2)",
+    r"turn\(math\.pi / 2\)": "turn(0.4)",
+    r"a1 walk 0\.5": "a1 walk 0.2",
+    r"a1 turn 90": "a1 turn 20",
+    r"'\*\.mcap'": "'d*.mcap'",
+}
+"""Patterns in code of the pages, and what is run instead: shorter or fewer motions."""
 _BLOCK = re.compile(r"((?:^<!--[^\n]*-->\n)*)^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _NOTE = re.compile(r"<!-- ([a-z ]+): (.*) -->")
-_ELSEWHERE = re.compile(r"^stage |(udp|webrtc|dds|a1)://|A1Simulator|rote\.sync|^discover")
-_PRELOADED = (
-    "rote.cli", "rote.transport.webrtc.stack", "rote.sim.quadruped.simulator", "rote.sim.dds",
-    "rote.sim.server", "rote.sim.webrtc", "rote.web.server.serve", "rote.robot.g1",
-    "rote.robot.quadruped.robot", "documentation",
-)  # fmt: skip
-_BEGUN = "(a program has begun)"
+_ELSEWHERE = re.compile(r"^stage |(udp|webrtc|dds)://|A1Simulator|rote\.sync|^discover")
 _WIRES = ("--udp", "--webrtc", "--dds", "--a1")
 
 
@@ -134,28 +154,6 @@ def check_installable(wanted: str) -> None:
     assert extras <= set(project["optional-dependencies"]), f"there are no such extras: {wanted}"
 
 
-def _command_line(
-    arguments: list[str], folder: str, home: dict[str, str], out: str, tty: str
-) -> None:
-    """Be a `rote` of its own, with its output in a file."""
-    os.chdir(folder)
-    os.environ.clear()
-    os.environ.update(home)
-    for name, how, numbers in ((tty, os.O_RDONLY, (0,)), (out, os.O_WRONLY, (1, 2))):
-        opened = os.open(name, how | os.O_NOCTTY)
-        for number in numbers:
-            os.dup2(opened, number)
-    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stdout = open(1, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115
-    sys.stderr = open(2, "w", encoding="utf-8", buffering=1, closefd=False)  # noqa: SIM115
-    print(_BEGUN, flush=True)
-    try:
-        code = main(arguments)
-    except KeyboardInterrupt:
-        code = 130
-    sys.exit(code)
-
-
 def _files(pattern: str) -> list[str]:
     """Return what a shell makes of a word with a star."""
     return sorted(map(str, Path().glob(pattern))) if "*" in pattern else []
@@ -168,13 +166,10 @@ class Program:
         self.arguments = arguments
         with tempfile.NamedTemporaryFile(dir=".", prefix="out-", delete=False) as out:
             self._out = Path(out.name).resolve()
-        # Forked from a process that has imported everything: a start costs next to nothing.
-        forks = multiprocessing.get_context("forkserver")
-        forks.set_forkserver_preload(list(_PRELOADED))
-        where = (str(Path.cwd()), dict(os.environ), str(self._out), tty)
-        self._process = forks.Process(target=_command_line, args=(arguments, *where))
-        self._process.start()
-        self.wait_for(_BEGUN)
+        terminal = os.open(tty, os.O_RDONLY | os.O_NOCTTY)
+        with self._out.open("w") as printed:
+            self._process = Rote(*arguments, stdin=terminal, stdout=printed, stderr=printed)
+        os.close(terminal)
 
     @property
     def said(self) -> str:
@@ -190,7 +185,7 @@ class Program:
         """Wait until it has printed one of these."""
         until = time.monotonic() + WAIT_S
         while not any(word in self.said.partition("\n")[2] for word in words):
-            if not self._process.is_alive():
+            if self._process.poll() is not None:
                 break
             assert time.monotonic() < until, f"it does not say {words}: {self.said}"
             time.sleep(0.02)
@@ -199,28 +194,84 @@ class Program:
 
     def end(self, *codes: int) -> None:
         """See it end, with one of these codes."""
-        self._process.join(WAIT_S)
-        code = self._process.exitcode
-        self.kill()
+        try:
+            code = self._process.wait(WAIT_S)
+        finally:
+            self.kill()
         assert code in codes, f"{code}: {self.said}"
         assert "Traceback" not in self.said
 
     def interrupt(self) -> None:
         """Press Ctrl-C, and see it end as it should."""
-        assert self._process.is_alive(), f"it ended by itself: {self.said}"
-        assert self._process.pid is not None
-        os.kill(self._process.pid, signal.SIGINT)
+        assert self._process.poll() is None, f"it ended by itself: {self.said}"
+        self._process.send_signal(signal.SIGINT)
         self.end(0, 130)
 
     def kill(self) -> None:
         """Leave nothing behind."""
-        if self._process.is_alive():
-            self._process.kill()
-        self._process.join()
+        self._process.kill()
+        self._process.wait()
 
 
-class TooBusyError(Exception):
-    """What is shown needs its time, and other programs had it."""
+class DdsRobot:
+    """A simulated G1 on DDS in a thread, in real time, which reports its joints at `DDS_HZ`."""
+
+    wires = frozenset({"--dds"})
+
+    def __init__(self, domain: int, *, has_hands: bool) -> None:
+        self._precedence = ExitStack()
+        self._precedence.enter_context(precedence())  # its client shares this process with it
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._run(self._open(domain, has_hands))
+
+    async def _open(self, domain: int, has_hands: bool) -> None:
+        self._store = Store(":memory:")
+        self._simulator = Simulator(World(self._store))
+        hands = DEX3 if has_hands else ()
+        await self._simulator.serve_dds("lo", domain, lowstate_hz=DDS_HZ, hands=hands)
+
+    async def _close(self) -> None:
+        await self._simulator.close()
+        self._store.close()
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(WAIT_S)
+
+    def interrupt(self) -> None:
+        """End it."""
+        self._run(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(WAIT_S)
+        self._loop.close()
+        self._precedence.close()
+
+    def kill(self) -> None:
+        """End it after a failure."""
+        self.interrupt()
+
+
+class _LoopWithA1(virtual.VirtualLoop):
+    """A loop in virtual time, and a simulated A1 at its usual ports as long as it is open."""
+
+    def __init__(self, world: A1World, host: str) -> None:
+        super().__init__()
+        self._robot = A1Simulator(world, host, high_port=HIGH_PORT, low_port=LOW_PORT)
+        self.run_until_complete(self._robot.open())
+
+    def close(self) -> None:
+        if not self.is_closed():
+            self.run_until_complete(self._robot.close())
+        super().close()
+
+
+def _run_in(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], work: Coroutine[Any, Any, object]
+) -> object:
+    """Do what `asyncio.run` does, in another loop."""
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        return runner.run(work)
 
 
 class Reader:
@@ -231,19 +282,22 @@ class Reader:
         pid = os.getpid()
         own = f"127.{64 + pid // 250 % 100}.{pid % 250 + 1}.{PAGES.index(page) + 1}"
         self._own = own
-        self._servers: list[Program] = []
-        self.too_busy: list[str] = []
-        """What could not be seen to its end for want of time."""
+        self._servers: list[Program | DdsRobot] = []
+        self._a1: A1World | None = None
+        """The simulated A1 of the page, once it is started."""
         self._replaced: tuple[tuple[str, Callable[[], str]], ...] = (
             ("127.0.0.1", lambda: own),
             (r"webrtc://(ap\b|192\.168\.[0-9.]+)", lambda: f"webrtc://{own}"),
             (r"a1://192\.168\.[0-9.]+", lambda: f"a1://{own}"),
+            (rf"a1://{own}\b", lambda: f"a1://{own}?sender=loop"),  # in the reader's time
+            (r"\?sender=loop\?", lambda: "?sender=loop&"),
             (r"dds://eth0", lambda: f"dds://lo?domain={free_domain('documentation')}"),
             (r"(--domain |domain=)5\b", lambda: rf"\g<1>{free_domain('documentation')}"),
-            (r"asyncio\.sleep\(8\)", lambda: f"asyncio.sleep({PERSON_S})"),
-            (r"--seconds 8\b", lambda: f"--seconds {PERSON_S}"),
+            *((shown, lambda run=run: run) for shown, run in SHORTER.items()),
         )
+        fork_batch_workers(monkeypatch)
         monkeypatch.chdir(folder)
+        monkeypatch.setattr(os, "cpu_count", lambda: 1)  # `rote batch` starts a process per core
         # A home as a new user has it: empty, and nothing said about where rote keeps things.
         home = folder.with_name(f"{folder.name}-home")
         home.mkdir(exist_ok=True)
@@ -259,15 +313,13 @@ class Reader:
         for line in block.all("run first"):
             self._command(line)
         needed = [self._start(shlex.split(self._ours(line))) for line in block.all("run with")]
-        try:
-            if block.language == "python":
-                self._python(block)
-            else:
-                self._shell(block)
-        except TooBusyError as error:
-            self.too_busy.append(str(error))
+        if block.language == "python":
+            self._python(block)
+        else:
+            self._shell(block)
         for server in needed:
-            self._stop(server)
+            if server in self._servers:
+                self._stop(server)
 
     def leave(self) -> None:
         """End what still runs in other terminals."""
@@ -333,14 +385,20 @@ class Reader:
     def _rote(self, arguments: list[str]) -> None:
         arguments = [name for word in arguments for name in _files(word) or [word]]
         with self._set_up.context() as now:
-            if not _ELSEWHERE.search(shlex.join(arguments)) and "ROTE_ROBOT" not in os.environ:
-                now.setattr("rote.platform.loop.new_loop", virtual.VirtualLoop)
-            code = self._unless_too_busy(arguments, lambda: main(arguments))
+            robot = os.environ.get("ROTE_ROBOT", "")
+            if not _ELSEWHERE.search(command := f"{shlex.join(arguments)} {robot}"):
+                now.setattr("rote.platform.loop.new_loop", partial(self._new_loop, command))
+            code = main(arguments)
         # `rote doctor` ends with 1 where something is wrong with this computer, which may be so.
         allowed = (0, 1) if arguments[0] == "doctor" else (0,)
         assert code in allowed, f"{code}: rote {shlex.join(arguments)}"
 
-    def _start(self, words: list[str]) -> Program:
+    def _new_loop(self, code: str) -> virtual.VirtualLoop:
+        if self._a1 is None or "a1://" not in code:
+            return virtual.VirtualLoop()
+        return _LoopWithA1(self._a1, self._own)
+
+    def _start(self, words: list[str]) -> Program | DdsRobot:
         if words[:2] == ["rote", "web"]:
             words = [*words, "--port", "0", "--no-browser"]
         elif not {*_WIRES} & {*words}:
@@ -348,9 +406,20 @@ class Reader:
         kind = {*_WIRES, "web"} & {*words}
         for other in [server for server in self._servers if kind & server.wires]:
             self._stop(other)
-        self._servers.append(Program(words[1:]))
-        self._servers[-1].wait_for("Ctrl-C", '"ready"')
-        return self._servers[-1]
+        program = Program(words[1:])
+        self._servers.append(program)
+        program.wait_for("Ctrl-C", '"ready"')
+        if "--a1" in words:
+            self._stop(program)
+            # The commands of the pages talk only to a robot without options.
+            given = " ".join(words).replace("--robot a1", "").split()
+            self._a1 = A1World() if given == ["rote", "sim", "--a1", self._own] else None
+        elif kind == DdsRobot.wires:
+            self._stop(program)
+            domain = int(words[words.index("--domain") + 1])
+            self._servers.append(DdsRobot(domain, has_hands="--hands" in words))
+            return self._servers[-1]
+        return program
 
     def _serve(self, words: list[str]) -> None:
         """Start what serves others until Ctrl-C, see it begin, and end it."""
@@ -361,7 +430,7 @@ class Reader:
         finally:
             program.kill()
 
-    def _stop(self, server: Program) -> None:
+    def _stop(self, server: Program | DdsRobot) -> None:
         if server in self._servers:
             self._servers.remove(server)
         server.interrupt()
@@ -403,29 +472,13 @@ class Reader:
         with self._set_up.context() as now:
             now.setattr("sys.argv", ["shown.py", *shlex.split(block.one("arguments") or "")])
             if not _ELSEWHERE.search(code):
-                now.setattr(asyncio, "run", virtual.run)
+                now.setattr(asyncio, "run", partial(_run_in, partial(self._new_loop, code)))
             program = compile(code, str(block), "exec")
             if raises is None:
-                self._unless_too_busy(block, lambda: exec(program, dict(scope)))
+                exec(program, scope)
                 return
             with pytest.raises(Exception, match=r".") as caught:
                 exec(program, scope)
         assert caught.typename == raises
         for comment in re.findall(r"^# (?:\w+Error: )?(.*)$", block.code, re.MULTILINE):
             assert comment in str(caught.value)
-
-    @staticmethod
-    def _unless_too_busy(what: object, work: Callable[[], int | None]) -> int:
-        """Do it; where protections of an A1 trip all the time, this computer is too busy for it."""
-        for attempt in range(3):
-            try:
-                code = work()
-            except (ProtectionError, TimeLimitError) as error:
-                code = error.exit_code
-            except LinkError:
-                if not attempt:
-                    raise
-                continue
-            if code not in TOO_BUSY:
-                return code or 0
-        raise TooBusyError(f"this computer is too busy for the motors of an A1: {what}")

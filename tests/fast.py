@@ -18,21 +18,62 @@ import pytest
 OPTION = "--fast"
 SLOW_MARKS = ("slow", "quiet", "soak")
 SLOW = (
-    "bridge",
-    "stage",
-    "interop",
-    "trial",
-    "web",
+    *("batch", "bridge", "contract", "interop", "robot", "stage", "trial", "web"),
+    "capture/test_capture_decrypt.py",
+    "capture/test_capture_dissector.py",
+    "capture/test_capture_leaks.py",
+    "capture/test_capture_report.py",
+    "cli/test_cli_a1_drive.py",
+    "cli/test_cli_a1_reach.py",
+    "cli/test_cli_completion.py",
+    "cli/test_cli_dds.py",
+    "cli/test_cli_endings.py",
+    "cli/test_cli_hostile_text.py",
+    "cli/test_cli_motion.py",
+    "cli/test_cli_trial.py",
+    "cli/test_cli_webrtc.py",
+    "motion/test_motion_compare.py",
+    "motion/test_motion_figure.py",
+    "motion/test_motion_free_values.py",
+    "motion/test_motion_plot.py",
+    "motion/test_motion_preview.py",
+    "motion/test_motion_retime.py",
+    "motion/test_motion_retime_search.py",
+    "motion/test_motion_through.py",
+    "session/test_session_stage.py",
+    "sim/test_sim_a1.py",
+    "sim/test_sim_body.py",
+    "sim/test_sim_dds.py",
     "test_a_new_robot.py",
+    "test_bad_network.py",
     "test_behaviour.py",
+    "test_benchmarks.py",
+    "test_distribution.py",
     "test_documentation.py",
     "test_examples.py",
     "test_examples_a1.py",
+    "test_faults.py",
+    "test_finite_numbers.py",
+    "test_from_the_documents.py",
     "test_legged_sdk.py",
+    "test_missing_extras.py",
+    "test_mutants.py",
+    "test_odd_robots.py",
+    "test_open.py",
+    "test_platforms.py",
+    "test_services_wire.py",
     "test_site.py",
     "test_teaching_controller.py",
+    "test_webrtc_endurance.py",
+    "transport/test_transport_arm_streamer.py",
+    "transport/test_transport_dds.py",
+    "transport/test_transport_dds_client.py",
+    "transport/test_transport_dds_guardian.py",
+    "transport/test_transport_stop_pending.py",
 )
-"""Folders and files in which all tests are slow."""
+"""Folders and files in which tests wait, start programs, or take over 0.1 s of processor time on
+average (measured with `--processor-time`).
+"""
 MOST_WAITED_S = 1.0
 """Maximum time in seconds that a fast test may wait: sleep, or poll sockets that stay silent."""
 
@@ -96,7 +137,8 @@ class _Watch:
         popen, start = subprocess.Popen.__init__, multiprocessing.process.BaseProcess.start
 
         def counted_popen(process: Any, args: Any, *rest: Any, **options: Any) -> None:
-            self._started.append(str(args))
+            if "ldconfig" not in str(args):  # the first import of a package may look for a library
+                self._started.append(str(args))
             popen(process, args, *rest, **options)
 
         def counted_start(process: Any) -> None:

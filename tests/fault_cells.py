@@ -62,7 +62,8 @@ SILENT_S = 3.0
 STILL_RAD_S, SINKING_RAD_S = 0.05, 0.3
 CUT_S = 4.5
 TURNS = 40
-RATE_HZ = 250.0
+RATE_HZ = 100.0
+"""Poses per second of a stream. The usual 250 take longer to compute and show nothing more."""
 _PROGRAM_S = 120.0
 AFTERWARDS_S = 16.0
 """After this long the robot's own time-outs, 13.5 s at most, are over."""

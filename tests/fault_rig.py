@@ -7,19 +7,19 @@ while the client's computer stalls or is suspended, and can be restarted at the 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import virtual
-from rig import DDS_HZ, free_domain
+from rig import DDS_HZ, SERVICES_HZ, free_domain
 from rote import messages as m
 from rote.connection import connect, connect_a1
 from rote.messages import Phase
 from rote.model.g1 import Mode
-from rote.robot.g1 import G1
+from rote.robot.message_robot import G1
 from rote.session.a1 import Level
 from rote.session.teaching import TeachingTiming
 from rote.sim.dds import DdsDoor
@@ -27,6 +27,7 @@ from rote.sim.presets import RELEASE
 from rote.sim.quadruped.body import BRAKE_NM_S_RAD, LIMP, Drive
 from rote.sim.quadruped.simulator import A1Simulator
 from rote.sim.quadruped.world import A1World
+from rote.sim.quirks import Quirks
 from rote.sim.rpc_server import RpcClientSession
 from rote.sim.server import Simulator
 from rote.sim.services import ServiceAnswer, Services
@@ -209,15 +210,16 @@ def _obey_at_once(door: DdsDoor) -> None:
     No document says what a G1 does in a gap: this one returns slower than any limit, so that a
     faster joint is the client's doing.
     """
-    bridge = door._bridge_gaps
+    stream = door._arm_stream
+    bridge = stream.bridge_gap
 
-    def bridge_gaps() -> None:
-        before = door._share
+    def bridge_gap() -> None:
+        before = stream._follow_share
         bridge()
-        if door._share > before:
-            door._share = 1.0
+        if stream._follow_share > before:
+            stream._follow_share = 1.0
 
-    door._bridge_gaps = bridge_gaps  # type: ignore[method-assign]
+    stream.bridge_gap = bridge_gap  # type: ignore[method-assign]
 
 
 class FaultRobot:
@@ -234,7 +236,7 @@ class FaultRobot:
         self.url = ""
         self._simulator: WatchedSimulator | _WatchedA1Simulator | None = None
         self._memory: MemoryPort | None = None
-        self._sessions: list[RpcClientSession] = []
+        self.sessions: list[RpcClientSession] = []
         self._switched_off: list[WatchedSimulator] = []
         self._port = 0
 
@@ -280,26 +282,31 @@ class FaultRobot:
             self.url = await simulator.serve_udp("127.0.0.1", self._port)
             self._port = int(self.url.rpartition(":")[2])
         elif self.wire == "webrtc":
+            quirks = Quirks()
+            quirks.lowstate_hz = SERVICES_HZ
+            self.world.firmware = replace(self.world.firmware, quirks=quirks)
             door = await simulator.serve_webrtc("127.0.0.1", self._port)
-            door._disturber = _ValveDisturber(self.valve)
-            self._lose_answers(door._services)
+            door.disturber = _ValveDisturber(self.valve)
+            self._lose_answers(door.services)
             self.url = door.url
             self._port = int(self.url.rpartition(":")[2])
         else:
             assert self.wire == "dds"
             dds = await simulator.serve_dds("lo", free_domain("faults"), lowstate_hz=DDS_HZ)
-            passing, valve = dds._pass_on, self.valve
+            passing, valve = dds._pass_through_network, self.valve
 
-            def pass_on(kind: types.Type, data: bytes, deliver: Callable[[bytes], None]) -> None:
+            def pass_on(
+                sample_type: types.Type, data: bytes, deliver: Callable[[bytes], None]
+            ) -> None:
                 states = (types.LOWSTATE, types.SPORT, types.BATTERY, types.TEXT)
-                lost = valve.states_lost and kind in states
+                lost = valve.states_lost and sample_type in states
                 if not (valve.cut or lost):
-                    passing(kind, data, deliver)
+                    passing(sample_type, data, deliver)
 
-            dds._pass_on = pass_on  # type: ignore[method-assign]
+            dds._pass_through_network = pass_on  # type: ignore[method-assign]
             if self.harsh:
                 _obey_at_once(dds)
-            self._lose_answers(dds._services)
+            self._lose_answers(dds.services)
             self.url = dds.url
 
     def _lose_answers(self, services: Services) -> None:
@@ -395,7 +402,7 @@ class FaultRobot:
                 self.loop.ahead_s += _SLICE_S
             else:
                 virtual.hang(_SLICE_S)
-            for ticking in (self._simulator, *self._sessions):
+            for ticking in (self._simulator, *self.sessions):
                 if ticking._timer is not None:
                     ticking._timer.cancel()
                     ticking._tick()
@@ -409,11 +416,11 @@ def watched_sessions(robot: FaultRobot) -> Iterator[None]:
         def __init__(self, *args: Any, **options: Any) -> None:
             super().__init__(*args, **options)
             self._loop = robot.loop  # type: ignore[assignment]
-            robot._sessions.append(self)
+            robot.sessions.append(self)
 
         def close(self) -> None:
-            if self in robot._sessions:
-                robot._sessions.remove(self)
+            if self in robot.sessions:
+                robot.sessions.remove(self)
             super().close()
 
         def _publish_states(self) -> None:

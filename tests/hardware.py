@@ -1,10 +1,10 @@
 """The behaviour tests on a real robot: `pytest tests/test_behaviour.py --robot URL`.
 
-A test runs once, in real time, over the wire of the URL. One that moves the robot or softens its
-arms is marked `moves`; a person is asked once whether these may run, or says so with `--moves`. One
-that needs what only a simulated robot can is marked `simulated`, with the reason, and skipped; so
-is one whose wire cannot do what it asks for. The owner's actions are hidden from the tests and
-never deleted; what a test has stored is deleted after it, where the wire can.
+Each test runs once, in real time, over the wire of the URL. Tests that move the robot or soften its
+arms are marked `moves`; pytest asks once whether they may run, unless `--moves` is given. Tests
+that need a simulated robot are marked `simulated`, with the reason, and are skipped. A test is also
+skipped if the wire does not support it. The owner's actions are hidden from the tests and never
+deleted. Actions that a test stores are deleted after it, if the wire supports deleting.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ import pytest
 from rote.connection import connect
 from rote.errors import RoteError, UnsupportedError
 from rote.robot.api_values import Actions
-from rote.robot.g1 import G1
+from rote.robot.message_robot import G1
 from rote.transport.wires import wire_of
 
 VARIABLE = "ROTE_TESTED_ROBOT"
@@ -30,12 +30,12 @@ _FRAMES = ("frames", "streams")
 
 
 def robot_url() -> str:
-    """Return the robot that is tested; empty for simulated ones."""
+    """Return the URL of the tested robot; empty for simulated robots."""
     return os.environ.get(VARIABLE, "")
 
 
 class Hardware:
-    """A real robot and the way to it; like `rig.Rig`, as far as that makes sense."""
+    """A real robot and its connection, with the parts of `rig.Rig` that a real robot can have."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -50,7 +50,7 @@ class Hardware:
 
     @asynccontextmanager
     async def connect(self, timeout: float = 5.0) -> AsyncIterator[G1]:
-        """Connect; the owner's actions are hidden, and new ones deleted at the end."""
+        """Connect; hide the owner's actions, and delete new actions at the end."""
         async with connect(self.url, family="g1", timeout=timeout, reconnect=False) as robot:
             owners = {action.name for action in (await robot.actions()).taught}
             _hide(robot, owners)
@@ -75,7 +75,11 @@ def _hide(robot: G1, owners: set[str]) -> None:
     if "hand" not in robot.abilities:
 
         async def by_a_person(script: str, seconds: float) -> None:
-            print(f"\nLead an arm for {seconds:g} s ({script}).", file=sys.__stderr__, flush=True)
+            print(
+                f"\nMove one arm by hand for {seconds:g} s ({script}).",
+                file=sys.__stderr__,
+                flush=True,
+            )
 
         robot.move_by_hand = by_a_person  # type: ignore[method-assign]
 
@@ -96,7 +100,7 @@ async def _clean(robot: G1, owners: set[str]) -> None:
 
 
 def tell(story: Callable[[Any], Awaitable[None]]) -> None:
-    """Run a story on the robot; what its wire cannot do skips the test."""
+    """Run a story on the robot; skip the test if the wire does not support it."""
 
     async def told() -> None:
         await story(Hardware(robot_url()))
@@ -104,7 +108,7 @@ def tell(story: Callable[[Any], Awaitable[None]]) -> None:
     try:
         asyncio.run(told())
     except UnsupportedError as error:
-        pytest.skip(f"the wire cannot: {error}")
+        pytest.skip(f"the wire does not support this: {error}")
 
 
 # ---- choosing the tests -------------------------------------------------------------------------
@@ -114,12 +118,12 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("rote")
     group.addoption(OPTION, metavar="URL", default="", help="run the behaviour tests on this robot")
     group.addoption(
-        CONSENT, action="store_true", help="with --robot: tests that move it may run, unasked"
+        CONSENT, action="store_true", help="with --robot: run tests that move it, without asking"
     )
 
 
 def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the tests that a real robot can have, once each; skip others with a reason."""
+    """Select the tests that can run on a real robot, once each; skip others with a reason."""
     ours = [item for item in items if item.path.name == FILE]
     dropped = [item for item in ours if not _is_first(item)]
     if dropped:
@@ -132,13 +136,13 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
     moving = [item for item in left if item.get_closest_marker("moves")]
     runnable = [item for item in moving if not item.get_closest_marker("skip")]
     if runnable and not _may_move(config, len(runnable)):
-        reason = f"it moves the robot: allow that in a terminal, or with {CONSENT}"
+        reason = f"the test moves the robot: allow this in a terminal, or with {CONSENT}"
         for item in runnable:
             item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def _is_first(item: pytest.Item) -> bool:
-    """Whether a test is the first of those that differ only in their wire."""
+    """Whether a test is the first of several that differ only in their wire."""
     spec = getattr(item, "callspec", None)
     if spec is None:
         return True
@@ -148,12 +152,12 @@ def _is_first(item: pytest.Item) -> bool:
 def _not_here(item: pytest.Item) -> str:
     simulated = item.get_closest_marker("simulated")
     if simulated is not None:
-        return f"only with a simulated robot: {simulated.args[0]}"
+        return f"needs a simulated robot: {simulated.args[0]}"
     names = getattr(item, "fixturenames", ())
     if any(name in names for name in _FRAMES) and not robot_url().startswith("udp"):
-        return "only the teaching frames can do this"
+        return "only teaching frames support this"
     if item.get_closest_marker("moves") and "delete" not in wire_of(robot_url()).abilities:
-        return "this wire cannot delete what the test would store"
+        return "over this wire, the test could not delete the actions that it stores"
     return ""
 
 
@@ -165,7 +169,8 @@ def _may_move(config: pytest.Config, count: int) -> bool:
     capture = config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         print(
-            f"\n{count} tests soften or move the arms of {robot_url()}. It stands balanced or "
-            "hangs, nobody is within an arm's length, somebody has the remote in hand."
+            f"\n{count} tests soften or move the arms of {robot_url()}. Before you continue, let "
+            "the robot stand balanced or hang it on its gantry, keep everyone at least an arm's "
+            "length away, and have a second person hold the remote."
         )
-        return input("May they run? [y/N] ").strip().lower() == "y"
+        return input("Run these tests? [y/N] ").strip().lower() == "y"

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 OPTION = "--processor-time"
-SHOWN = 30
+SHOWN = 100
 """The number of tests in the table."""
 _KEY = "processor_time"
 

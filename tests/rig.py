@@ -6,18 +6,22 @@ import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from typing import Any, TypeVar, overload
 
 import numpy as np
+import pytest
 
 import virtual
 from rote import messages as m
 from rote.connection import connect
-from rote.model.g1 import Mode
+from rote.model.family import Build
+from rote.model.g1 import G1_29, Mode
 from rote.motion.track import Array
-from rote.robot.g1 import G1
+from rote.robot.api_values import RobotClient
+from rote.robot.message_robot import G1
 from rote.session import rpc as rpc_session
 from rote.session.teaching import TeachingTiming
-from rote.sim.firmware import DEFAULT
+from rote.sim.firmware import firmware_named, firmware_of
 from rote.sim.quirks import quirks_named
 from rote.sim.rpc_server import RpcClientSession
 from rote.sim.server import Simulator
@@ -31,13 +35,37 @@ from rote.transport.udp.client import TeachingClient
 from rote.transport.webrtc.connection import ChannelConnection
 from rote.wire.webrtc.channel import SIMULATED
 
-FRAMES = ("memory", "udp")
-"""Teaching frames, in memory and over sockets."""
-WIRES = (*FRAMES, "webrtc", "dds")
+MEMORY = pytest.param("memory", marks=pytest.mark.soak)
+"""Teaching frames without sockets, by which nearly all other tests reach their robot: what must
+hold on every wire, `make soak` alone runs on this one, too."""
+FRAMES = ("udp", MEMORY)
+"""Teaching frames, over sockets and in memory."""
+WIRES = ("udp", "webrtc", "dds", MEMORY)
 """Those, and a G1's services over its real wires."""
 DDS_HZ = 100.0
 """How often the robot tells its joints on DDS here. A real one does it five times as often, which
 would cost every test five times as much and show nothing more."""
+
+SERVICES_HZ = 25.0
+"""The same over WebRTC, where a real one does it twice as often, for tests that ask for it."""
+
+
+_Client = TypeVar("_Client")
+
+
+@overload
+def client_of(robot: object) -> RobotClient: ...
+
+
+@overload
+def client_of(robot: object, kind: type[_Client]) -> _Client: ...
+
+
+def client_of(robot: Any, kind: type[Any] = object) -> Any:
+    """Return the client of a connected robot, for requests and faults that a robot lacks."""
+    client = robot._client
+    assert isinstance(client, kind)
+    return client
 
 
 @functools.cache
@@ -96,15 +124,18 @@ class Rig:
         self.url = url
         self.wire = url.partition(":")[0]
         self.has_services = self.wire in ("services", "webrtc", "dds")
-        self.recording_hz = {"dds": DDS_HZ, "services": 50.0, "webrtc": 50.0}.get(self.wire, 100.0)
+        services_hz = self.world.firmware.quirks.lowstate_hz or 50.0
+        self.recording_hz = {"dds": DDS_HZ, "services": services_hz, "webrtc": services_hz}.get(
+            self.wire, 100.0
+        )
         """How often the robot reports while it records."""
         self.start_s = 0.4 if self.has_services else 0.0
         """How long the robot takes to say that it records."""
         self.holds_after_s = 10.0 if self.has_services else 13.5
         """How soon arms hold that nobody keeps soft."""
-        self._memory = simulator.serve_memory()
+        self.memory = simulator.serve_memory()
         self._services = Services(simulator.world)
-        self._pipes: list[Pipe] = []
+        self.pipes: list[Pipe] = []
         self.mute = False
         """Whether the services say nothing to new clients."""
 
@@ -112,7 +143,7 @@ class Rig:
         """The robot ends without a word; or only its clients do."""
         if silently_for_the_client:
             await self.simulator.close()
-        for pipe in self._pipes:
+        for pipe in self.pipes:
             pipe.cut()
 
     @asynccontextmanager
@@ -133,7 +164,7 @@ class Rig:
         """Connect a client by memory, whatever the wire: some robots let only one in by theirs."""
 
         async def dial(receive: Receiver) -> Link:
-            return self._memory.connect(receive)
+            return self.memory.connect(receive)
 
         client = TeachingClient("memory://g1", TeachingTiming(connect_s=timeout))
         await client.open(dial)
@@ -146,7 +177,7 @@ class Rig:
     async def _connect_services(self, timeout: float) -> AsyncIterator[G1]:
         async def dial() -> Carrier:
             pipe = Pipe(self._services)
-            self._pipes.append(pipe)
+            self.pipes.append(pipe)
             if self.mute:
                 pipe.cut()
             return pipe
@@ -206,18 +237,28 @@ class Body:
 async def rig(
     wire: str,
     *,
-    mode: Mode = Mode.WALK,
+    mode: int = Mode.WALK,
     impairment: Impairment | None = None,
     polite: bool = True,
     quirks: tuple[str, ...] = (),
+    build: Build = G1_29,
+    version: str | None = None,
+    services_hz: float | None = None,
 ) -> AsyncIterator[Rig]:
-    """Run a simulated robot on `wire` for as long as the block runs; a polite one unless told."""
+    """Run a simulated robot on `wire` for as long as the block runs; a polite one unless told.
+
+    `version` names its firmware, if it is not the usual one of the build. `services_hz` is how
+    often its joints are told by WebRTC, if no quirk says so.
+    """
     store = Store(":memory:")
-    firmware = replace(DEFAULT, quirks=quirks_named(quirks))
-    world = World(store, mode=mode, firmware=firmware, polite=polite)
+    usual = firmware_of(build) if version is None else firmware_named(version, build)
+    firmware = replace(usual, quirks=quirks_named(quirks))
+    if wire in ("services", "webrtc"):
+        firmware.quirks.lowstate_hz = firmware.quirks.lowstate_hz or services_hz
+    world = World(store, build=build, mode=mode, firmware=firmware, polite=polite)
     simulator = Simulator(world, impairment=impairment)
     try:
-        url = f"{wire}://g1"
+        url = f"{wire}://{build.family}"
         if wire == "udp":
             url = await simulator.serve_udp("127.0.0.1", 0)
         elif wire == "webrtc":

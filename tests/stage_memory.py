@@ -9,8 +9,10 @@ from typing import cast
 
 from rig import Rig, rig
 from rote.errors import LinkError
+from rote.robot.message_robot import G1
 from rote.stage.agent import Agent
 from rote.stage.conductor import Conductor
+from rote.stage.keys import StageKeys
 from rote.stage.stage import TRY_STAGE, Stage
 from rote.transport.zenoh.bus import Answerer, Listener, StageBus
 
@@ -20,7 +22,7 @@ class TableBus:
 
     def __init__(self) -> None:
         self._listeners: list[tuple[str, Listener]] = []
-        self._answerers: list[tuple[str, Answerer]] = []
+        self.answerers: list[tuple[str, Answerer]] = []
         self._watchers: list[Callable[[str, bool], None]] = []
         self.answers_after_s: dict[str, float] = {}
         """How long an answer to a question for this key takes."""
@@ -41,7 +43,9 @@ class TableBus:
             if fnmatchcase(key, pattern):
                 loop.call_soon(listener, key, data)
 
-    def subscribe(self, key: str, listener: Listener, *, newest: bool = False) -> None:
+    def subscribe(
+        self, key: str, listener: Listener, *, newest: bool = False, own: bool = True
+    ) -> None:
         self._listeners.append((key, listener))
 
     def collect(self, key: str) -> Callable[[], dict[str, bytes]]:
@@ -56,25 +60,29 @@ class TableBus:
         return take
 
     def answer(self, key: str, answerer: Answerer) -> None:
-        self._answerers.append((key, answerer))
+        self.answerers.append((key, answerer))
 
-    def _answered(self, key: str) -> bytes | None:
-        found = [each(key, b"") for pattern, each in self._answerers if fnmatchcase(key, pattern)]
-        return found[0] if found else None
+    def _answered(self, key: str, data: bytes) -> bytes | None:
+        matching = [each for pattern, each in self.answerers if fnmatchcase(key, pattern)]
+        answers = [answer for each in matching if (answer := each(key, data)) is not None]
+        return answers[0] if answers else None
 
     async def ask(self, key: str, timeout_s: float, data: bytes = b"") -> bytes:
         await asyncio.sleep(self.answers_after_s.get(key, 0.0))
-        answer = self._answered(key)
+        answer = self._answered(key, data)
         if answer is None:
             raise LinkError(f"nobody has answered {key}")
         return answer
 
-    def ask_for(self, key: str, timeout_s: float, answered: Callable[[bytes], None]) -> None:
-        if (answer := self._answered(key)) is not None:
+    def ask_for(
+        self, key: str, timeout_s: float, answered: Callable[[bytes], None], data: bytes = b""
+    ) -> None:
+        if (answer := self._answered(key, data)) is not None:
             answered(answer)
 
-    def declare(self, key: str) -> None:
+    def declare(self, key: str) -> Callable[[], None]:
         """Nobody asks here who is there."""
+        return lambda: None
 
     def watch(self, key: str, listener: Callable[[str, bool], None]) -> None:
         self._watchers.append(listener)
@@ -94,7 +102,10 @@ class MemoryStage:
     conductor: Conductor
     agent: Agent
     rig: Rig
+    robot: G1
     running: "asyncio.Task[None]" = field(repr=False)
+
+    keys = StageKeys(TRY_STAGE)
 
     async def until(self, found: Callable[[], object], within_s: float = 60.0) -> None:
         async with asyncio.timeout(within_s):
@@ -113,7 +124,7 @@ async def memory_stage(wire: str = "memory") -> AsyncIterator[MemoryStage]:
         stage = Stage(conductor, mute=True)
         try:
             assert await conductor.wait_for_agents(("ann",), 30.0) == ()
-            yield MemoryStage(table, stage, conductor, agent, one, running)
+            yield MemoryStage(table, stage, conductor, agent, one, robot, running)
         finally:
             running.cancel()
             with suppress(asyncio.CancelledError):

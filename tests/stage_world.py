@@ -1,14 +1,18 @@
-"""A whole stage in virtual time: one conductor, some agents, and a network that loses messages."""
+"""A whole stage in virtual time: conductors, some agents, and a network that loses messages.
+
+The network may fall apart into sides: a message arrives only if both ends are on the same one.
+"""
 
 import heapq
 import itertools
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
 from rote.session.stage_agent import (
+    CONDUCTOR_LOST_S,
     AgentEffect,
     AgentSession,
     BeginRun,
@@ -17,7 +21,12 @@ from rote.session.stage_agent import (
     PrepareRun,
     StopRobot,
 )
-from rote.session.stage_conductor import ConductorEvent, ConductorSession
+from rote.session.stage_conductor import (
+    ConductorEvent,
+    ConductorSession,
+    SectionCommitted,
+    Standing,
+)
 from rote.wire.stage import (
     ConductorState,
     StartReport,
@@ -30,6 +39,7 @@ from rote.wire.stage import (
 T = TypeVar("T")
 TICK_S = 0.05
 STATE_S = 0.1
+STOP_REPEATS_S = (0.015, 0.04)
 
 
 @dataclass
@@ -55,6 +65,8 @@ class Robot:
     moving: bool = False
     began: list[tuple[str, float]] = field(default_factory=list)
     """Each start of a motion: the run, and when the section began for this robot."""
+    obeyed: list[tuple[str, str]] = field(default_factory=list)
+    """Each start of a motion: the run, and the epoch of the conductor that the agent obeyed."""
     moves: list[tuple[float, bool]] = field(default_factory=list)
 
 
@@ -66,6 +78,7 @@ class Member:
         self.ahead_s = world.chance.uniform(-1000.0, 1000.0)
         self.drift = world.chance.uniform(-50e-6, 50e-6)
         self.dead = self.hung = self.cut = False
+        self.side = 0
         self.start()
 
     def start(self) -> None:
@@ -73,6 +86,7 @@ class Member:
         self.generation = object()
         self.session = AgentSession(self.name, f"{self.name}-{next(self.world.ids)}")
         self.dead = self.hung = False
+        self.received_stops: set[str] = set()
         self.plan: object = None
         self._repeat(STATE_S, self.publish)
         self._repeat(TICK_S, lambda: self.do(self.session.tick(self.now_s)))
@@ -109,29 +123,38 @@ class Member:
 
     def publish(self) -> None:
         data = self.session.state(self.now_s).encode()
-        self.world.send(self, lambda: self.world.to_conductor(data))
+        for director in self.world.directors:
+            self.world.send(self, director, partial(director.hear_agent, data))
 
     def ask_clock(self) -> None:
-        sent_s, generation = self.now_s, self.generation
+        sent_s, generation, epoch = self.now_s, self.generation, self.session.conductor
 
         def answered(theirs_s: float) -> None:
-            if self.generation is generation and not self.dead and not self.hung:
+            works = self.generation is generation and not self.dead and not self.hung
+            if works and self.session.conductor == epoch:
                 self.session.clock.add(sent_s, self.now_s, theirs_s)
 
-        def asked() -> None:
-            if self.world.conductor_alive:
-                theirs_s = self.world.now_s
-                self.world.send(self, lambda: answered(theirs_s))
+        def asked(director: "Director") -> None:
+            if director.works and director.session.current.epoch == epoch:
+                self.world.send(director, self, partial(answered, director.now_s))
 
-        self.world.send(self, asked)
+        for director in self.world.directors:
+            self.world.send(self, director, partial(asked, director))
 
     def hear(self, data: bytes) -> None:
         if not self.dead and not self.hung:
-            self.do(self.session.on_conductor_state(decode_conductor(data), self.now_s))
+            before = self.session.state(self.now_s).rank
+            state = decode_conductor(data)
+            self.do(self.session.on_conductor_state(state, self.now_s))
+            assert self.session.state(self.now_s).rank >= before, "it obeys an older conductor"
+            if state.stop is not None:
+                self.received_stops.add(state.stop.id)
 
     def hear_stop(self, data: bytes) -> None:
         if not self.dead and not self.hung:
-            self.do(self.session.on_stop(decode_stop(data)))
+            stop = decode_stop(data)
+            self.do(self.session.on_stop(stop))
+            self.received_stops.add(stop.id)
 
     def do(self, effects: list[AgentEffect]) -> None:
         for effect in effects:
@@ -169,6 +192,7 @@ class Member:
             self.session.on_began(run)
             self.move(True)
             self.robot.began.append((run, self.true_s(effect.start_s)))
+            self.robot.obeyed.append((run, self.session.conductor))
             self.later(self.robot.lead_s + self.robot.length_s, end)
 
         def end() -> None:
@@ -196,40 +220,188 @@ class Member:
         """End like a killed process: its robot's own watchdog lets it return softly."""
         self.dead = True
         self.world.after(0.3, self.rest)
-        self.world.after(self.world.network.delay_s, lambda: self.world.gone(self.name))
+        for director in self.world.directors:
+            if director.side == self.side:
+                self.world.after(self.world.network.delay_s, partial(director.hear_gone, self.name))
+
+
+class Director:
+    """A conductor with a clock of its own, which works like `rote.stage.conductor.Conductor`."""
+
+    def __init__(self, world: "World", *, standby: bool, ahead_s: float) -> None:
+        self.world, self.ahead_s, self.side = world, ahead_s, 0
+        self.first_epoch = f"c{next(world.ids):09}"
+        self.session = ConductorSession(
+            self.first_epoch, lambda: f"id{next(world.ids)}", standby=standby
+        )
+        self.alive, self.frozen = True, False
+        self.events: list[tuple[float, ConductorEvent]] = []
+        self.runs: set[str] = set()
+        self._waiting: list[Callable[[], None]] = []
+        """What arrived while it was frozen."""
+        self._last_s = self.now_s
+        self._repeat()
+
+    @property
+    def works(self) -> bool:
+        return self.alive and not self.frozen
+
+    @property
+    def conducts(self) -> bool:
+        return self.alive and self.session.standing is Standing.CONDUCTING
+
+    @property
+    def now_s(self) -> float:
+        return self.world.now_s + self.ahead_s
+
+    def freeze(self) -> None:
+        """Be stopped by SIGSTOP."""
+        self.frozen = True
+
+    def thaw(self) -> None:
+        """Go on: half of what arrived meanwhile is processed, before or after its own loop."""
+        self.frozen = False
+        waiting, self._waiting = self._waiting, []
+        for what in waiting:
+            if self.world.chance.random() < 0.5:
+                self.world.after(self.world.chance.uniform(0.0, 2 * STATE_S), what)
+
+    def _repeat(self) -> None:
+        if self.works:
+            self._notice_stall()
+            self.note(self.session.tick(self.now_s))
+            self.publish()
+            if stop := self.session.find_stop_to_repeat(self.now_s):
+                self.send_stop(stop)
+        if self.alive:
+            self.world.after(STATE_S, self._repeat)
+
+    def _notice_stall(self) -> None:
+        stalled_s, self._last_s = self.now_s - self._last_s, self.now_s
+        if stalled_s > CONDUCTOR_LOST_S:
+            self.note(self.session.stall(stalled_s, self.now_s))
+
+    def _receive(self, what: Callable[[], list[ConductorEvent]]) -> None:
+        if self.frozen:
+            self._waiting.append(lambda: self._receive(what))
+        elif self.alive:
+            self._notice_stall()
+            before = self.session.current
+            self.note(what())
+            if self.session.current != before:
+                self.publish()
+
+    def hear_agent(self, data: bytes) -> None:
+        self._receive(lambda: self.session.on_agent_states(decode_agent(data), now_s=self.now_s))
+
+    def hear_conductor(self, data: bytes) -> None:
+        self._receive(lambda: self.session.on_conductor_state(decode_conductor(data), self.now_s))
+
+    def hear_stop(self, data: bytes) -> None:
+        self._receive(lambda: self.session.adopt(decode_stop(data), self.now_s))
+
+    def hear_gone(self, name: str) -> None:
+        self._receive(lambda: self.session.on_agent_gone(name, self.now_s))
+
+    def note(self, events: list[ConductorEvent]) -> None:
+        for event in events:
+            known = event
+            if isinstance(event, SectionCommitted):
+                known = replace(event, start_s=event.start_s - self.ahead_s)
+            self.events.append((self.world.now_s, known))
+
+    def publish(self) -> None:
+        if self.session.standing is Standing.CONDUCTING:
+            self.tell(self.session.state())
+
+    def tell(self, state: ConductorState) -> None:
+        data = state.encode()
+        for member in self.world.members.values():
+            self.world.send(self, member, partial(member.hear, data))
+        for other in self.world.directors:
+            if other is not self:
+                self.world.send(self, other, partial(other.hear_conductor, data))
+
+    def send_stop(self, stop: Stop) -> None:
+        data = stop.encode()
+        for member in self.world.members.values():
+            self.world.send(self, member, partial(member.hear_stop, data))
+        for other in self.world.directors:
+            if other is not self:
+                self.world.send(self, other, partial(other.hear_stop, data))
+
+    def play(self, section: str = "one", *, stop_on_loss: bool = True) -> None:
+        """Give GO."""
+        scores = dict.fromkeys(self.world.members, f"sha-{section}")
+        self.note(self.session.play(section, scores, self.now_s, stop_on_loss=stop_on_loss))
+        if self.session.current.run is not None:
+            self.runs.add(self.session.current.run.id)
+        self.publish()
+
+    def stop(self, by: str = "a person") -> Stop:
+        stop, events = self.session.stop(by, self.now_s)
+        self.note(events)
+        for wait_s in (0.0, *STOP_REPEATS_S):
+            self.world.after(wait_s, partial(self.send_stop, stop))
+        self.publish()
+        return stop
+
+    def reset(self) -> None:
+        if not self.session.refusal:
+            self.session.reset()
+            self.publish()
+
+    def seen(self, kind: type[T]) -> list[T]:
+        return [event for _, event in self.events if isinstance(event, kind)]
 
 
 class World:
     """Time, the network, and everybody on it."""
 
-    def __init__(self, seed: int, network: Network, robots: list[Robot]) -> None:
+    def __init__(
+        self, seed: int, network: Network, robots: list[Robot], *, standbys: int = 0
+    ) -> None:
         self.chance = random.Random(seed)
         self.network = network
         self.now_s = 0.0
         self.ids = itertools.count()
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
-        self.events: list[tuple[float, ConductorEvent]] = []
-        self.conductor_alive = True
-        self.heard_all_s = 0.0
-        self.start_conductor()
-        self.members = {
+        self.sent = 0
+        """How many messages were sent."""
+        self.members: dict[str, Member] = {}
+        self.directors: list[Director] = []
+        self.directors.append(Director(self, standby=False, ahead_s=0.0))
+        self.members |= {
             f"robot{number}": Member(self, f"robot{number}", robot)
             for number, robot in enumerate(robots)
         }
+        for _ in range(standbys):
+            self.start_standby()
 
-    def start_conductor(self) -> None:
-        self.conductor = ConductorSession(f"c{next(self.ids)}", lambda: f"id{next(self.ids)}")
-        self.conductor_alive = True
-        conductor = self.conductor
+    @property
+    def first(self) -> Director:
+        """The conductor that was started last and is no standby."""
+        return next(each for each in reversed(self.directors) if not each.session.is_standby)
 
-        def again() -> None:
-            if self.conductor is conductor and self.conductor_alive:
-                self.note(conductor.tick(self.now_s))
-                self.publish()
-                self.after(STATE_S, again)
+    @property
+    def conductor(self) -> ConductorSession:
+        return self.first.session
 
-        again()
+    @property
+    def events(self) -> list[tuple[float, ConductorEvent]]:
+        return [event for director in self.directors for event in director.events]
+
+    def start_conductor(self) -> Director:
+        """Start another conductor in place of the first, whose process is ended."""
+        self.first.alive = False
+        self.directors.append(Director(self, standby=False, ahead_s=0.0))
+        return self.directors[-1]
+
+    def start_standby(self) -> Director:
+        ahead_s = self.chance.uniform(-1000.0, 1000.0)
+        self.directors.append(Director(self, standby=True, ahead_s=ahead_s))
+        return self.directors[-1]
 
     def after(self, seconds: float, what: Callable[[], None]) -> None:
         heapq.heappush(self._queue, (self.now_s + max(seconds, 0.0), next(self._order), what))
@@ -241,60 +413,37 @@ class World:
             what()
         self.now_s = end_s
 
-    def send(self, member: Member, deliver: Callable[[], None]) -> None:
-        """Carry a message between the conductor and an agent, in either direction."""
-        net = self.network
+    def send(
+        self, sender: Member | Director, receiver: Member | Director, deliver: Callable[[], None]
+    ) -> None:
+        """Carry a message between two that are on the same side of the network."""
+        net, ends = self.network, (sender, receiver)
+
+        def is_cut() -> bool:
+            cut = any(isinstance(end, Member) and end.cut for end in ends)
+            return cut or sender.side != receiver.side
+
+        self.sent += 1
         for _ in range(2 if self.chance.random() < net.doubled else 1):
-            if self.chance.random() < net.loss or member.cut:
+            if self.chance.random() < net.loss or is_cut():
                 continue
             jitter_s = self.chance.expovariate(1 / net.jitter_s) if net.jitter_s else 0.0
 
             def arrive() -> None:
-                if not member.cut:
+                if not is_cut():
                     deliver()
 
             self.after(net.delay_s + jitter_s, arrive)
 
-    def publish(self) -> None:
-        self.tell(self.conductor.state())
-
-    def tell(self, state: ConductorState) -> None:
-        data = state.encode()
-        for member in self.members.values() if hasattr(self, "members") else ():
-            self.send(member, partial(member.hear, data))
-
-    def to_conductor(self, data: bytes) -> None:
-        if self.conductor_alive:
-            before = self.conductor.current
-            self.note(self.conductor.on_agent_states(decode_agent(data), now_s=self.now_s))
-            if self.conductor.current != before:
-                self.publish()
-
-    def gone(self, name: str) -> None:
-        if self.conductor_alive:
-            self.note(self.conductor.on_agent_gone(name, self.now_s))
-            self.publish()
-
-    def note(self, events: list[ConductorEvent]) -> None:
-        self.events += [(self.now_s, event) for event in events]
-
     def play(self, section: str = "one", *, stop_on_loss: bool = True) -> None:
-        scores = dict.fromkeys(self.members, f"sha-{section}")
-        self.note(self.conductor.play(section, scores, self.now_s, stop_on_loss=stop_on_loss))
-        self.publish()
+        self.first.play(section, stop_on_loss=stop_on_loss)
 
     def cancel(self) -> None:
-        self.note(self.conductor.cancel("changed my mind"))
-        self.publish()
+        self.first.note(self.conductor.cancel("changed my mind"))
+        self.first.publish()
 
     def stop(self, by: str = "a person") -> Stop:
-        stop, events = self.conductor.stop(by, self.now_s)
-        self.note(events)
-        data = stop.encode()
-        for member in self.members.values():
-            self.send(member, partial(member.hear_stop, data))
-        self.publish()
-        return stop
+        return self.first.stop(by)
 
     def seen(self, kind: type[T]) -> list[T]:
         return [event for _, event in self.events if isinstance(event, kind)]

@@ -34,7 +34,7 @@ from rote.motion.files.library import Library
 from rote.motion.formats import FORMATS
 from rote.motion.track import Track
 from third_party import installed, package
-from web.pendant import one_browser
+from web.pendant import CHILDREN, one_browser
 
 NAME = "wobbler"
 NAMES = ("body_joint", "left_ear_joint", "right_ear_joint")
@@ -95,7 +95,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module", autouse=True)
 def family(site: Path) -> Iterator[Family]:
     with installed(site, NAME) as found:
+        CHILDREN.close()  # those that were started before do not have the package
         yield found
+    CHILDREN.close()
 
 
 @pytest.fixture

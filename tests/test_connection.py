@@ -28,11 +28,22 @@ def refusal(url: str, **how: Any) -> BadRequestError:
     return caught.value
 
 
-@pytest.mark.parametrize("url", ["", "127.0.0.1", "ftp://host", "webrtcs://x", "memory://g1"])
-def test_what_is_no_wire_is_refused_with_those_that_are(url: str) -> None:
+@pytest.mark.parametrize(
+    ("url", "near"),
+    [
+        ("", ""),
+        ("127.0.0.1", "Did you mean webrtc://127.0.0.1? "),
+        ("ftp://host", ""),
+        ("webrtcs://x", "Did you mean webrtc://? "),
+        ("memory://g1", ""),
+    ],
+)
+def test_what_is_no_wire_is_refused_with_those_that_are(url: str, near: str) -> None:
     refused = refusal(url)
     assert str(refused).startswith(f"{url!r} does not name a wire that rote knows")
-    assert refused.remedy == "Begin it with one of: a1://, dds://, sim://, udp://, webrtc://."
+    assert (
+        refused.remedy == f"{near}Begin it with one of: a1://, dds://, sim://, udp://, webrtc://."
+    )
 
 
 @pytest.mark.parametrize("scheme", ["a1", "dds", "sim", "udp", "webrtc"])
@@ -113,7 +124,7 @@ def test_its_motors_are_reached_by_its_url_or_by_what_it_is_wanted_for_and_it_ha
         async with connect("sim://a1?hand=paw", family="a1", ability="teach") as robot:
             assert robot.level is Level.LOW
             async with robot.teach("paw") as take:
-                await asyncio.sleep(3.0)
+                await asyncio.sleep(2.0)
             assert float(np.ptp(take.track.joints_rad[:, 1])) > 0.3
             assert (await robot.play_track(take.track)).completed
         async with connect_a1("sim://a1?level=low", safety=Safety(from_folded=False)) as robot:

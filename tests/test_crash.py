@@ -11,7 +11,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,37 +20,30 @@ from pathlib import Path
 
 import pytest
 
+from forked import Rote
 from rote import messages as m
 from rote.errors import RoteError
 from rote.sim.store import Store
 from rote.transport.link import Link, Receiver, open_link
 from rote.transport.udp.client import TeachingClient
 
-# The simulator as everybody runs it, but bound to die with this process: PR_SET_PDEATHSIG, which
-# survives exec. So nothing is left behind even where this process itself is killed.
-LAUNCH = """
-import ctypes, os, signal, sys
-ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-os.execv(sys.executable, [sys.executable, "-m", "rote", *sys.argv[1:]])
-"""
 MAX_SAVES = 15
 MAX_DELAY_S = 0.008
 """Several times what a save takes, so that a kill falls anywhere in one, or between two."""
 
 
 @contextmanager
-def simulator(store: Path) -> Iterator["subprocess.Popen[str]"]:
+def simulator(store: Path) -> Iterator[Rote]:
     """Run the simulator, and be certain that it is gone at the end."""
-    command = [sys.executable, "-c", LAUNCH, "sim", "--udp", "127.0.0.1:0"]
-    command += ["--store", str(store), "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    command = ("sim", "--udp", "127.0.0.1:0", "--store", str(store), "--json")
+    with Rote(*command, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:
             process.kill()
 
 
-def url_of(process: "subprocess.Popen[str]") -> str:
+def url_of(process: Rote) -> str:
     """Wait until it is ready."""
     assert process.stdout is not None
     line = process.stdout.readline()
@@ -140,9 +132,7 @@ class Saver:
         reached.set()
 
 
-async def save_until_killed(
-    process: "subprocess.Popen[str]", saver: Saver, after: int, delay_s: float
-) -> None:
+async def save_until_killed(process: Rote, saver: Saver, after: int, delay_s: float) -> None:
     """Kill the simulator `delay_s` after it has acknowledged `after` saves."""
     await saver.open()
     reached = asyncio.Event()
@@ -167,9 +157,7 @@ async def save_until_killed(
         await saver.close()
 
 
-def kill_once(
-    lane: Lane, process: "subprocess.Popen[str]", chance: random.Random, tally: Tally, copy: Path
-) -> None:
+def kill_once(lane: Lane, process: Rote, chance: random.Random, tally: Tally, copy: Path) -> None:
     """Save, kill, and compare what is there with what was acknowledged."""
     before = list(lane.expected)
     saves = [numbered(tally.acknowledged + i) for i in range(MAX_SAVES - len(before))]
@@ -219,7 +207,7 @@ def campaign(folder: Path, kills: int, seed: int) -> Tally:
 
     with ExitStack() as running:
 
-        def start(turn: int) -> tuple[Lane, "subprocess.Popen[str]"]:
+        def start(turn: int) -> tuple[Lane, Rote]:
             lane = lane_of(turn)
             return lane, running.enter_context(simulator(lane.store))
 

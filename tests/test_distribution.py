@@ -20,8 +20,8 @@ import release_check
 
 import rote
 from rote.__main__ import main
-from rote.platform.distribution import NAME, namesake
-from rote.web.server.app import how_to_get_the_page
+from rote.platform.distribution import NAME, find_namesake
+from rote.web.server.app import page_remedy
 
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -113,8 +113,8 @@ def test_another_package_of_this_name_in_the_same_place_is_told_at_start(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / beside).mkdir()
-    assert namesake(tmp_path) == found
-    monkeypatch.setattr("rote.platform.distribution.namesake", lambda: namesake(tmp_path))
+    assert find_namesake(tmp_path) == found
+    monkeypatch.setattr("rote.platform.distribution.find_namesake", lambda: find_namesake(tmp_path))
     for arguments, told in ((["robots"], bool(found)), (["robots", "--json"], False)):
         monkeypatch.setattr(sys, "argv", ["rote", *arguments])
         assert main() == 0
@@ -152,8 +152,8 @@ def test_an_index_page_has_no_path_that_leads_nowhere() -> None:
 
 
 def test_a_missing_page_is_built_in_a_checkout_and_installed_elsewhere(tmp_path: Path) -> None:
-    assert "make page" in how_to_get_the_page(ROOT)
-    installed = how_to_get_the_page(tmp_path)
+    assert "make page" in page_remedy(ROOT)
+    installed = page_remedy(tmp_path)
     assert "make page" not in installed
     assert f"pip install --force-reinstall --no-deps {NAME}" in installed
 
@@ -161,7 +161,7 @@ def test_a_missing_page_is_built_in_a_checkout_and_installed_elsewhere(tmp_path:
 def test_what_was_built_counts_only_as_long_as_it_is_unchanged(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text("<p>", encoding="utf-8")
     assert page_build.built(tmp_path, "sources") is None
-    page_build._write_stamp(tmp_path, "sources")
+    page_build.write_stamp(tmp_path, "sources")
     (tmp_path / "stray.js").write_text("alert()", encoding="utf-8")
     assert page_build.built(tmp_path, "sources") == [tmp_path / "index.html"]
     assert page_build.built(tmp_path, "other sources") is None
@@ -184,6 +184,7 @@ numpy==2.4.6 \\
 """
 
 
+@pytest.mark.slow
 def test_a_package_that_cannot_be_had_is_left_out_of_the_set_up_and_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

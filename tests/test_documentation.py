@@ -11,6 +11,7 @@ from documentation import (
     PAGES,
     ROOT,
     RUN,
+    SHORTER,
     SHOWN,
     Reader,
     blocks,
@@ -34,7 +35,9 @@ NOT_RUN = {
     ("docs/first-hour", "rote teach"): "waits for the person at the keyboard",
     ("docs/first-hour", "rote play"): "plays what was taught by hand",
     ("docs/show", "rote stage demo"): "tests/stage runs it",
-    ("docs/show", "rote stage new"): "needs three terminals",
+    ("docs/show", "rote stage new my-stage --at"): "needs three terminals",
+    ("docs/show", "rote stage new my-stage --router"): "needs three computers",
+    ("docs/show", "rote show run show.json"): "needs two conductors; tests/stage runs it",
     ("docs/bridges", "export ROS_DOMAIN_ID"): "needs ROS 2",
     ("docs/bridges", "rote web --agents"): "needs a terminal; tests/bridge runs it",
     ("docs/trial", "rote trial --robot webrtc"): "needs a robot",
@@ -93,6 +96,26 @@ def test_no_block_is_overlooked() -> None:
         assert len(fences) == 2 * len(blocks(page)), page
 
 
+def test_every_motion_that_is_run_shorter_is_shown_by_a_page() -> None:
+    shown = "".join(block.code for page in PAGES for block in blocks(page))
+    assert [pattern for pattern in SHORTER if not re.search(pattern, shown)] == []
+
+
+@pytest.mark.parametrize("page", ["first-hour", "troubleshooting"])
+def test_a_text_that_a_page_quotes_is_one_of_the_product(page: str) -> None:
+    product = "".join(
+        re.sub(r'"\s*f?"', "", path.read_text(encoding="utf-8"))  # sentences over several lines
+        for folder, ending in ((ROOT / "src" / "rote", "*.py"), (ROOT / "page" / "src", "*.ts"))
+        for path in sorted(folder.rglob(ending))
+    )
+    written = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    quoted = re.findall(r"(?<!\*)\*([^*\n]+)\*(?!\*)", written)
+    assert len(quoted) > 3
+    # A figure of an example is a placeholder in the source.
+    parts = [part for quote in quoted for part in re.split(r" [\d.]+ s\b|\.\.\. s", quote)]
+    assert [part for part in parts if part.strip() not in product] == []
+
+
 @pytest.mark.timeout(300)  # the robots of some pages move in real time
 @pytest.mark.parametrize("page", [page for page in PAGES if has_code(page)], ids=name)
 def test_what_a_page_shows_can_be_done(
@@ -113,5 +136,3 @@ def test_what_a_page_shows_can_be_done(
         reader.leave()
     finally:
         reader.give_up()
-    if reader.too_busy:
-        pytest.skip("; ".join(reader.too_busy))

@@ -16,7 +16,7 @@ from rote.connection import connect
 from rote.errors import RefusedError
 from rote.messages import Phase
 from rote.robot.robot import Robot
-from rote.transport.udp.link import host_and_port
+from rote.transport.address import host_and_port
 
 NAME, STATED_MS = "my_wave", 3000
 SOFT = 1

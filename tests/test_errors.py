@@ -58,6 +58,7 @@ EXAMPLES: list[tuple[RoteError, dict[str, object]]] = [
     (TruncatedError(63, 60, "; a hint"), {"needed": 63, "got": 60}),
     (TruncatedError(19, 0), {"needed": 19, "got": 0}),
     (ChecksumError(0xDEADBEEF, 0x1), {"stated": 0xDEADBEEF, "computed": 0x1}),
+    (ChecksumError(0xDEADBEEF, 0x1, "; a hint"), {"stated": 0xDEADBEEF, "computed": 0x1}),
     (PayloadError("a bad name"), {"message": "a bad name"}),
     (ProtocolError("not now", "Wait."), {"message": "not now"}),
     (LocalProtocolError("not yet open"), {"message": "not yet open"}),
@@ -241,11 +242,12 @@ def test_a_truncated_frame_says_how_much_is_missing() -> None:
     assert str(TruncatedError(63, 60, "; why")).endswith("has 60; why")
 
 
-def test_a_checksum_error_shows_both_sums_and_suspects_dtls() -> None:
+def test_a_checksum_error_shows_both_sums_and_the_hint_of_its_protocol() -> None:
     words = str(ChecksumError(0x0000ABCD, 0x12345678))
     assert "0000abcd" in words
     assert "12345678" in words
-    assert "DTLS" in words
+    assert "DTLS" not in words  # not every checksum is that of a teaching frame
+    assert str(ChecksumError(1, 2, "; why")).endswith("; why")
 
 
 def test_an_unsafe_motion_names_the_joint_the_moment_and_the_number() -> None:
@@ -276,7 +278,7 @@ def test_a_missing_extra_gives_the_command_that_installs_it() -> None:
 def test_every_code_a_robot_answers_has_words_and_a_remedy_unless_it_is_ok(
     code: messages.Code,
 ) -> None:
-    assert code in messages.WORDS
+    assert code in messages.CODE_TEXTS
     words, remedy = messages.explain(code)
     error = RefusedError(code, words, remedy)
     assert words in str(error)
@@ -288,7 +290,7 @@ def test_an_unknown_code_still_has_words_and_a_remedy() -> None:
     words, remedy = messages.explain(4711)
     assert words
     assert remedy
-    assert (words, remedy) not in messages.WORDS.values()
+    assert (words, remedy) not in messages.CODE_TEXTS.values()
 
 
 def test_a_link_error_does_not_pass_its_words_off_as_an_errno() -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import notebook
 import pytest
 
+from forked import Script
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
@@ -21,6 +23,7 @@ EXPECTED = {
     "progress_bar": "completed: True",
     "pandas_table": "joints that moved: wave_arms.csv",
     "teach_edit_play": "completed: True",
+    "learn_and_adapt": "completed: True",
     "watcher": "watched to the end",
     "error_handling": "still running",
     "two_robots": "both completed: True",
@@ -35,18 +38,21 @@ MISTAKES = {
 """What somebody might write in examples/blocking.py, and what mypy says of it."""
 
 
-def run_to_its_end(path: Path, home: Path) -> subprocess.CompletedProcess[str]:
-    """Run a program as it stands, in an empty folder and with a home of its own."""
+def run_to_its_end(path: Path, home: Path) -> tuple[int, str, str]:
+    """Run a program as it stands, in an empty folder and with a home of its own; return its exit
+    code and what it printed.
+    """
     home.mkdir()
-    return subprocess.run(
-        [sys.executable, "-W", "error", str(path)],
-        check=False,
-        capture_output=True,
+    with Script(
+        path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=90,
         cwd=home,
         env=os.environ | {"ROTE_HOME": str(home / "rote")},
-    )
+    ) as process:
+        out, err = process.communicate(timeout=90)
+    return process.returncode, out, err
 
 
 @pytest.mark.timeout(300)  # on a busy computer
@@ -60,9 +66,9 @@ def test_every_example_runs_to_its_end_and_is_at_most_a_screen(tmp_path: Path) -
     homes = [tmp_path / path.stem for path in programs]
     with ThreadPoolExecutor(2) as pool:
         ended = dict(zip(programs, pool.map(run_to_its_end, programs, homes), strict=True))
-    for path, done in ended.items():
-        assert (done.returncode, done.stderr) == (0, ""), path.name
-        assert EXPECTED[path.stem] in done.stdout, path.name
+    for path, (code, out, err) in ended.items():
+        assert (code, err) == (0, ""), path.name
+        assert EXPECTED[path.stem] in out, path.name
         assert path.read_text(encoding="utf-8").count("\n") <= 50, path.name
     assert {path.stem for path in programs} == {*EXPECTED}
 

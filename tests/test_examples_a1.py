@@ -31,7 +31,9 @@ def test_every_example_is_tried_and_at_most_a_screen() -> None:
         assert path.read_text(encoding="utf-8").count("\n") <= 55
 
 
-@pytest.mark.parametrize("dialect", ["3.3", "3.3.4", "go1"])
+@pytest.mark.parametrize(
+    "dialect", ["3.3.4", *(pytest.param(name, marks=pytest.mark.soak) for name in ("3.3", "go1"))]
+)
 def test_it_poses_walks_goes_to_a_place_and_lies_down(
     dialect: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -63,6 +65,7 @@ def test_a_thigh_is_driven_by_torque(capsys: pytest.CaptureFixture[str]) -> None
     assert float(angle) == pytest.approx(1.1, abs=0.15)
 
 
+@pytest.mark.quiet  # on a busy computer its 20 ms take longer, and it walks farther
 def test_a_program_for_unitrees_library_walks() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", FOLDER / "sdk_walk.py"],

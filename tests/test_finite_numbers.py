@@ -34,9 +34,11 @@ from rote.robot.robot import Robot
 from rote.robot.streaming import TimedStart
 from rote.session.a1 import Level
 from rote.sim.world import World
+from rote.stage.leads import check_lead
 from rote.stage.stage import Stage
 from rote.wire.a1.motors import MotorCmds
 from rote.wire.a1.values import HighCmd, LowState
+from scripted_tracks import make_scripted_track
 
 NOT_FINITE = (math.nan, math.inf, -math.inf)
 _NAMED = re.compile(r"\bnan\b|\binf\b|number|possible|finite|infinity")
@@ -95,7 +97,8 @@ def spoiled(value: Any, number: float) -> Any:
     if isinstance(value, Mapping):
         return dict.fromkeys(value, number)
     if isinstance(value, Sequence | np.ndarray):
-        return [number, *value[1:]]
+        rows = isinstance(value[0], list)
+        return [spoiled(value[0], number) if rows else number, *value[1:]]
     return number
 
 
@@ -212,6 +215,7 @@ def test_an_a1_refuses_numbers_that_are_not_finite_and_does_not_move(level: Leve
 
 POSE = {"left_elbow_joint": 0.1}
 TRACK: Examples = {
+    "beat": {"bpm": 60.0},
     "blend": {"other": g1_track(), "weight": 0.5},
     "change_mark": {"time_s": 0.5, "label": "here"},
     "check": {},
@@ -220,6 +224,15 @@ TRACK: Examples = {
     "cross_fade": {"other": g1_track(), "overlap_s": 0.5},
     "keyframe": {"time_s": 0.5, "pose": POSE},
     "mark": {"time_s": 0.5, "label": "there"},
+    "merge": {"parts": [[0.5, 1.0]]},
+    "move_hand": {
+        "hand": "right",
+        "by": [0.0, 0.0, 0.01],
+        "through": [[0.5, 0.3, -0.2, 0.2]],
+        "start_s": 0.1,
+        "end_s": 0.9,
+        "blend_s": 0.2,
+    },
     "remove_mark": {"time_s": 0.5},
     "resample": {"rate_hz": 50.0},
     "retime": {},
@@ -227,6 +240,7 @@ TRACK: Examples = {
     "speed": {"factor": 2.0},
     "through": {"time_s": 0.5, "pose": POSE},
     "trim": {},
+    "warp": {"moves": [[0.5, 0.6]]},
 }
 
 
@@ -246,6 +260,20 @@ def test_a_track_takes_no_number_that_is_not_finite() -> None:
             if not virtual.run(refuses(make)):
                 accepted.append(f"Track({field}={number})")
     assert accepted == []
+
+
+def test_a_learned_motion_takes_no_number_that_is_not_finite() -> None:
+    track = make_scripted_track()
+    model = rote.learn([track, track, track])
+    for number in NOT_FINITE:
+        for values in (
+            {"start": {track.names[0]: number}},
+            {"end": {track.names[0]: number}},
+            {"duration_s": number},
+            {"through": [rote.HandPoint(number, 0.3, -0.2, 0.2)]},
+            {"through": [rote.HandPoint(0.5, 0.3, number, 0.2)]},
+        ):
+            assert virtual.run(refuses(partial(model.adapt, **values))), values
 
 
 def idle() -> None:
@@ -298,26 +326,51 @@ def test_no_simulated_robot_is_made_with_such_a_number(number: float) -> None:
     assert virtual.run(refuses(advance))
 
 
-@pytest.mark.parametrize("number", NOT_FINITE)
-def test_joints_that_are_followed_are_finite(number: float) -> None:
-    assert methods_with_floats(Following) == {"aim": ("joints_rad",)}
+def test_joints_that_are_followed_are_finite() -> None:
+    held = {"pause": ("at_s",), "resume": ("at_s",)}
+    assert methods_with_floats(Following) == {"aim": ("joints_rad",), **held}
 
     async def main() -> None:
         async with rig("dds") as one, one.connect() as robot:
             following = await robot.follow()
-            await asyncio.sleep(3.0)
+            await asyncio.sleep(1.5)
             before = one.world.state().joints_rad
-            assert await refuses(lambda: following.aim({"left_elbow_joint": number}))
-            await asyncio.sleep(0.5)
-            assert one.world.state().joints_rad == pytest.approx(before, abs=0.01)
+            for number in NOT_FINITE:
+                for never in (following.pause, following.resume):
+                    with pytest.raises(rote.BadRequestError):
+                        never(number)
+                aim = partial(following.aim, {"left_elbow_joint": number})
+                assert await refuses(aim), number
+                await asyncio.sleep(0.2)
+                assert one.world.state().joints_rad == pytest.approx(before, abs=0.01), number
             await following.stop()
 
     virtual.run(main())
 
 
 @pytest.mark.parametrize("number", NOT_FINITE)
+def test_a_motion_is_paused_and_resumed_at_no_time_that_is_not_finite(number: float) -> None:
+    async def main() -> None:
+        async with rig("dds") as one, one.connect() as robot:
+            at_s = asyncio.get_running_loop().time() + 4.0
+            playing = robot.play_track(make_scripted_track(seconds=3.0), at=at_s)
+            async with asyncio.timeout(10.0):
+                while not playing.can_pause:
+                    await asyncio.sleep(0.05)
+            assert await refuses(partial(playing.pause, number))
+            playing.pause(asyncio.get_running_loop().time())
+            await asyncio.sleep(0.5)
+            assert await refuses(partial(playing.resume, number))
+            await robot.stop()
+
+    virtual.run(main())
+
+
+@pytest.mark.parametrize("number", NOT_FINITE)
 def test_a_show_is_played_at_no_pace_that_is_not_finite(number: float) -> None:
-    assert methods_with_floats(Stage) == {"play": ("pace",), "sections": ("pace",)}
+    paced = {"play": ("pace",), "sections": ("pace",)}
+    assert methods_with_floats(Stage) == {**paced, "set_offset": ("seconds",)}
+    assert virtual.run(refuses(partial(check_lead, number)))
     nowhere = cast("Stage", None)  # the pace is checked before anything is asked of the stage
 
     async def sections() -> None:
@@ -331,9 +384,14 @@ async def start_at(number: float) -> None:
     TimedStart().at(number)
 
 
+async def start_later_by(number: float) -> None:
+    TimedStart().release(number)
+
+
 @pytest.mark.parametrize("number", NOT_FINITE)
 def test_a_start_that_is_told_later_is_finite_too(number: float) -> None:
     assert virtual.run(refuses(lambda: start_at(number)))
+    assert virtual.run(refuses(lambda: start_later_by(number)))
 
 
 NUMBERED_OPTIONS = [
@@ -365,7 +423,7 @@ def test_no_connection_is_made_with_a_time_that_is_not_finite(how: str, number: 
 RESULTS = {"PlayReport", "StreamReport", "Progress", "Finding", "Take", "RobotState", "Keyframe"}
 """What the package itself makes; a robot is not told it."""
 TRIED = {"Robot", "G1", "A1", "Bot", "Track", "check", "connect_a1", "LoopFunc", "Safety"}
-TRIED |= {"MotorCmds", "Simulator", "World", "connect", "open"}
+TRIED |= {"MotorCmds", "Simulator", "World", "connect", "open", "MotionModel", "Streaming"}
 COMMANDS = {"HighCmd", "ScaledHighCmd", "HighState", "LowCmd", "LowState", "MotorCmd", "MotorState"}
 """Records of a wire; their numbers are checked when they are sent: test_robot_a1_send.py."""
 

@@ -21,15 +21,15 @@ import pytest
 from rote import messages as m
 from rote.errors import DecodeError
 from rote.model.g1 import Mode
+from rote.session.arm_stream import PoseReceived
 from rote.session.events import Event, Requested
-from rote.session.pose_stream import PoseReceived
 from rote.session.replay_cache import REMEMBERED
 from rote.session.teaching import MAX_PENDING, Role, TeachingSession, TeachingSessionState
 from rote.wire.teaching import codec as wire
 from rote.wire.teaching import state as teaching_state
 from rote.wire.teaching.codec import CommandId, Frame, MessageType
 
-SAMPLE = 10_000
+SAMPLE = 5_000
 CAMPAIGN = 1_000_000
 MAX_GROWTH_BYTES = 64 * 1024
 """Less than a byte per datagram in the sample, a fifteenth of one in the campaign."""
@@ -260,9 +260,9 @@ class Campaign:
         chance = rng.random()
         if chance < 0.002:
             return rng.randrange(65_536)
-        if chance < 0.3 and self.client._pending:
-            return rng.choice(list(self.client._pending)) + rng.randrange(2) & 0xFFFF
-        return (self.robot._replay_cache.newest or 0) + rng.choice(
+        if chance < 0.3 and self.client.pending:
+            return rng.choice(list(self.client.pending)) + rng.randrange(2) & 0xFFFF
+        return (self.robot.replay_cache.newest or 0) + rng.choice(
             [1, 1, 1, 2, 0, -1, -127, -129]
         ) & 0xFFFF
 
@@ -307,9 +307,9 @@ class Campaign:
             session.reply(event.token, self.rng.choice(REPLIES if listed else REPLIES[:2]))
 
     def check_bounds(self, session: TeachingSession) -> None:
-        assert len(session._pending) <= MAX_PENDING + 4
-        assert len(session._own_tokens) <= 4
-        assert len(session._replay_cache) <= REMEMBERED
+        assert len(session.pending) <= MAX_PENDING + 4
+        assert len(session.own_tokens) <= 4
+        assert len(session.replay_cache) <= REMEMBERED
         assert len(session.dropped) <= 16
 
     def live_on(self) -> None:
@@ -325,7 +325,7 @@ class Campaign:
         self.take(self.client)
         if (
             self.client.state is TeachingSessionState.READY
-            and len(self.client._pending) < MAX_PENDING
+            and len(self.client.pending) < MAX_PENDING
         ):
             self.client.request(rng.choice(COMMANDS), self.now)
             self.take(self.client)

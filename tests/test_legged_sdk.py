@@ -126,14 +126,17 @@ def test_what_is_out_of_range_is_refused_and_what_was_set_before_stays() -> None
         udp.SetSend(sdk.HighCmd(mode=1))
         for cmd, words in (
             (sdk.HighCmd(mode=2, velocity=[float("nan"), 0.0]), "velocity_m_s"),
-            (sdk.HighCmd(mode=2, velocity=[0.1]), "velocity_m_s is 2 numbers"),
+            (sdk.HighCmd(mode=2, velocity=[0.1]), "velocity_m_s must have 2 numbers"),
             (sdk.HighCmd(led=[sdk.LED(300)] * 4), "led"),
             (sdk.HighCmd(led=[sdk.LED()] * 3), "cannot be read"),
             (sdk.HighCmd(wirelessRemote=bytes(3)), "remote needs 40"),
-            (sdk.HighCmd(forwardSpeed=0.5), "speaks 3.3.4, whose HighCmd has no forwardSpeed"),
+            (
+                sdk.HighCmd(forwardSpeed=0.5),
+                "uses dialect 3.3.4, whose HighCmd has no forwardSpeed",
+            ),
             (sdk.HighCmd(AppRemote=bytes([1] * 40)), "AppRemote"),
             (sdk.HighCmd(velocity="fast"), "cannot be read"),  # type: ignore[arg-type]
-            (sdk.LowCmd(), "not for the high level"),
+            (sdk.LowCmd(), "cannot be sent at the high level"),
         ):
             with pytest.raises(BadRequestError, match=words):
                 udp.SetSend(cmd)

@@ -10,7 +10,12 @@ from typing import Any
 
 import pytest
 
-from rote.platform.distribution import NOT_FROM, how_to_get, install_line
+from rote.platform.distribution import (
+    NOT_FROM,
+    NOT_ON_AARCH64_LINUX,
+    how_to_get,
+    install_line,
+)
 
 ROOT = Path(__file__).parents[1]
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
@@ -28,6 +33,7 @@ MODULES = {
     "stage": ["zenoh"],
     "mcp": ["mcp", "mcp_types", "httpx2", "httpcore2"],
     "dds": ["cyclonedds"],
+    "ray": ["ray"],
     "web": [
         *("fastapi", "starlette", "uvicorn", "websockets"),
         *("python_multipart", "multipart", "qrcode"),
@@ -58,6 +64,7 @@ NEED: dict[str, list[list[str]]] = {
     "stage": [["agent", "sim://g1", "--name", "ann", "--at", "127.0.0.1:9"]],
     "dds": [["sim", "--dds", "lo"], ["status", "--robot", "dds://lo"], ["ros"]],
     "mcp": [["mcp"]],
+    "ray": [["batch", "check", "wave.npz", "--out", "checked", "--ray", "auto"]],
     "web": [["web", "--no-browser", "--port", "0"], ["watch", "--foxglove", "0"]],
 }
 # Commands that work without any: the first few with each extra missing, all with all missing.
@@ -131,12 +138,14 @@ def test_every_extra_is_explained_where_one_installs() -> None:
 def test_every_extra_is_tested_here() -> None:
     assert {*MODULES} == {*NEED} == {*EXTRAS} - {"all"}
     (everything,) = EXTRAS["all"]
-    assert {*everything.removeprefix("rote-robot[").removesuffix("]").split(",")} == {*MODULES}
+    assert {*everything.removeprefix("rote-robot[").removesuffix("]").split(",")} == {*MODULES} - {
+        "ray"  # for clusters only, and as large as all others together
+    }
 
 
 def test_an_extra_that_a_python_cannot_have_says_so_and_has_a_marker() -> None:
     marked = {
-        extra: [one.partition("python_version <")[2].strip(" '") for one in wanted]
+        extra: re.findall(r"python_version < '([\d.]+)'", " ".join(wanted))
         for extra, wanted in EXTRAS.items()
         if any("python_version" in one for one in wanted)
     }
@@ -146,3 +155,11 @@ def test_an_extra_that_a_python_cannot_have_says_so_and_has_a_marker() -> None:
     assert how_to_get("dds", (3, 13)) == f"Run: {install_line('dds')}"
     assert "no package for Python 3.14" in how_to_get("dds", (3, 14))
     assert how_to_get("web", (3, 14)) == "Run: pip install 'rote-robot[web]'"
+
+
+def test_an_extra_without_a_package_for_a_machine_says_so() -> None:
+    markers = {extra: needed for extra, (needed, *_) in EXTRAS.items() if "aarch64" in needed}
+    assert set(markers) == set(NOT_ON_AARCH64_LINUX)
+    for extra in markers:
+        assert "for Linux on aarch64" in how_to_get(extra, (3, 13), ("linux", "aarch64"))
+        assert how_to_get(extra, (3, 13), ("darwin", "aarch64")) == f"Run: {install_line(extra)}"

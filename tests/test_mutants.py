@@ -21,7 +21,9 @@ def greet() -> str:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    # The tests of this project need no plugins, which take most of the time of a start.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     for name, text in {
         MODULE: SOURCE,
         "src/rote/__init__.py": "",

@@ -11,8 +11,9 @@ from contextlib import nullcontext
 import pytest
 
 import rote
+from rig import client_of
 from rote.errors import BadRequestError
-from rote.robot.g1 import G1
+from rote.robot.message_robot import G1
 from rote.robot.playing import Playing
 from rote.sim.server import Simulator
 from rote.sim.store import Store
@@ -175,11 +176,11 @@ def test_leaving_a_block_stops_a_playback_that_no_frame_would_end_by_itself() ->
     async def program(world: World, url: str) -> None:
         async with rote.connect(url, family="g1") as robot:
             async with robot.teach("drum"):
-                await robot.move_by_hand("drum", 5)
-                await asyncio.sleep(5)
+                await robot.move_by_hand("drum", 3)
+                await asyncio.sleep(3)
             await robot.start("drum")
-            await asyncio.sleep(4.0)
-            assert world.state().phase is rote.Phase.PLAYING
+            while world.state().phase is not rote.Phase.PLAYING:
+                await asyncio.sleep(0.05)
         assert world.phase is rote.Phase.RETURN
 
     run(with_robot(program))
@@ -204,10 +205,9 @@ def test_leaving_a_blocking_block_stops_a_playback() -> None:
 
 def lose_first_stop(robot: G1) -> None:
     """Lose the next datagram by which this client asks for a stop."""
-    client = robot._client
-    assert isinstance(client, TeachingClient)
-    assert client._link is not None
-    send, lost = client._link.send, False
+    client = client_of(robot, TeachingClient)
+    assert client.link is not None
+    send, lost = client.link.send, False
 
     def lossy(datagram: bytes) -> None:
         nonlocal lost
@@ -216,7 +216,7 @@ def lose_first_stop(robot: G1) -> None:
         else:
             send(datagram)
 
-    client._link.send = lossy  # type: ignore[method-assign]
+    client.link.send = lossy  # type: ignore[method-assign]
 
 
 def test_leaving_a_block_while_a_second_cancel_arrives_still_stops() -> None:
@@ -225,10 +225,11 @@ def test_leaving_a_block_while_a_second_cancel_arrives_still_stops() -> None:
             async with rote.connect(url, family="g1") as robot:
                 if not (await robot.actions()).taught:
                     async with robot.teach("drum"):
-                        await robot.move_by_hand("drum", 20)
-                        await asyncio.sleep(20)
+                        await robot.move_by_hand("drum", 3)
+                        await asyncio.sleep(3)
                 await robot.start("drum")  # a loop would end with its client
-                await asyncio.sleep(4.0)
+                while world.state().phase is not rote.Phase.PLAYING:
+                    await asyncio.sleep(0.05)
                 lose_first_stop(robot)
                 left.set()
                 await asyncio.sleep(3600)
@@ -244,7 +245,7 @@ def test_leaving_a_block_while_a_second_cancel_arrives_still_stops() -> None:
             with pytest.raises(asyncio.CancelledError):
                 await task
             assert world.phase in (rote.Phase.RETURN, rote.Phase.NONE), turns
-            await asyncio.sleep(10.0)
+            await asyncio.sleep(5.0)
 
     run(with_robot(program))
 
@@ -254,10 +255,9 @@ def test_a_stop_that_fails_when_a_block_is_left_is_raised() -> None:
         with pytest.raises(rote.LinkError):
             async with rote.connect(url, family="g1") as robot:
                 await looping(robot)
-                client = robot._client
-                assert isinstance(client, TeachingClient)
-                assert client._link is not None
-                client._link.close()  # nothing reaches the robot any more
+                client = client_of(robot, TeachingClient)
+                assert client.link is not None
+                client.link.close()  # nothing reaches the robot any more
 
     run(with_robot(program))
 

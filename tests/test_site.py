@@ -3,12 +3,14 @@
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from chromium_script import write_chromium_script
 from documentation import PAGES, ROOT
 
 NEEDED = ("mkdocs", "material", "mkdocstrings")
@@ -33,7 +35,9 @@ def built(folder: Path) -> None:
     reason="the packages of the dependency group `docs` are not installed",
 )
 @pytest.mark.timeout(600)  # it computes for long, beside other tests
-def test_the_site_is_built_without_a_warning_and_has_the_public_api(tmp_path: Path) -> None:
+def test_the_site_is_built_without_a_warning_has_the_public_api_and_can_be_searched(
+    tmp_path: Path,
+) -> None:
     built(tmp_path)
     reference = (tmp_path / "reference" / "rote.html").read_text(encoding="utf-8")
     for name in (
@@ -49,6 +53,27 @@ def test_the_site_is_built_without_a_warning_and_has_the_public_api(tmp_path: Pa
         assert f'id="rote.{name}"' in reference
     start = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert start.index("quickstart.html") < start.index("architecture.html")
+    scripts = re.findall(r'<script[^>]* src="([^"]*)"', start)
+    assert scripts
+    assert not [script for script in scripts if "://" in script], (
+        "nothing is fetched from elsewhere"
+    )
+    if shutil.which("chromium") is not None:
+        assert count_found(tmp_path, "damping") > 5
+
+
+def count_found(site: Path, word: str) -> int:
+    """Search the site, opened as a file, and return how many pages have a word."""
+    shown = subprocess.run(
+        [write_chromium_script(site), "--headless", "--no-sandbox", "--disable-gpu",
+         f"--user-data-dir={site}.user",
+         "--virtual-time-budget=60000", "--dump-dom", f"file://{site}/index.html?q={word}"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout  # fmt: skip
+    found = re.search(r"(\d+) matching documents", shown)
+    return int(found[1]) if found else 0
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -17,7 +17,8 @@ import sync_stub
 import rote
 from rote.errors import BadRequestError, RefusedError, UnsupportedError
 from rote.motion.files.library import Library
-from rote.robot.g1 import G1
+from rote.robot.leading import Leading, Mirroring
+from rote.robot.message_robot import G1
 from rote.robot.playing import Playing
 from rote.robot.quadruped.modes import A1Modes
 from rote.robot.quadruped.robot import A1
@@ -31,6 +32,7 @@ from rote.sync import (
     BlockingAudio,
     BlockingBlock,
     BlockingG1,
+    BlockingMirroring,
     BlockingModes,
     BlockingPlaying,
     BlockingRobot,
@@ -54,6 +56,30 @@ def test_teach_list_and_play_without_await() -> None:
         assert take.track.rate_hz == pytest.approx(100, rel=0.05)
         assert [action.name for action in robot.actions().taught] == ["mine"]
         assert robot.play("mine").completed
+
+
+def test_one_robot_leads_another_although_each_has_its_own_loop() -> None:
+    with rote.sync.connect(URL) as leader, rote.sync.connect(URL) as follower:
+        with leader.lead(follower) as mirroring:
+            leader.move_by_hand("wave", 2.0)
+            assert mirroring.wait(1.5)
+            assert leader.state is not None
+            assert leader.state.arms_soft
+            assert mirroring.followers[0].poses > 0
+        after = leader.state
+        assert after is not None
+        assert not after.arms_soft
+        assert follower.state is not None
+        assert not follower.state.playing
+
+
+def test_a_stop_of_a_follower_ends_the_wait_and_is_raised_at_the_end_of_the_block() -> None:
+    with rote.sync.connect(URL) as leader, rote.sync.connect(URL) as follower:
+        with pytest.raises(RefusedError, match="stop"), leader.lead(follower) as mirroring:
+            follower.stop()
+            assert not mirroring.wait(10.0)
+        assert leader.state is not None
+        assert not leader.state.arms_soft
 
 
 def teach_a_drum(robot: Any) -> None:
@@ -201,8 +227,9 @@ PAIRS: list[tuple[type, type[Blocking]]] = [
     (A1Modes, BlockingA1Modes),
     (Take, BlockingTake),
     (Playing, BlockingPlaying),
+    (Mirroring, BlockingMirroring),
 ]
-INTERNAL = {"add", "follow"}
+INTERNAL = {"add", "follow", "interrupt"}
 """Methods that only rote itself calls, and one whose result needs no waiting: `follow`."""
 
 
@@ -227,7 +254,12 @@ def test_the_stub_has_the_members_and_arguments_of_the_classes_at_run_time() -> 
         for name, member in own.items():
             if inspect.isfunction(member):
                 arguments = stub[name].args
-                every = (*arguments.args, *arguments.kwonlyargs, arguments.kwarg)
+                every = (
+                    *arguments.args,
+                    arguments.vararg,
+                    *arguments.kwonlyargs,
+                    arguments.kwarg,
+                )
                 names = [each.arg for each in every if each is not None]
                 assert names == list(inspect.signature(member).parameters), name
 
@@ -280,6 +312,8 @@ def test_what_a_method_returns_is_what_the_asynchronous_one_gives(
         given = typing.get_type_hints(getattr(blocking, name), localns=names)["return"]
         if said is Teaching:
             assert given == BlockingBlock[BlockingTake]
+        elif said is Leading:
+            assert given == BlockingBlock[BlockingMirroring]
         elif said is Playing and inspect.iscoroutinefunction(method):
             assert given is BlockingPlaying
         elif hasattr(said, "__await__") and inspect.isclass(said):

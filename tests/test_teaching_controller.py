@@ -5,7 +5,6 @@ import json
 import signal
 import struct
 import subprocess
-import sys
 import textwrap
 import threading
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from forked import Rote, Script
 from rig import rig
 from rote import messages as m
 from rote.compat.teaching_controller import G1TeachingController
@@ -28,10 +28,8 @@ class Sim:
     """`rote sim` as another process, and what it says of itself."""
 
     def __init__(self, *options: str, store: Path) -> None:
-        command = [sys.executable, "-m", "rote", "sim", "--json", "--serial", ""]
-        self.process = subprocess.Popen(
-            [*command, "--store", str(store), *options], stdout=subprocess.PIPE, text=True
-        )
+        command = ("sim", "--json", "--serial", "", "--store", str(store), *options)
+        self.process = Rote(*command, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         self.ready = json.loads(self.process.stdout.readline())
         self.port = int(self.ready["url"].rpartition(":")[2])
@@ -117,7 +115,7 @@ def test_what_is_no_command_or_too_early_is_refused() -> None:
     with pytest.raises(BadRequestError, match="not connected"):
         controller.enter_teaching()
     with controller:
-        with pytest.raises(BadRequestError, match="no command 0x50"):
+        with pytest.raises(BadRequestError, match="0x50 is not a documented command"):
             controller.send_command(0x50)
         with pytest.raises(RefusedError, match="no action number 1"):
             controller.play_action(1)
@@ -128,7 +126,7 @@ def test_what_is_no_command_or_too_early_is_refused() -> None:
 
 @pytest.mark.parametrize(("robot_ip", "url"), [("", ""), ("127.0.0.1", "sim://g1")])
 def test_one_robot_is_named_in_one_way(robot_ip: str, url: str) -> None:
-    with pytest.raises(BadRequestError, match="address or by a URL"):
+    with pytest.raises(BadRequestError, match="address or a URL"):
         G1TeachingController(robot_ip, url=url)
 
 
@@ -150,7 +148,7 @@ def test_a_list_is_read_from_a_reply_a_payload_or_a_packet() -> None:
 def test_an_interrupted_recording_leaves_the_arms_holding() -> None:
     with embedded() as controller:
         controller.enter_teaching()
-        with pytest.raises(BadRequestError, match="no hand"):
+        with pytest.raises(BadRequestError, match="does not know the hand script"):
             controller.record_trajectory(1.0, hand="juggle")
         time.sleep(0.1)
         state = controller.robot.state
@@ -160,7 +158,7 @@ def test_an_interrupted_recording_leaves_the_arms_holding() -> None:
 
 
 @pytest.mark.parametrize("end", ["raise ValueError", "os.kill(os.getpid(), 15)", "pass"])
-def test_the_arms_hold_however_the_program_ends(sim: Sim, end: str) -> None:
+def test_the_arms_hold_however_the_program_ends(sim: Sim, end: str, tmp_path: Path) -> None:
     program = f"""
         import os, time
         from rote.compat.teaching_controller import G1TeachingController
@@ -170,12 +168,12 @@ def test_the_arms_hold_however_the_program_ends(sim: Sim, end: str) -> None:
         controller.start_recording()
         {end}
     """
-    subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, check=False
-    )
+    script = tmp_path / "program.py"
+    script.write_text(textwrap.dedent(program), encoding="utf-8")
+    Script(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE).communicate()
     said = sim.notices()
     assert "teaching ended: the arms hold" in said
-    assert "the teacher is gone: the arms hold" not in said, "it was left, not lost"
+    assert "the teaching client has left: the arms hold" not in said, "it was left, not lost"
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rig import DDS_HZ, Pipe, free_domain
-from rote.robot.g1 import G1
+from rote.robot.message_robot import G1
 from rote.robot.robot import Robot
 from rote.session.rpc import PATIENT_S, ChannelTiming
 from rote.sim.behaviour import LOGGED
@@ -94,11 +94,11 @@ def by_pipe(world: World, pipe: Callable[[Services], Pipe] = Pipe) -> Any:
 
         timing = ChannelTiming(connect_s=5.0, answer_s=PATIENT_S)
         client = ServicesClient(
-            PIPE_URL, ChannelConnection(tap.carrier(dial), timing), reconnect=False
+            PIPE_URL, ChannelConnection(tap.tap_carrier(dial), timing), reconnect=False
         )
         await client.open()
         tap.client = client
-        tap.stage("connected")
+        tap.begin_stage("connected")
         try:
             yield G1(client)
         finally:

@@ -238,7 +238,7 @@ class Channel:
 
     def __init__(self, *, strict: bool = False) -> None:
         self.end = RobotEnd(strict=strict)
-        self.end._stack.opened.add_done_callback(lambda _: None)
+        self.end.stack.opened.add_done_callback(lambda _: None)
         self._opening: asyncio.Task[None] | None = None
         self.heard: list[channel.Value] = []
         self.on_message: Callable[[channel.Value], None] = lambda _: None
@@ -252,7 +252,7 @@ class Channel:
     async def _open(self) -> None:
         await self.end.open()
         # So that any size can be tried: clients say nothing, which means 64 KiB.
-        self.end._stack._sctp._remote_max_message_size = 0
+        self.end.stack._sctp._remote_max_message_size = 0
         self.end.listen(self._hear, self._lose)
         self.speak()
 

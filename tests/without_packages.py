@@ -20,7 +20,7 @@ from typing import Any
 
 import rote.cli.takes
 import rote.cli.teach
-import rote.robot.g1
+import rote.robot.message_robot
 import rote.sim.server  # noqa: F401 - imported once, before the processes are forked
 import virtual
 from rote.cli import main

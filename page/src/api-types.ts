@@ -1,6 +1,6 @@
 /** The server's requests and answers, by scripts/generate/page_types.py. */
 
-/** Which event a person has read. */
+/** Which event the user has read. */
 export interface AcknowledgeEvent {
   id: number;
 }
@@ -28,13 +28,32 @@ export interface ActivityNow {
   samples: number;
 }
 
+/** A learned motion, adapted. */
+export interface Adapted {
+  names: string[];
+  times_s: number[];
+  joints_rad: number[][];
+  duration_s: number;
+  far: FarPoint[];
+  findings: FindingNow[] | null;
+  ok: boolean | null;
+}
+
 /** Average several takes of one motion, aligned in time. */
 export interface AverageStep {
   op: "average";
   others: string[];
 }
 
-/** The same, and the ticket for it. */
+/** Move each mark to the nearest beat; too fast parts get more beats. */
+export interface BeatStep {
+  op: "beat";
+  bpm: number;
+  per_beat?: number;
+  first_s?: number | null;
+}
+
+/** A proposed motion, and its ticket. */
 export interface BeginProposed {
   take: string;
   version?: number | null;
@@ -69,7 +88,7 @@ export interface ByHand {
   seconds: number;
 }
 
-/** The name by which others see this browser; an empty one takes it away. */
+/** The name by which others see this browser; an empty one removes it. */
 export interface CallMe {
   name: string;
 }
@@ -88,7 +107,7 @@ export interface CheckShow {
   cast?: Record<string, string> | null;
 }
 
-/** Return to the first pose at the end, so that it can be played in a loop. */
+/** Return to the first pose at the end, so that the motion can loop. */
 export interface CloseLoopStep {
   op: "close_loop" | "loop";
   seconds?: number;
@@ -103,7 +122,7 @@ export interface Commander {
   next: NextCommander | null;
 }
 
-/** Let another motion follow, with a soft bridge between. */
+/** Append another motion, with a smooth bridge between the two. */
 export interface ConcatenateStep {
   op: "concatenate" | "concat";
   other: string;
@@ -129,7 +148,14 @@ export interface Connection {
   texts: Texts;
 }
 
-/** Pass into another motion while both are played. */
+/** A command of the cue list; it applies to the running show. */
+export interface ControlCues {
+  verb: "back" | "skip" | "jump" | "pause" | "resume" | "mute" | "unmute" | "finish";
+  section?: string | null;
+  robot?: string | null;
+}
+
+/** Cross-fade into another motion while both play. */
 export interface CrossFadeStep {
   op: "cross_fade" | "fade";
   other: string;
@@ -148,12 +174,12 @@ export interface Delete {
   name: string;
 }
 
-/** Which take in memory to give up. */
+/** Which take in memory to discard. */
 export interface DiscardUnsaved {
   id: string;
 }
 
-/** It was done. */
+/** The request was carried out. */
 export interface Done {
   done?: boolean;
 }
@@ -170,13 +196,13 @@ export interface DrawShow {
   section: string;
 }
 
-/** Leave some joints out. */
+/** Remove some joints. */
 export interface DropStep {
   op: "drop";
   joints: string[];
 }
 
-/** What speaks against playing an edited take. */
+/** The findings against playing an edited take. */
 export interface EditCheck {
   version: number;
   findings: FindingNow[];
@@ -210,11 +236,11 @@ export interface EditFacts {
   parameters: EditParameter[];
 }
 
-/** The same, and of which joints; of all that move by default. */
+/** A take, the edits to apply, and the joints to show; all that move by default. */
 export interface EditKeyframes {
   take: string;
   version?: number | null;
-  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | KeyframeStep | ThroughStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | ToRobotStep | KeyframeStep | ThroughStep | MoveHandStep | WarpStep | BeatStep | SegmentsStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep | MergeStep)[];
   joints?: string[] | null;
 }
 
@@ -223,7 +249,10 @@ export interface EditParameter {
   name: string;
   title: string;
   help: string;
-  kind: "number" | "flag" | "joints" | "build" | "text" | "pose";
+  kind: "number" | "flag" | "joints" | "build" | "text" | "pose" | "choice" | "numbers" | "rows";
+  choices: string[];
+  columns: number;
+  form: string;
   unit: string;
   low: number | null;
   high: number | null;
@@ -232,20 +261,20 @@ export interface EditParameter {
   required: boolean;
 }
 
-/** The same, and which part of the result to show; the whole by default. */
+/** A take, the edits to apply, and which part of the result to show; all by default. */
 export interface EditPart {
   take: string;
   version?: number | null;
-  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | KeyframeStep | ThroughStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | ToRobotStep | KeyframeStep | ThroughStep | MoveHandStep | WarpStep | BeatStep | SegmentsStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep | MergeStep)[];
   start_s?: number;
   end_s?: number | null;
 }
 
-/** The same, saved as another take. */
+/** A take, the edits to apply, and the name under which to save the result. */
 export interface EditSave {
   take: string;
   version?: number | null;
-  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | KeyframeStep | ThroughStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | ToRobotStep | KeyframeStep | ThroughStep | MoveHandStep | WarpStep | BeatStep | SegmentsStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep | MergeStep)[];
   name: string;
   over?: number | null;
 }
@@ -254,7 +283,7 @@ export interface EditSave {
 export interface EditTake {
   take: string;
   version?: number | null;
-  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | KeyframeStep | ThroughStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | ToRobotStep | KeyframeStep | ThroughStep | MoveHandStep | WarpStep | BeatStep | SegmentsStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep | MergeStep)[];
 }
 
 /** An edited take, and the result of its check. */
@@ -312,6 +341,13 @@ export interface FactNow {
   facts?: Record<string, FactNow> | null;
 }
 
+/** A point for a hand that is far from the takes. */
+export interface FarPoint {
+  hand: "left" | "right";
+  time_s: number;
+  std: number;
+}
+
 /** Something to know before a robot moves. */
 export interface FindingNow {
   severity: "error" | "warning" | "note";
@@ -333,9 +369,11 @@ export interface Findings {
   findings: FindingNow[];
 }
 
-/** Leave out what is not played, keep joints within their range, cut what is too long, and retime what is too fast. */
+/** Remove joints that the robot does not play, keep joints within their range, cut what is too long, and retime what is too fast. With marks, keep the tempo. */
 export interface FitStep {
   op: "fit";
+  keep_tempo?: boolean;
+  slow_down?: boolean;
 }
 
 /** A file format. */
@@ -363,6 +401,15 @@ export interface GiveCommand {
   number: number;
 }
 
+/** Where a hand is to be at one moment, in the frame of the robot's base. */
+export interface HandTarget {
+  hand: "left" | "right";
+  time_s: number;
+  x_m: number;
+  y_m: number;
+  z_m: number;
+}
+
 /** A ball for a head. */
 export interface Head {
   link: string;
@@ -370,7 +417,7 @@ export interface Head {
   radius: number;
 }
 
-/** One joint, and where it sits. */
+/** One joint, and its pose on its parent. */
 export interface JointFacts {
   parent: string;
   link: string;
@@ -410,7 +457,7 @@ export interface JointTree {
   model: boolean;
 }
 
-/** Keep some joints only. */
+/** Keep only some joints. */
 export interface KeepStep {
   op: "keep";
   joints: string[];
@@ -433,14 +480,33 @@ export interface KnownRobots {
   examples: string[];
 }
 
-/** Take some joints from another motion: joint right_arm takes its right arm. */
+/** Take some joints from another motion, for example its right_arm. */
 export interface LayerStep {
   op: "layer";
   other: string;
   joints: string[];
 }
 
-/** A hand or a foot, and the joints that lead it. */
+/** Takes of one motion, to learn from. */
+export interface LearnTakes {
+  takes: string[];
+}
+
+/** A motion learned from several takes: the mean of its joints over time. */
+export interface LearnedBand {
+  names: string[];
+  times_s: number[];
+  joints_rad: number[][];
+  id: string;
+  spread_rad: number[][];
+  duration_s: number;
+  takes: string[];
+  build: string | null;
+  family: string | null;
+  title: string;
+}
+
+/** A hand or a foot, and the joints that move it. */
 export interface LimbEnd {
   link: string;
   at: [number, number, number];
@@ -454,7 +520,7 @@ export interface LinkPlace {
   at: [number, number, number];
 }
 
-/** The ends of links to this page for others; null where no token is asked for. No client gets a link of a higher role than its own. */
+/** The query strings of links to this page for others; null if no token is required. No client gets a link of a higher role than its own. */
 export interface Links {
   command: string | null;
   watch: string | null;
@@ -465,20 +531,34 @@ export interface LockCommand {
   locked: boolean;
 }
 
+/** Which show to lock or unlock. */
+export interface LockShow {
+  name: string;
+  locked: boolean;
+}
+
 /** A moment with a label. */
 export interface MarkNow {
   time_s: number;
   label: string;
 }
 
-/** Give a moment a name. */
+/** Set a mark with a label at a moment. */
 export interface MarkStep {
   op: "mark";
   time_s: number;
   label: string;
 }
 
-/** Exchange left and right; chosen joints alone become the image of the others. */
+/** Take each part of a motion from one of several takes, aligned in time. */
+export interface MergeStep {
+  op: "merge";
+  others: string[];
+  parts: number[][];
+  blend_s?: number;
+}
+
+/** Exchange left and right. If joints are chosen, only they become the mirror image of the other side. */
 export interface MirrorStep {
   op: "mirror";
   joints?: string[] | null;
@@ -498,12 +578,26 @@ export interface ModeTo {
   yes?: boolean;
 }
 
-/** Where a link sits on another, in metres and rad. */
+/** The pose of a link on its parent, in metres and rad. */
 export interface Mount {
   parent: string;
   link: string;
   origin: [number, number, number];
   rpy: [number, number, number];
+}
+
+/** Shift or scale a hand's path, or lead it through points; the arm follows. */
+export interface MoveHandStep {
+  op: "move_hand";
+  hand: "left" | "right" | "both";
+  by?: number[] | null;
+  scale?: number;
+  through?: number[][] | null;
+  start_s?: number | null;
+  end_s?: number | null;
+  blend_s?: number | null;
+  keep_orientation?: boolean;
+  move_ends?: boolean;
 }
 
 /** Which show. */
@@ -520,6 +614,12 @@ export interface NextCommander {
 
 /** A request without details: {}. */
 export interface Nothing {
+}
+
+/** How early an action or sound is requested. */
+export interface OffsetNow {
+  seconds: number;
+  is_set: boolean;
 }
 
 /** Which proposal. */
@@ -572,7 +672,7 @@ export interface Perform {
   preset: number;
 }
 
-/** A browser that is here: its number, and the name it has given itself. */
+/** A connected browser: its number, and the name that its user has set. */
 export interface Person {
   number: number;
   name: string | null;
@@ -590,7 +690,7 @@ export interface Play {
 export interface PlayTake {
   take: string;
   version?: number | null;
-  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | KeyframeStep | ThroughStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | ToRobotStep | KeyframeStep | ThroughStep | MoveHandStep | WarpStep | BeatStep | SegmentsStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep | MergeStep)[];
   speed?: number | null;
   force?: boolean;
   mapped?: boolean;
@@ -610,14 +710,24 @@ export interface PresetNow {
   name: string;
 }
 
-/** Which proposal, what the person has read of it, and the secret of the terminal. */
+/** Which proposal, the digest that the user has seen, and the secret from the terminal. */
 export interface PressApproval {
   ticket: string;
   digest: string;
   secret: string;
 }
 
-/** Why something was not done. */
+/** How to adapt a learned motion, and whether to check the result, which takes longer. */
+export interface PreviewAdapted {
+  id: string;
+  through?: HandTarget[];
+  duration_s?: number | null;
+  start?: Record<string, number>;
+  end?: Record<string, number>;
+  check?: boolean;
+}
+
+/** Why a request failed. */
 export interface Problem {
   error: string;
   message: string;
@@ -626,7 +736,7 @@ export interface Problem {
   texts?: Texts | null;
 }
 
-/** A motion that an agent has proposed, and that waits for a person. */
+/** A motion that an agent has proposed, and that waits for the user. */
 export interface ProposalNow {
   ticket: string;
   state: "waiting" | "held" | "approved";
@@ -638,7 +748,7 @@ export interface ProposalNow {
   hold_s: number;
 }
 
-/** A take that an agent wants to be played. */
+/** A take that an agent proposes to play. */
 export interface ProposeMotion {
   take: string;
   version?: number | null;
@@ -646,13 +756,13 @@ export interface ProposeMotion {
   motion?: string | null;
 }
 
-/** A few angles of each joint that moves, from which its whole curve can be guessed. */
+/** A few angles of each joint that moves; smooth steps between them approximate its curve. */
 export interface ProposedKeyframes {
   keyframes: JointKeyframe[];
   max_error_rad: number;
 }
 
-/** What to delete from the trash for good. */
+/** What to delete from the trash permanently. */
 export interface Purge {
   id: string;
 }
@@ -669,7 +779,7 @@ export interface Rename {
   new: string;
 }
 
-/** The old and the new name of a show; its cast of the same name goes along. */
+/** The old and the new name of a show; its cast of the same name is renamed, too. */
 export interface RenameShow {
   old: string;
   new: string;
@@ -681,13 +791,18 @@ export interface ResampleStep {
   rate_hz?: number;
 }
 
-/** What to bring back from the trash. */
+/** Which stop to reset. */
+export interface ResetStop {
+  stop?: string | null;
+}
+
+/** What to restore from the trash. */
 export interface Restore {
   id: string;
   to?: string | null;
 }
 
-/** Keep the path within limits of speed, acceleration and jerk. It gets slower where a limit is broken, and nowhere faster than recorded unless that is asked for. */
+/** Keep the path within limits of speed, acceleration and jerk. The motion gets slower where it breaks a limit. It gets faster than recorded only if requested. */
 export interface RetimeStep {
   op: "retime";
   velocity?: number | null;
@@ -696,7 +811,7 @@ export interface RetimeStep {
   fastest?: boolean;
 }
 
-/** Play it backwards. */
+/** Play the motion backwards. */
 export interface ReverseStep {
   op: "reverse";
   joints?: string[] | null;
@@ -724,13 +839,24 @@ export interface RoleCurves {
   joints_rad: number[][];
 }
 
-/** A cast to be kept in a file. */
+/** How to adapt a learned motion, and the name under which to save the result. */
+export interface SaveAdapted {
+  id: string;
+  through?: HandTarget[];
+  duration_s?: number | null;
+  start?: Record<string, number>;
+  end?: Record<string, number>;
+  name: string;
+  over?: number | null;
+}
+
+/** A cast to be saved to a file. */
 export interface SaveCast {
   name: string;
   cast: Record<string, string>;
 }
 
-/** A show to be kept in a file. */
+/** A show to be saved to a file. */
 export interface SaveShow {
   name: string;
   show: ShowDocument;
@@ -767,7 +893,19 @@ export interface SectionSeen {
   faults: Record<string, string>;
 }
 
-/** What speaks against running a show. */
+/** Set a mark where each part begins: after pauses and changes of direction. */
+export interface SegmentsStep {
+  op: "segments";
+}
+
+/** How early a robot's action or sounds are requested. A robot that plays ignores it. */
+export interface SetOffset {
+  robot: string;
+  name: string;
+  seconds?: number | null;
+}
+
+/** The findings against running a show. */
 export interface ShowChecked {
   ok: boolean;
   findings: ShowFindingNow[];
@@ -800,7 +938,7 @@ export interface ShowCue {
   args?: (number | string)[] | null;
 }
 
-/** A show, as its file has it; what is null here is left out there. */
+/** A show, as in its file; fields that are null are omitted there. */
 export interface ShowDocument {
   rote_show: 1;
   title?: string;
@@ -808,11 +946,13 @@ export interface ShowDocument {
   sections?: ShowSectionNow[];
 }
 
-/** How the last show went. */
+/** The result of the last show. */
 export interface ShowEnded {
   show: string;
   run: string;
   ended: string;
+  finished_early: boolean;
+  interruptions: string[];
   unconfirmed: string[];
   lost: string[];
   sections: SectionSeen[];
@@ -845,37 +985,56 @@ export interface ShowFindingNow {
   role: string | null;
 }
 
-/** A show, and by what its file is known again. */
+/** The lock of a show. */
+export interface ShowLock {
+  locked: string;
+  problem: string;
+}
+
+/** A show that was locked or unlocked. */
+export interface ShowLocked {
+  lock: ShowLock | null;
+}
+
+/** A show, and the tag of its file. */
 export interface ShowOpened {
   name: string;
   tag: string;
   path: string;
   show: ShowDocument;
+  lock: ShowLock | null;
 }
 
 /** A role of a show. */
 export interface ShowRoleNow {
   build?: string | null;
   title?: string | null;
+  on_loss?: "stop" | "drop" | null;
 }
 
-/** The show that is under way. */
+/** The running show. */
 export interface ShowRunNow {
   show: string;
   how: "show" | "rehearsal" | "lights";
-  state: "checking" | "waiting" | "starting" | "playing";
+  state: "checking" | "waiting" | "starting" | "playing" | "paused" | "stopped" | "ending";
   section: string;
+  next: string;
+  sections: string[];
   waits: "go" | "after" | "at" | "osc" | "heard" | null;
   detail: string;
   elapsed_s: number | null;
+  left_s: number | null;
   duration_s: number;
+  interruption: string;
+  robots: string[];
 }
 
-/** Where a show was kept. */
+/** Where a show was saved. */
 export interface ShowSaved {
   name: string;
   tag: string;
   path: string;
+  lock: ShowLock | null;
 }
 
 /** From one start together to the next. */
@@ -883,6 +1042,7 @@ export interface ShowSectionNow {
   name: string;
   loop?: number | null;
   on_loss?: "stop-all" | "go-on" | null;
+  hold?: boolean | null;
   start?: ShowTrigger | null;
   clips?: ShowClip[];
   cues?: ShowCue[];
@@ -918,7 +1078,7 @@ export interface SkewNow {
   max: number | null;
 }
 
-/** Take out trembling, without delay. A lower cutoff is smoother. */
+/** Remove trembling, without delay. A lower cutoff makes the motion smoother. */
 export interface SmoothStep {
   op: "smooth";
   cutoff_hz?: number;
@@ -952,13 +1112,13 @@ export interface SoundPeaks {
   peaks: number[];
 }
 
-/** Make it faster or slower throughout. 2 is twice as fast. */
+/** Play the whole motion faster or slower. 2 is twice as fast. */
 export interface SpeedStep {
   op: "speed";
   factor: number;
 }
 
-/** Begin a show, or the next section of the one that is under way. */
+/** Begin a show, or the next section of the running show. */
 export interface StageGo {
   show: string;
   cast: Record<string, string>;
@@ -983,6 +1143,9 @@ export interface StageNow {
 export interface StageRobot {
   name: string;
   reachable: boolean;
+  lamp: "ready" | "loading" | "armed" | "playing" | "paused" | "muted" | "STOPPED" | "FAULT" | "LOST";
+  muted: boolean;
+  offsets: Record<string, OffsetNow>;
   ready: boolean;
   phase: string;
   moving: boolean;
@@ -996,11 +1159,13 @@ export interface StageRobot {
   faults: string[];
 }
 
-/** A stop that holds until a person resets it. */
+/** A stop, which lasts until the user resets it. */
 export interface StageStop {
+  id: string;
   by: string;
   confirmed_ms: number | null;
   unconfirmed: string[];
+  obstacles: Record<string, string>;
 }
 
 /** The worst state of any robot of the stage, and which robots are in it. */
@@ -1024,15 +1189,15 @@ export interface StopReport {
   confirmed: boolean;
 }
 
-/** A take of this computer, edited, to be put on the robot as an action. */
+/** A take of this computer, edited, to be stored on the robot as an action. */
 export interface StoreTake {
   take: string;
   name: string;
   version?: number | null;
-  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | KeyframeStep | ThroughStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep)[];
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | ToRobotStep | KeyframeStep | ThroughStep | MoveHandStep | WarpStep | BeatStep | SegmentsStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep | MergeStep)[];
 }
 
-/** What the robot got of a take. */
+/** The keyframes of a take that were stored on the robot. */
 export interface Stored {
   name: string;
   keyframes: number;
@@ -1100,7 +1265,7 @@ export interface TaughtReport {
   rate_hz: number;
 }
 
-/** Whether to keep the take, and under which name if not the first. */
+/** Whether to keep the take, and its final name if it changes. */
 export interface TeachFinish {
   save: boolean;
   name?: string | null;
@@ -1131,7 +1296,7 @@ export interface ThroughStep {
   pose: Record<string, number>;
 }
 
-/** What has become of a proposal, and what it is bound to. */
+/** The state of a proposal, and the motion, robot and build that it is bound to. */
 export interface TicketNow {
   ticket: string;
   state: "waiting" | "held" | "approved" | "used" | "refused" | "expired" | "void";
@@ -1145,14 +1310,20 @@ export interface TicketNow {
   ended: PlaybackEnd | null;
 }
 
-/** Give it the joints of another build of its robot. */
+/** Convert the motion to another build of its robot. */
 export interface ToBuildStep {
   op: "to_build";
   build: string;
   force?: boolean;
 }
 
-/** What was deleted, the newest first. */
+/** Let the hands of another robot follow the same paths, scaled to its arms. */
+export interface ToRobotStep {
+  op: "to_robot";
+  build: string;
+}
+
+/** The deleted takes, the newest first. */
 export interface Trash {
   trash: TrashedTake[];
 }
@@ -1166,7 +1337,7 @@ export interface TrashedTake {
   duration_s: number | null;
 }
 
-/** Cut off the beginning and the end: by seconds, or where nothing moves. */
+/** Cut off the beginning and the end, by time or where nothing moves. */
 export interface TrimStep {
   op: "trim" | "trim_idle";
   start_s?: number | null;
@@ -1191,8 +1362,15 @@ export interface UnsavedTake {
   folders: string[];
 }
 
+/** Move moments to other times; the time between them is stretched smoothly. */
+export interface WarpStep {
+  op: "warp";
+  moves: number[][];
+}
+
 export type Step =
   | AverageStep
+  | BeatStep
   | BlendStep
   | ChangeMarkStep
   | CloseLoopStep
@@ -1204,13 +1382,18 @@ export type Step =
   | KeyframeStep
   | LayerStep
   | MarkStep
+  | MergeStep
   | MirrorStep
+  | MoveHandStep
   | RemoveMarkStep
   | ResampleStep
   | RetimeStep
   | ReverseStep
+  | SegmentsStep
   | SmoothStep
   | SpeedStep
   | ThroughStep
   | ToBuildStep
-  | TrimStep;
+  | ToRobotStep
+  | TrimStep
+  | WarpStep;

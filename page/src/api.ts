@@ -1,6 +1,16 @@
 /** Asking the server. Every refusal becomes an `ApiError` with words and a remedy. */
 
-import type { Problem, ShowChecked, ShowOpened, ShowSaved, StageGo } from "./api-types";
+import type {
+  ControlCues,
+  Problem,
+  SetOffset,
+  ShowChecked,
+  ShowLocked,
+  ShowOpened,
+  ShowSaved,
+  StageGo,
+} from "./api-types";
+import { host } from "./host";
 import { moveDraft } from "./state/drafts";
 import { TEXTS } from "./texts";
 import type { Show } from "./show-document";
@@ -8,6 +18,8 @@ import type { Span } from "./state/span";
 import { remedy, message } from "./wording";
 import type {
   Actions,
+  Adapted,
+  AdaptLearned,
   Curves,
   EditCheck,
   EditCurves,
@@ -17,6 +29,7 @@ import type {
   Found,
   JointKeyframe,
   KnownRobots,
+  LearnedBand,
   Links,
   Motion,
   RobotModel,
@@ -68,7 +81,7 @@ function ownHeaders(): Record<string, string> {
 async function ask<Answer>(path: string, how: RequestInit = {}): Promise<Answer> {
   let response: Response;
   try {
-    response = await fetch(`/api/${path}`, { ...how, headers: { ...ownHeaders(), ...how.headers } });
+    response = await host.request(path, { ...how, headers: { ...ownHeaders(), ...how.headers } });
   } catch {
     throw new ApiError("network", TEXTS.errors.network, TEXTS.errors.networkRemedy);
   }
@@ -87,7 +100,7 @@ export const api = {
   status: () => ask<Status>("status"),
   /** The robot that is connected, or one of a build. */
   joints: (build?: string) => ask<RobotModel>(build ? `robot/joints?build=${part(build)}` : "robot/joints"),
-  shapes: (build: string) => `/api/robot/model?build=${part(build)}`,
+  shapes: (build: string) => host.fileUrl(`robot/model?build=${part(build)}`),
   robots: () => ask<KnownRobots>("robots"),
   preflight: () => ask<{ findings: Finding[] }>("preflight"),
   takeCommand: () => tell("command/take"),
@@ -128,7 +141,7 @@ export const api = {
   stop: (late: AbortSignal) => tell<Stopped>("stop", {}, late),
   acknowledge: (id: number) => tell("events/acknowledge", { id }),
   /** A take that could not be written, from the server's memory. */
-  unsavedFile: (id: string, format: string) => `/api/takes/unsaved/${part(id)}/file?format=${part(format)}`,
+  unsavedFile: (id: string, format: string) => host.fileUrl(`takes/unsaved/${part(id)}/file?format=${part(format)}`),
   saveUnsaved: (id: string, name: string, folder: string | null) =>
     tell<{ path: string }>("takes/unsaved/save", { id, name, folder }),
   discardUnsaved: (id: string) => tell("takes/unsaved/discard", { id }),
@@ -143,7 +156,7 @@ export const api = {
   take: (name: string) => ask<Motion>(`takes/${part(name)}`),
   edits: () => ask<{ edits: EditFacts[] }>("edits"),
   formats: () => ask<{ formats: FormatFacts[] }>("formats"),
-  takeFile: (name: string, format: string) => `/api/takes/${part(name)}/file?format=${part(format)}`,
+  takeFile: (name: string, format: string) => host.fileUrl(`takes/${part(name)}/file?format=${part(format)}`),
   renameTake: async (old: string, name: string) => {
     await tell("takes/rename", { old, new: name });
     moveDraft(old, name);
@@ -174,6 +187,10 @@ export const api = {
     tell<{ keyframes: JointKeyframe[] }>("edit/keyframes", { take, steps, version, joints: [joint] }),
   saveEdit: (take: string, steps: readonly Step[], name: string, version: number, over: number | null) =>
     tell<Take>("edit/save", { take, steps, name, version, ...(over === null ? {} : { over }) }),
+  learn: (takes: readonly string[]) => tell<LearnedBand>("learn", { takes }),
+  /** A learned motion, adapted; checking it takes longer. */
+  adapt: (how: AdaptLearned, check: boolean) => tell<Adapted>("learn/adapt", { ...how, check }),
+  saveAdapted: (how: AdaptLearned, name: string) => tell<Take>("learn/save", { ...how, name, over: 0 }),
   shows: () => ask<ShowShelf>("shows"),
   show: (name: string) => ask<ShowOpened>(`shows/${part(name)}`),
   saveShow: (name: string, show: Show, known: string | null, replace: boolean) =>
@@ -192,7 +209,11 @@ export const api = {
     return ask("shows/sounds/upload", { method: "POST", body });
   },
   peaks: (sound: string) => ask<SoundPeaks>(`shows/sounds/${part(sound)}/peaks`),
-  soundFile: (sound: string) => `/api/shows/sounds/${part(sound)}/file`,
+  soundFile: (sound: string) => host.fileUrl(`shows/sounds/${part(sound)}/file`),
   stageGo: (wanted: StageGo) => tell<StageNow>("stage/go", wanted),
-  stageRelease: () => tell<StageNow>("stage/release"),
+  lockShow: (name: string, locked: boolean) => tell<ShowLocked>("shows/lock", { name, locked }),
+  sheet: (name: string) => host.fileUrl(`shows/${part(name)}/sheet`),
+  stageOffset: (offset: SetOffset) => tell<StageNow>("stage/offset", offset),
+  stageCue: (command: ControlCues) => tell<StageNow>("stage/cue", command),
+  stageRelease: (stop: string) => tell<StageNow>("stage/release", { stop }),
 };

@@ -19,6 +19,7 @@ import { View } from "./parts/view";
 import { EditDock, EditScreen } from "./screens/edit";
 import { connection } from "./state/connection";
 import { editor } from "./state/editor";
+import { learning } from "./state/learn";
 import { robot } from "./state/robot";
 import { scene } from "./state/scene";
 import { stage } from "./state/stage";
@@ -260,7 +261,8 @@ function onKey(event: KeyboardEvent): void {
   if (!closes) void stop();
 }
 
-export function App() {
+/** The whole page; a `notice` is shown above all its screens. */
+export function App({ notice }: { notice?: preact.JSX.Element }) {
   useEffect(() => {
     // Before everything else on the page, so that nothing can swallow a stop.
     addEventListener("keydown", onKey, { capture: true });
@@ -273,8 +275,10 @@ export function App() {
   const shows = ui.screen.value === "show" ? showParts.value : null;
   const lanes = shows?.hasLanes.value ?? false;
   const docked = isEditing || lanes;
+  // A learned motion is shown in the library, and needs as much of the view as a robot does.
+  const layout = ui.screen.value === "library" && learning.band.value ? "learn" : ui.screen.value;
   return (
-    <div class={`app on-${ui.screen.value}${docked ? " docked" : ""}`}>
+    <div class={`app on-${layout}${docked ? " docked" : ""}`}>
       <button type="button" class={css("skip")} onClick={() => document.getElementById("panel")?.focus()}>
         {TEXTS.skip}
       </button>
@@ -291,6 +295,7 @@ export function App() {
         </div>
       </header>
       <div class={css("banners")} inert={behind}>
+        {notice}
         <Alerts />
         <StorageProblem />
         <Banner />

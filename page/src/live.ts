@@ -1,6 +1,7 @@
 /** The socket to the server: states in, stop and signs of life out; opened again when lost. */
 
 import { ApiError, api, identity, lastBeat } from "./api";
+import { host, type LiveSocket } from "./host";
 import { Liveness } from "./liveness";
 import { now } from "./state/clock";
 import { connection } from "./state/connection";
@@ -27,7 +28,7 @@ const STOP_MS = 1500;
 const STOPPING_MS = 3000;
 const CHECK_MS = 100;
 
-let socket: WebSocket | null = null;
+let socket: LiveSocket | null = null;
 let tries = 0;
 let answered: ((answer: Stopped) => void) | null = null;
 /** The result of our own stop. The server sends it to all pages as a notice too, which this page does not repeat. */
@@ -46,9 +47,7 @@ export const stopFailure = signal<{ why: string; confirmed: string } | null>(nul
 export const stopping = signal(false);
 
 export function open(): void {
-  const scheme = location.protocol === "https:" ? "wss" : "ws";
-  const old = recall("sessionStorage", "client");
-  const made = new WebSocket(`${scheme}://${location.host}/api/live${old ? `?client=${encodeURIComponent(old)}` : ""}`);
+  const made = host.openSocket(recall("sessionStorage", "client"));
   socket = made;
   liveness.wait(performance.now());
   made.onmessage = (event) => {
@@ -60,10 +59,10 @@ export function open(): void {
 /** How long to wait before a full server is asked again. */
 const FULL_MS = 5000;
 /** The socket for which the server had no place. */
-let refusedSocket: WebSocket | null = null;
+let refusedSocket: LiveSocket | null = null;
 
 /** Give up a socket, and open another one soon. */
-function lose(lost: WebSocket, state: "closed" | "silent"): void {
+function lose(lost: LiveSocket, state: "closed" | "silent"): void {
   if (socket !== lost) return;
   socket = null;
   lost.close();

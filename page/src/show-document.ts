@@ -5,6 +5,7 @@ import { rowAt } from "./interpolate";
 import type { RobotModel } from "./types";
 
 export type Show = api.ShowDocument;
+export type Role = api.ShowRoleNow;
 export type Section = api.ShowSectionNow;
 export type Clip = api.ShowClip;
 export type ShowCue = api.ShowCue;
@@ -124,6 +125,10 @@ export function trimmedTo(clip: Clip, moment_s: number, lengths: Lengths): Parti
   return { to_s: to >= whole - GRAIN_S / 2 ? null : neat(grained(to)) };
 }
 
+export function withRole(show: Show, name: string, change: Partial<Role>): Show {
+  return { ...show, roles: { ...show.roles, [name]: bare({ ...show.roles[name], ...change }) } };
+}
+
 export function renamedRole(show: Show, old: string, name: string): Show {
   const roles = Object.fromEntries(Object.entries(show.roles).map(([key, role]) => [key === old ? name : key, role]));
   const own = <Thing extends { role?: string | null }>(thing: Thing): Thing =>
@@ -173,6 +178,32 @@ export function rowsOf(cues: readonly { at: number; length: number }[]): number[
     rows[index] = row;
   }
   return rows;
+}
+
+// ---- OSC arguments ------------------------------------------------------------------------------
+
+const MAX_ARGS = 16;
+const isNumber = (text: string): boolean => text.trim() !== "" && Number.isFinite(Number(text));
+
+/** Return OSC arguments as one line of text; a text that could be read otherwise is in quotation marks. */
+export function oscArgsText(args: readonly (number | string)[]): string {
+  const needsQuotes = (text: string): boolean => text === "" || isNumber(text) || /[\s"\\]/.test(text);
+  return args
+    .map((each) => (typeof each === "string" && needsQuotes(each) ? JSON.stringify(each) : `${each}`))
+    .join(" ");
+}
+
+/** Read OSC arguments from one line of text: numbers and words, and texts in quotation marks. */
+export function readOscArgs(line: string): (number | string)[] {
+  const parts = line.match(/"(?:[^"\\]|\\.)*"|\S+/g) ?? [];
+  return parts.slice(0, MAX_ARGS).map((part) => {
+    if (!part.startsWith('"')) return isNumber(part) ? Number(part) : part;
+    try {
+      return JSON.parse(part) as string;
+    } catch {
+      return part;
+    }
+  });
 }
 
 // ---- colours ------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 /** Every English text of the page, in one place. A translation is a file of the same shape: see languages.ts. */
 
-import { inLanguage } from "./languages";
+import { host } from "./host";
+import { inLanguage, translated } from "./languages";
 
 interface Pace {
   time: string;
@@ -15,7 +16,7 @@ export const ENGLISH = {
   language: {
     label: "Language",
     auto: "Same as browser",
-    note: "Texts from the robot and the server stay in English.",
+    note: "Most texts from the robot and the server stay in English.",
     moving: "You can change it while the robot is idle.",
   },
   /** How a joint is called, by the parts of its name. */
@@ -205,9 +206,13 @@ export const ENGLISH = {
   teach: {
     title: "Teach",
     tipsTitle: "Before you teach",
+    /** The phone app's own text where it asks the same; the app has none for legs. */
+    tipsOfApp: {
+      arms: "Safety: Before teaching, keep the robot standing under control. Ensure smooth trajectories, stable balance, and avoid self-collision or singularities.",
+      legs: "",
+    },
     tips: {
       arms: [
-        ["Standing", "The robot stands in balance, under control, and stays so."],
         ["Space", "Keep an arm's length free all around it. Nobody else is in reach."],
         [
           "Smooth",
@@ -265,7 +270,7 @@ export const ENGLISH = {
     edit: "Edit it",
     again: "Teach it again",
     another: "Teach another",
-    full: "All 15 places on the robot are taken. Delete an action first.",
+    full: "Up to 15 actions can be created, and the robot has 15. Delete an action first.",
     placesUnknown: "The number of free places is not known",
     softAlready: {
       arms: "The arms are soft already. Press Hold the arms first.",
@@ -277,11 +282,11 @@ export const ENGLISH = {
     places: (free: number) => `${free} of 15 places free`,
     curves: "Joint angles while recording",
     noWire: "This robot cannot be taught over this connection.",
-    taken: "There is already an action of that name on the robot.",
-    replaces: "There is already an action of that name on the robot. This teaching will replace it.",
+    taken: "Filename already exists.",
+    replaces: "Filename already exists. This teaching will replace it.",
     takenRemedy: "Choose another name: this one is taken, and this connection cannot replace it.",
     tripped: "Inspect the robot, then connect again.",
-    unbalanced: "The robot is not standing in balance. Make it stand first.",
+    unbalanced: "Ensure the robot is in a balanced standing: make it stand first.",
     busy: (name: string) => `The robot is busy${name ? ` with “${name}”` : ""}. Wait until it rests, or stop it.`,
     checking: "Checking it…",
     unchecked: "Not checked: this computer has no take of it.",
@@ -408,6 +413,34 @@ export const ENGLISH = {
     storeName: "Name on the robot",
     stored: (name: string, keyframes: number, off: string) =>
       `“${name}” is on the robot: ${keyframes} keyframes, at most ${off} off.`,
+    learn: {
+      open: "Learn",
+      words: (least: number) => `Choose ${least} takes or more of the same motion.`,
+      choose: (name: string) => `Learn from ${name}`,
+      from: (count: number) => `Learn from ${count} takes`,
+      working: "Comparing the takes…",
+      title: (count: number) => `Learned from ${count} takes`,
+      help: "Drag a hand in the view, or its path: the whole motion follows. At the first and the last moment the pose there changes. Nothing is saved yet.",
+      band: "The motion and the spread of the takes",
+      shade: "Shaded: one standard deviation of the takes.",
+      moment: "Moment",
+      duration: "Duration",
+      slower: (time: string) => `It would be too fast, so it takes ${time}.`,
+      beginAtRobot: "Begin where the robot is now",
+      bothHands: "Drag both hands: they keep their distance",
+      edges: { start: "Another first pose", end: "Another last pose" },
+      targets: "Hands led elsewhere",
+      target: (hand: string, time: string) => `${hand} at ${time}`,
+      removeTarget: (target: string) => `Remove: ${target}`,
+      far: (hand: string, time: string, std: string) =>
+        `${hand} at ${time}: ${std} standard deviations from the takes. Nothing was taught there.`,
+      fine: "The check found nothing.",
+      save: "Save as take",
+      saveTitle: "Save the learned motion",
+      name: (take: string) => `${take} learned`,
+      close: "Close",
+      noHands: "The hands of this robot are not known, so they cannot be led elsewhere.",
+    },
     star: "Add to the cues",
     unstar: "Remove from the cues",
     add: {
@@ -440,7 +473,7 @@ export const ENGLISH = {
       takenWords: (name: string) => `A take “${name}” exists already.`,
     },
     playTip: {
-      arms: "Before playback: the robot stands under control with enough space, and you hold the remote.",
+      arms: "Before playback, keep the robot standing under control with enough space. Operator must hold remote or app for emergency stop. STOP on this page is a software stop.",
       legs: "Before playback: the robot lies or hangs, its legs have space, and you hold the remote.",
     },
   },
@@ -492,7 +525,7 @@ export const ENGLISH = {
     },
     end: (number: number) => `Limb ${number}`,
     endHelp:
-      "Drag it, or move it with the arrow keys; Page Up and Page Down move it away and nearer. This sets a keyframe or leads the whole motion, as chosen below the time line.",
+      "Drag it, or move it with the arrow keys; Page Up and Page Down move it away and nearer. This sets a keyframe, leads the whole motion or moves the path of the hand, as chosen below the time line.",
     endAt: (forward: number, left: number, up: number) => `${forward} cm forward, ${left} cm left, ${up} cm up`,
     limbs: {
       left_arm: "Left arm",
@@ -523,6 +556,8 @@ export const ENGLISH = {
       hand: "A dragged hand",
       keyframe: "sets a keyframe",
       through: "leads the whole motion",
+      path: "moves its path",
+      both: "moves the paths of both hands",
       title: (time: string) => `The whole motion through this pose at ${time}?`,
       fine: "The check found nothing. Both ends stay as they are.",
       found: (count: number, message: string) =>
@@ -603,6 +638,8 @@ export const ENGLISH = {
       trim: (from: string, to: string) => `Trim ${from} to ${to}`,
       keyframe: (time: string, joints: string, more: number) =>
         `Keyframe at ${time}: ${joints}${more > 0 ? ` and ${more} more` : ""}`,
+      path: (hand: string, time: string) => `${hand}: path moved at ${time}`,
+      bothHands: "Both hands",
     },
   },
 
@@ -641,6 +678,9 @@ export const ENGLISH = {
       waiting: (section: string) => `“${section}” waits`,
       starting: (section: string) => `“${section}” is being prepared`,
       playing: (section: string) => `“${section}” plays`,
+      paused: (section: string) => `“${section}” is paused`,
+      stopped: (section: string) => `“${section}” was stopped`,
+      ending: () => "ends",
     },
     file: "Show",
     none: "No shows yet. A show is a file that describes what several robots do together, with sound, speech and light.",
@@ -675,6 +715,7 @@ export const ENGLISH = {
     hows: { show: "Full show", rehearsal: "Half speed", lights: "Without motion" },
     go: "GO",
     goNext: (section: string) => `GO: ${section}`,
+    goOn: "GO: continue",
     noStage: "No stage is connected. You can edit, check and preview shows; no robot moves.",
     howStage:
       "Start the server with a stage: of simulated robots for a try, or of your own. Each robot has an agent beside it; docs/show.md describes the setup.",
@@ -684,14 +725,74 @@ export const ENGLISH = {
     cannot: "Cannot be run",
     uncast: (roles: string) => `No robot plays: ${roles}`,
     nobody: "no robot",
-    lamp: { ready: "ready", waits: "clock not known yet", lost: "not reachable", moves: "moves" },
+    lamps: {
+      ready: "ready",
+      loading: "loading",
+      armed: "armed",
+      playing: "playing",
+      paused: "paused",
+      muted: "muted",
+      STOPPED: "STOPPED",
+      FAULT: "FAULT",
+      LOST: "LOST",
+    },
+    moves: "moves",
+    clockUnknown: "clock not known yet",
     run: {
-      checking: "The show is being checked.",
+      checking: () => "The show is being checked.",
       waiting: (section: string, what: string) => `“${section}” waits for ${what}.`,
       soon: (section: string, seconds: number) => `“${section}” begins in ${seconds} s.`,
       playing: (section: string) => `“${section}” plays.`,
       starting: (section: string) => `“${section}” is being prepared.`,
+      paused: (section: string) => `“${section}” is paused.`,
+      stopped: (section: string) => `“${section}” was stopped. Reset the STOP, then GO begins it again.`,
+      ending: () => "The show ends.",
       busy: "The show is running.",
+    },
+    lock: {
+      lock: "Lock",
+      unlock: "Unlock",
+      sheet: "Cue sheet",
+      locked: (when: string) => `Locked since ${when}: GO refuses it if its file, a take or a sound changes.`,
+    },
+    offsets: {
+      title: "Offsets",
+      words: "How many seconds early a robot's own actions and sounds are requested. Empty: measured in the rehearsal.",
+      sounds: "sounds",
+      unknown: "–",
+      byHand: "set by hand",
+      measured: "measured",
+      notYet: "not measured yet",
+    },
+    cueList: {
+      title: "Cue list",
+      left: (seconds: number) => `${seconds} s left`,
+      next: (section: string) => `Next: ${section}`,
+      last: "This is the last section.",
+      first: "GO begins here",
+      isNext: "next",
+      back: "BACK",
+      pause: "Pause",
+      resume: "Resume",
+      skip: "Skip",
+      finish: "End show",
+      pausedNote: "The robots hold their poses. This is not a stop: the arms stay stiff.",
+      startHere: "Start here",
+      startAt: (section: string) => `Start here: ${section}`,
+      mute: "Mute",
+      unmute: "Unmute",
+      muteRobot: (name: string) => `Mute ${name}`,
+      unmuteRobot: (name: string) => `Unmute ${name}`,
+      readiness: "Which robots are ready",
+      states: {
+        checking: "is being checked",
+        waiting: "waits",
+        starting: "is being prepared",
+        playing: "plays",
+        paused: "paused",
+        stopped: "stopped",
+        ending: "ends",
+      },
     },
     waits: {
       go: () => "GO",
@@ -705,12 +806,13 @@ export const ENGLISH = {
     confirmed: (ms: number | null) =>
       ms === null ? "All robots have confirmed it." : `All robots have confirmed it, within ${Math.round(ms)} ms.`,
     unconfirmed: (names: string) => `Not confirmed by ${names}: use the remote!`,
-    release: "Release",
-    releaseTitle: "Release the STOP?",
+    release: "Reset the STOP",
+    releaseTitle: "Reset the STOP?",
     releaseWords: "No robot moves before the next GO. Is everybody out of the robots' reach?",
     warnedTitle: "Run it despite the warnings?",
     warnedConfirm: "Run it",
     endedWell: (show: string) => `“${show}” was played to its end.`,
+    endedByOperator: (show: string) => `“${show}” was ended by the operator.`,
     endedEarly: (why: string) => `The last show ended early. ${why}`,
     endedIncomplete: (show: string) => `“${show}” is over, but not every robot completed it.`,
     incomplete: (who: string, why: string) =>
@@ -754,7 +856,13 @@ export const ENGLISH = {
     onLoss: "If a robot is lost",
     losses: { stop: "all stop", goOn: "others continue" },
 
+    hold: "At its end, hold the last poses until GO",
+
     roles: "Roles",
+    details: "More",
+    roleDetails: (role: string) => `More about ${role}`,
+    build: "Robot build",
+    roleLosses: { stop: "as in the section", drop: "others continue" },
     role: "Role",
     roleName: (number: number) => `role ${number}`,
     roleTaken: (name: string) => `the role ${name} exists already`,
@@ -896,6 +1004,45 @@ export const ENGLISH = {
     tooLarge: "The file is larger than 32 MB.",
     tooLargeRemedy: "Trim the motion, or save it in a denser format such as MCAP.",
   },
+  /** Refusals of the server that have a translation: its templates, word for word. */
+  refusals: {
+    fewTakes: "{count} takes are too few to learn from",
+    fewTakesRemedy: "Give {least} or more.",
+    takeLength: "take {number} lasts {duration}; only motions of {low} to {high} can be learned",
+    takeLengthRemedy: "Leave it out, or cut all takes into the same parts and learn each part.",
+    otherRobot: "take {number} was made on another robot: {other}; the first was made on {robot}",
+    otherRobotRemedy: "Learn from takes of one robot.",
+    noMotion: "take {number} does not move enough to learn from: no joint moves by more than {moved}",
+    noMotionRemedy: "Leave it out, or teach it again; a joint has to move by {least}.",
+    otherMotion:
+      "take {number} is another motion: it is {away} from the others, and the motion itself moves by {moved}",
+    otherMotionRemedy: "Leave it out, or teach it again.",
+    otherJoints: "takes of different joints cannot be averaged",
+    otherJointsRemedy: "Keep the joints they share.",
+    duration: "a motion cannot last {duration}",
+    durationRemedy: "Choose {low} to {high}.",
+    outside: "the point at {time} is outside the motion of {duration}",
+    outsideRemedy: "Choose a time between its ends.",
+    outOfReach: "the hand misses its new path by {far} at {time}: it is out of reach",
+    outOfReachRemedy: "Move it less, or another way.",
+    posture: "the arm would have to jump into another posture at {time}",
+    postureRemedy: "Move it less or another way, or limit the change to a part of the motion.",
+    orientation:
+      "the hand cannot keep its orientation: at {time} it would be {far} beside its path, and it would turn by {turned}",
+    orientationRemedy: "Move it less, or leave its orientation free.",
+    pathPoint: "a point {time} after the start of the change is outside the change, or at one of its ends, which stay",
+    pathPointRemedy: "Choose a time between the ends, or let the ends move.",
+    fewJoints: "the motion has {count} joints of the {hand} arm; a hand needs 3 or more",
+    fewJointsRemedy: "Choose the other hand, or a motion that moves this arm.",
+    touch: "the robot would touch itself at {time}: {what}",
+    touchRemedy: "Lead the hand another way, or learn from takes in which nothing touches.",
+    meets: "{a} and {b} overlap by {far}",
+    sameTime: "two points are at nearly the same time",
+    sameTimeRemedy: "Leave {least} or more between them.",
+    forgotten: "this learned motion is no longer in memory",
+    forgottenRemedy: "Learn from the takes again.",
+    step: "step {number}, {op}: {why}",
+  },
 } as const;
 
 /** The shape of a catalogue: the same keys, other words. */
@@ -907,4 +1054,4 @@ type Wide<Part> = Part extends string
 export type Catalogue = Wide<typeof ENGLISH>;
 
 /** The texts in the language that is shown. */
-export const TEXTS: Catalogue = inLanguage<Catalogue>(ENGLISH);
+export const TEXTS: Catalogue = translated(inLanguage<Catalogue>(ENGLISH), host.texts);

@@ -24,6 +24,10 @@ export type Curves = api.Curves;
 export type Motion = api.TakeMotion;
 export type EditCurves = api.EditCurves;
 export type EditCheck = api.EditCheck;
+export type LearnedBand = api.LearnedBand;
+/** How a learned motion is adapted. */
+export type AdaptLearned = Omit<api.PreviewAdapted, "check">;
+export type Adapted = api.Adapted;
 export type JointKeyframe = api.JointKeyframe;
 export type LimbEnd = api.LimbEnd;
 export type Mark = api.MarkNow;

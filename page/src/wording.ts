@@ -1,7 +1,8 @@
 /** Sentences of the server as this page says them: angles in degrees, acts as its own buttons. */
 
 import type { FactNow, TextNow } from "./api-types";
-import { TEXTS } from "./texts";
+import { decimal } from "./format";
+import { ENGLISH, TEXTS } from "./texts";
 
 const DEGREES = 180 / Math.PI;
 const MAX_NAMES = 4;
@@ -12,9 +13,16 @@ export interface Worded {
   texts?: { message: TextNow; remedy: TextNow } | null;
 }
 
-/** Return a sentence of the server in the words of this page. */
-export function worded(text: TextNow): string {
-  return text.template.replace(/\{\{|\}\}|\{(\w+)\}/g, (whole: string, name: string | undefined) => {
+type Refusal = keyof typeof ENGLISH.refusals;
+/** The templates of the server that this page has in its language. */
+const TRANSLATED = new Map<string, string>(
+  Object.entries(ENGLISH.refusals).map(([key, template]) => [template, TEXTS.refusals[key as Refusal]]),
+);
+
+/** Return a sentence of the server in the words of this page, in its language where it has a translation. */
+export function worded(text: TextNow, translations: ReadonlyMap<string, string> = TRANSLATED): string {
+  const template = translations.get(text.template) ?? text.template;
+  return template.replace(/\{\{|\}\}|\{(\w+)\}/g, (whole: string, name: string | undefined) => {
     const fact = name === undefined ? undefined : text.facts[name];
     return fact === undefined ? whole.charAt(0) : shown(fact);
   });
@@ -65,5 +73,5 @@ function quantity(value: number, unit: string, digits: number): string {
 }
 
 function number(written: string): string {
-  return written.replace("-", "\u2212");
+  return decimal(written.replace("-", "\u2212"));
 }

@@ -62,6 +62,19 @@ describe("the catalogues", () => {
     for (const words of [...spoken(ENGLISH), ...spoken(GERMAN as Tree)])
       expect(words).not.toMatch(/`|\brote [a-z]|terminal|command line|Kommandozeile|(^|\s)--\w/i);
   });
+  it("have the phone app's texts as written, where the app shows them", () => {
+    const { teach, library, health } = ENGLISH;
+    expect(teach.tipsOfApp.arms).toBe(
+      "Safety: Before teaching, keep the robot standing under control. Ensure smooth trajectories, stable balance, and avoid self-collision or singularities.",
+    );
+    expect(library.playTip.arms).toContain(
+      "Before playback, keep the robot standing under control with enough space. Operator must hold remote or app for emergency stop.",
+    );
+    expect(health.dampQuestion).toBe("Enter damping mode?");
+    expect(teach.unbalanced).toContain("Ensure the robot is in a balanced standing");
+    expect(teach.full).toContain("Up to 15 actions can be created");
+    for (const text of [teach.taken, teach.replaces]) expect(text).toContain("Filename already exists.");
+  });
   it("are chosen by the browser, unless a person has chosen", () => {
     expect(languageFor("auto", ["de-AT", "en"])).toBe("de");
     expect(languageFor("auto", ["fr", "en-GB", "de"])).toBe("en");

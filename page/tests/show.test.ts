@@ -8,6 +8,8 @@ import {
   hexOf,
   movedClip,
   newShow,
+  oscArgsText,
+  readOscArgs,
   renamedRole,
   rolePose,
   rowsOf,
@@ -16,6 +18,7 @@ import {
   trimmedTo,
   withClip,
   withoutRole,
+  withRole,
 } from "../src/show-document";
 import type { RobotModel } from "../src/types";
 
@@ -73,6 +76,15 @@ describe("a show", () => {
         { at: 2, length: 1 },
       ]),
     ).toEqual([0, 1, 0]);
+  });
+  it("has fields of its roles, without those that are left open", () => {
+    const show = withRole(newShow("", ["a", "b"], "one"), "a", { on_loss: "drop", title: null });
+    expect(show.roles).toEqual({ a: { on_loss: "drop" }, b: {} });
+  });
+  it("keeps OSC arguments as they are, numbers and texts", () => {
+    const args = [1, -0.5, "go", "two words", "12", "", 'a "quoted" one', "a\\b"];
+    expect(readOscArgs(oscArgsText(args))).toEqual(args);
+    expect(readOscArgs('1 go "2" "open')).toEqual([1, "go", "2", '"open']);
   });
   it("knows colours both ways", () => {
     expect(lightOf(hexOf([0, 160, 255]))).toEqual([0, 160, 255]);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { TEXTS } from "../src/texts";
+import { ENGLISH, TEXTS } from "../src/texts";
+import { GERMAN } from "../src/texts-de";
 import { folded, remedy, worded, message } from "../src/wording";
 
 const at = {
@@ -33,6 +34,23 @@ describe("sentences of the server", () => {
   });
   it("keep braces that are no facts", () => {
     expect(worded({ template: "a robot called {{b}}", facts: {} })).toBe("a robot called {b}");
+  });
+  it("are translated by their template, and keep their facts", () => {
+    const missed = {
+      template: ENGLISH.refusals.outOfReach,
+      facts: { far: { value: 31.4, unit: "mm", digits: 0 }, time: { value: 2.5, unit: "s", digits: 2 } },
+    };
+    const german = new Map([[missed.template as string, GERMAN.refusals?.outOfReach ?? ""]]);
+    expect(worded(missed)).toBe("the hand misses its new path by 31 mm at 2.50 s: it is out of reach");
+    expect(worded(missed, german)).toBe(
+      "Die Hand verfehlt ihren neuen Weg bei 2.50 s um 31 mm: Er ist außer Reichweite",
+    );
+    const facts = (template: string): string[] => (template.match(/\{\w+\}/g) ?? []).sort();
+    for (const [key, template] of Object.entries(ENGLISH.refusals)) {
+      const known = new Set(facts(template));
+      for (const fact of facts(GERMAN.refusals?.[key as keyof typeof ENGLISH.refusals] ?? ""))
+        expect(known.has(fact), `${key}: ${fact}`).toBe(true);
+    }
   });
   it("stay as they came where they came without facts", () => {
     expect(message({ message: "odd", remedy: "Mend it.", texts: null })).toBe("odd");

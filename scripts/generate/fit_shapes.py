@@ -26,7 +26,7 @@ from benchmarks.contact import Meshes, asked_pairs, poses_rad
 from benchmarks.g1_meshes import require_meshes, triangles
 from scipy.spatial import ConvexHull, HalfspaceIntersection
 
-from rote.model.g1 import G1, G1_REST_RAD, Corners, hulls_of
+from rote.model.g1 import G1, G1_REST_RAD, Corners, make_hulls
 from rote.motion.body.contact import body_xml, neighbour_pairs
 from rote.motion.body.kinematics import kinematics_of
 from rote.motion.track import Array
@@ -206,7 +206,7 @@ def touching(
     pieces: list[Piece], poses: Array, pairs: set[tuple[str, str]]
 ) -> Iterator[tuple[int, str, str, set[int]]]:
     """Yield of all shapes that touch the pose, both links and the numbers of the pieces."""
-    shapes = hulls_of(as_numbers(pieces))
+    shapes = make_hulls(as_numbers(pieces))
     family = replace(G1, body=replace(G1.body, shapes=shapes))
     xml = body_xml(family, 0.0, sorted(neighbour_pairs(kinematics_of(family))))
     model = mujoco.MjModel.from_xml_string(xml)

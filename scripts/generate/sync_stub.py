@@ -16,9 +16,12 @@ SOURCE = Path(__file__).parents[2] / "src" / "rote"
 STUB = SOURCE / "sync.pyi"
 AWAITED = {"Playing": "PlayReport", "Streaming": "StreamReport", "LegPlaying": "StreamReport"}
 """What awaiting an object of these classes returns; both are in `rote.robot.api_values`."""
+BLOCKS = {"Teaching": "Take", "Leading": "Mirroring"}
+"""The classes of blocks, and the class of the value of each."""
 CLASSES: tuple[tuple[str, str, str, set[str]], ...] = (
     ("robot/take.py", "Take", "Blocking", {"add"}),
     ("robot/playing.py", "Playing", "Blocking", set()),
+    ("robot/leading.py", "Mirroring", "Blocking", {"interrupt"}),
     ("robot/robot.py", "Modes", "Blocking", set()),
     ("robot/robot.py", "Audio", "Blocking", set()),
     ("robot/robot.py", "Robot", "Closable", {"close"}),
@@ -40,8 +43,8 @@ from rote.robot.api_values import PlayReport, StreamReport
 
 __all__ = [
     "connect", "open", "Blocking", "BlockingA1", "BlockingA1Modes", "BlockingAudio",
-    "BlockingBlock", "BlockingConnection", "BlockingG1", "BlockingModes", "BlockingPlaying",
-    "BlockingRobot", "BlockingTake",
+    "BlockingBlock", "BlockingConnection", "BlockingG1", "BlockingMirroring", "BlockingModes",
+    "BlockingPlaying", "BlockingRobot", "BlockingTake",
 ]
 
 '''
@@ -169,7 +172,8 @@ class Writer:
             return
         name = "__iter__" if node.name == "__aiter__" else node.name
         self._typed(module, node.args)
-        yield f"    def {name}({ast.unparse(node.args)}) -> {self._result(module, node)}:"
+        arguments = ast.unparse(node.args).replace(": 'Robot'", ": BlockingRobot")
+        yield f"    def {name}({arguments}) -> {self._result(module, node)}:"
 
     def _result(self, module: Module, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
         """Return the annotation of a blocking method's result."""
@@ -180,8 +184,8 @@ class Writer:
                 return "BlockingPlaying"
             case ast.Name(id=name) if name in AWAITED:
                 return AWAITED[name]
-            case ast.Name(id="Teaching"):
-                return "BlockingBlock[BlockingTake]"
+            case ast.Name(id=name) if name in BLOCKS:
+                return f"BlockingBlock[Blocking{BLOCKS[name]}]"
             case ast.Subscript(value=ast.Name(id="AsyncIterator"), slice=inner):
                 return f"Iterator[{self._typed(module, inner)}]"
             case ast.Subscript(value=ast.Name(id="Awaitable"), slice=inner):

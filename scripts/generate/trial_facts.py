@@ -4,7 +4,7 @@ from pathlib import Path
 
 from generated_part import renew
 
-from rote.trial.facts import FRAMES, facts
+from rote.trial.facts import FRAMES, list_facts
 from rote.trial.steps import BY_ID
 
 PAGE = Path(__file__).parents[2] / "docs" / "trial.md"
@@ -15,10 +15,10 @@ def table() -> str:
     """Return the table; the fields of the teaching frames share a row for each step."""
     lines = ["| fact | what rote assumes | grade | how it is tested |", "|---|---|---|---|"]
     frames: dict[str, list[str]] = {}
-    for fact in facts():
-        how = f"step `{fact.step}`" if fact.step else f"not: {fact.why_not}"
+    for fact in list_facts():
+        how = f"step `{fact.step}`" if fact.step else f"not tested: {fact.why_not}"
         if fact.only_used:
-            how = f"not: step `{fact.step}` uses them, and a success proves none of them alone"
+            how = f"not tested: a success of step `{fact.step}` proves no single field"
         if fact.page == FRAMES:
             frames.setdefault(how, []).append(fact.grade)
         else:
@@ -29,7 +29,7 @@ def table() -> str:
         lines.append(
             f"| `frames.*` | {len(grades)} {fields} of the teaching frames | {counts} | {how} |"
         )
-    assert all(fact.step in BY_ID for fact in facts() if fact.step)
+    assert all(fact.step in BY_ID for fact in list_facts() if fact.step)
     return "\n".join(lines) + "\n"
 
 

@@ -6,13 +6,17 @@
 The source archive and the wheel are built from what is committed, by the standard build, and looked
 into. Then the wheel is installed into fresh environments, without extras, with all of them, and
 once with the lowest versions that it allows. In each one rote is used: the demonstration, teaching,
-takes, playing, a simulated robot on every wire, the page, the completion of a shell. Three
-environments are used at a time, since most of it is waiting for robots. The archives stay in dist/.
+takes, playing, a simulated robot on every wire, the page, the completion of a shell. One more
+environment has the extras that the README recommends, and each command of the README is started in
+it. The size of what is installed has a limit. For processors of ARM only the packages are resolved:
+each must have a wheel. Three environments are used at a time, since most of it is waiting for
+robots. The archives stay in dist/.
 """
 
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -34,6 +38,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "rote-robot"
 LOWEST = (3, 11)
+SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14))
+README_EXTRAS = "web,mcap"
+SIZES_MB = {"no extras": 78, f"[{README_EXTRAS}]": 112, "all extras": 640}
+"""What an environment takes on disk, as the README states it. It may take 15 % more."""
+ARM = ("aarch64-unknown-linux-gnu", "aarch64-apple-darwin")
 SCRIPTS = "Scripts" if sys.platform == "win32" else "bin"
 IN_EVERY_WHEEL = (
     "rote/__init__.py",
@@ -192,8 +201,11 @@ class Environment:
             stderr=subprocess.PIPE,
         )
 
-    def ask(self, *arguments: str, code: int = 0) -> tuple[str, str]:
-        """Run `rote` to its end; return what it printed on both streams."""
+    def ask(self, *arguments: str, code: int | None = 0) -> tuple[str, str]:
+        """Run `rote` to its end; return what it printed on both streams.
+
+        `code` is the exit code that it must have; None for any.
+        """
         process = self.start(*arguments)
         try:
             out, err = process.communicate(timeout=_TIME_LIMIT_S)
@@ -201,7 +213,7 @@ class Environment:
             process.kill()
             raise UnfitError(f"rote {' '.join(arguments)} did not end") from None
         said = f"rote {' '.join(arguments)} ended with {process.returncode}:\n{out}{err}"
-        need(process.returncode == code and "Traceback" not in err, said)
+        need(code in {None, process.returncode} and "Traceback" not in err, said)
         return out, err
 
     @contextmanager
@@ -292,18 +304,85 @@ def _fetched(address: str) -> bytes:
     return whole
 
 
+def own_host(domain: int) -> str:
+    """Return an address that no other trial uses: a robot on WebRTC has one port."""
+    return "127.0.0.1" if sys.platform == "darwin" else f"127.0.0.{domain}"
+
+
 def wires_here(python: tuple[int, int], domain: int) -> dict[str, tuple[str, ...]]:
     """Return how to start a simulated robot on each wire that this system and Python have."""
     wires = {
         "udp": ("--udp", "127.0.0.1:0", "--store", ":memory:"),
         "a1": ("--a1", "127.0.0.1:0"),
-        "webrtc": ("--webrtc", "127.0.0.1:0", "--serial", "", "--store", ":memory:"),
+        "webrtc": ("--webrtc", own_host(domain), "--serial", "", "--store", ":memory:"),
     }
     if sys.platform == "linux" and python < (3, 14):
         wires["dds"] = ("--dds", "lo", "--domain", str(domain), "--store", ":memory:")
     if sys.platform == "win32":  # the client of an A1 has no process to send from there
         del wires["a1"]
     return wires
+
+
+def check_size(here: Environment, what: str) -> None:
+    """Raise `UnfitError` if what is installed takes more than its limit."""
+    files = (path for path in (here.folder / "venv").rglob("*") if path.is_file())
+    took_mb, most_mb = sum(path.lstat().st_size for path in files) / 1e6, 1.15 * SIZES_MB[what]
+    print(f"    {what}: {took_mb:.0f} MB of at most {most_mb:.0f}", flush=True)
+    need(took_mb <= most_mb, f"{what} take {took_mb:.0f} MB, more than {most_mb:.0f}")
+
+
+def readme_commands(readme: str) -> list[list[str]]:
+    """Return the arguments of every `rote` command in the shell blocks of the README, in order."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    lines = [line for block in blocks for line in block.splitlines()]
+    split = [shlex.split(line, comments=True) for line in lines]
+    return [words[1:] for words in split if words[:1] == ["rote"]]
+
+
+def try_readme(here: Environment, host: str) -> None:
+    """Start each command of the README, with `host` for this computer; a server is ended once it is
+    ready.
+    """
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for arguments in readme_commands(readme.replace("127.0.0.1", host)):
+        if arguments[0] == "web":
+            with here.serving(*arguments, "--no-browser", "--port", "0"):
+                pass
+        elif arguments[0] == "sim":
+            try_missing_or_serving(here, arguments)
+        elif arguments[0] == "doctor":  # it ends with 1 if something is wrong with this computer
+            need("packages" in here.ask(*arguments, code=None)[0], "rote doctor names no packages")
+        else:
+            here.ask(*arguments)
+
+
+def try_missing_or_serving(here: Environment, arguments: list[str]) -> None:
+    """Start a simulated robot of the README; its extra is added first, as its error says."""
+    _, err = here.ask(*arguments, code=1)
+    (extra,) = re.findall(rf"{NAME}\[(\w+)\]", err) or [""]
+    need(extra, f"rote {' '.join(arguments)} names no extra: {err}")
+    here.install(f"{NAME}[{extra}]")
+    with here.serving(*arguments):
+        pass
+
+
+def resolve_for_arm(wheel: Path, python: tuple[int, int]) -> list[str]:
+    """Return for which processors of ARM a package of `all` has no wheel, each as a sentence."""
+    version = ".".join(map(str, python))
+    wrong = []
+    for platform in ARM:
+        try:
+            run(
+                *(sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--no-header", "-"),
+                *("--only-binary", ":all:", "--python-platform", platform),
+                *("--python-version", version),
+                input=f"{NAME}[all] @ {wheel.as_uri()}",
+            )
+        except UnfitError as error:
+            wrong.append(f"Python {version} on {platform}: {error}")
+        else:
+            print(f"  Python {version} on {platform}: every package has a wheel", flush=True)
+    return wrong
 
 
 # ---- all of it ----------------------------------------------------------------------------------
@@ -359,6 +438,11 @@ class Trial:
         if self.what == "no extras":
             wires = {wire: how for wire, how in wires.items() if wire in {"udp", "a1"}}
         used: dict[str, Callable[[], None]] = {"install": lambda: here.install(*self.wanted)}
+        if self.what in SIZES_MB:
+            used["size"] = lambda: check_size(here, self.what)
+        if self.what == f"[{README_EXTRAS}]":
+            used["each command of the README"] = lambda: try_readme(here, own_host(self.domain))
+            return used
         if self.what == "no extras":
             used["version, completion, teach, takes"] = lambda: try_core(here, version)
         else:
@@ -380,6 +464,7 @@ def trials(found: "dict[tuple[int, int], str]", wheel: Path) -> list[Trial]:
         made.append((python, "all extras", (f"{wheel}[all]",)))
     lowest = ("--resolution", "lowest-direct", f"{wheel}[all]")
     made.append((min(found), "lowest versions", lowest))
+    made.append((max(found), f"[{README_EXTRAS}]", (f"{wheel}[{README_EXTRAS}]",)))
     return [
         Trial(python, found[python], what, wanted, 70 + number)
         for number, (python, what, wanted) in enumerate(made)
@@ -413,13 +498,14 @@ def check(found: "dict[tuple[int, int], str]", folder: Path) -> "tuple[str, list
     except UnfitError as error:
         return "", [str(error)]
     print(f"  {source.name}, {wheel.name}: {wheel.stat().st_size // 1000} kB", flush=True)
+    unfit = [wrong for python in found for wrong in resolve_for_arm(wheel, python)]
     every = trials(found, wheel)
     print(f"Using it in {len(every)} fresh environments, {_AT_A_TIME} at a time...", flush=True)
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         results = pool.map(
             lambda trial: tried(trial, version, folder / f"trial-{trial.domain}"), every
         )
-        return version, [result for result in results if result]
+        return version, [*unfit, *(result for result in results if result)]
 
 
 def main(arguments: list[str]) -> int:
@@ -427,6 +513,8 @@ def main(arguments: list[str]) -> int:
     here = sys.version_info[:2]
     found = {here: sys.executable} if arguments == ["--only-this-python"] else pythons()
     versions = ", ".join(".".join(map(str, python)) for python in found)
+    for missing in (python for python in SUPPORTED if python not in found):
+        print(f"Python {missing[0]}.{missing[1]} is not tried here.", flush=True)
     with tempfile.TemporaryDirectory(prefix="rote-release-") as name:
         version, wrong = check(found, Path(name))
         for each in wrong:

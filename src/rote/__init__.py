@@ -7,9 +7,9 @@
 
     wave = rote.load("wave.mcap").trim(auto=True).smooth()
 
-`rote.sync` is the same, blocking; in a notebook use `rote.sync.open` or `await rote.open`, and
-`close`. The names below are imported when first used, so that importing
-rote costs nothing.
+`rote.sync` is the same API with blocking calls. In a notebook use `rote.sync.open` or
+`await rote.open`, and `close`. The names below are imported when first used, so that importing rote
+is fast.
 """
 
 from importlib import import_module
@@ -46,9 +46,10 @@ if TYPE_CHECKING:
     from rote.motion.check.rules import check
     from rote.motion.files import load, save
     from rote.motion.files.library import Library, library
+    from rote.motion.learn import HandPoint, MotionModel, learn
     from rote.motion.track import Track
     from rote.robot.api_values import Actions, PlayReport, Progress, StreamReport
-    from rote.robot.g1 import G1
+    from rote.robot.message_robot import G1
     from rote.robot.playing import Playing
     from rote.robot.quadruped.bot import Bot
     from rote.robot.quadruped.loop import LoopFunc
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-_HOMES: dict[str, tuple[str, ...]] = {
+_NAMES_BY_MODULE: dict[str, tuple[str, ...]] = {
     "rote.stage.stage": ("open_stage",),
     "rote.connection": ("connect", "connect_a1", "open"),
     "rote.errors": (
@@ -82,12 +83,13 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "rote.motion.check.rules": ("check",),
     "rote.motion.files": ("load", "save"),
     "rote.motion.files.library": ("Library", "library"),
+    "rote.motion.learn": ("HandPoint", "MotionModel", "learn"),
     "rote.motion.track": ("Track",),
     "rote.robot.quadruped.robot": ("A1",),
     "rote.findings": ("Finding", "Severity"),
     "rote.robot.api_values": ("Actions", "PlayReport", "Progress", "StreamReport"),
     "rote.robot.quadruped.bot": ("Bot",),
-    "rote.robot.g1": ("G1",),
+    "rote.robot.message_robot": ("G1",),
     "rote.robot.quadruped.loop": ("LoopFunc",),
     "rote.robot.playing": ("Playing",),
     "rote.robot.quadruped.safety": ("Safety",),
@@ -102,12 +104,13 @@ _HOMES: dict[str, tuple[str, ...]] = {
         "HighCmd", "HighState", "Led", "LowCmd", "LowState", "ScaledHighCmd",
     ),
 }  # fmt: skip
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}
 
 __all__ = [
     "connect", "open", "connect_a1", "open_stage", "sync",
     "Robot", "G1", "Playing", "PlayReport", "Streaming", "StreamReport", "Progress", "Take",
     "Track", "load", "save", "library", "Library", "check", "joint_names",
+    "learn", "MotionModel", "HandPoint",
     "A1", "Bot", "LoopFunc", "Safety",
     "HighCmd", "ScaledHighCmd", "HighState", "LowCmd", "LowState",
     "Led", "MotorCmd", "MotorCmds", "MotorState",
@@ -124,9 +127,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name == "sync":
         return import_module("rote.sync")
-    if name not in _HOME_OF:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'rote' has no attribute {name!r}")
-    return getattr(import_module(_HOME_OF[name]), name)
+    return getattr(import_module(_MODULE_OF[name]), name)
 
 
 def __dir__() -> list[str]:

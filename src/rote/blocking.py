@@ -8,6 +8,8 @@ method returns follows from the annotation of the asynchronous one:
     def f() -> an asynchronous context manager    BlockingBlock
     def f() -> T                                  T
     a property of type T                          T, or its proxy if T has one
+
+A positional argument that is a proxy is passed as its object, which keeps its own event loop.
 """
 
 import asyncio
@@ -26,11 +28,13 @@ from rote.errors import RoteError
 from rote.platform.loop import new_loop
 from rote.platform.system import end_signals
 
-_END_S = 10.0
+_CANCEL_TIMEOUT_S = 10.0
+"""Time limit for the tasks on the loop to end after they were cancelled."""
+_JOIN_TIMEOUT_S = 5.0
 T = TypeVar("T")
-Face_co = TypeVar("Face_co", covariant=True)
+Proxy_co = TypeVar("Proxy_co", covariant=True)
 Entered = TypeVar("Entered")
-Kind = TypeVar("Kind", bound=type)
+ProxyClass = TypeVar("ProxyClass", bound=type)
 
 
 class LoopThread:
@@ -46,25 +50,26 @@ class LoopThread:
         """Whether the loop was stopped."""
         return self._loop.is_closed()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop and wait for its result.
 
         Ctrl-C in this thread cancels the coroutine, and its clean-up is awaited: a playback, for
         example, stops the robot.
         """
         if threading.current_thread() is self._thread:
-            work.close()
+            coroutine.close()
             raise RuntimeError("a blocking call inside rote's own loop would deadlock")
         if self._loop.is_closed():
-            work.close()
+            coroutine.close()
             raise RuntimeError("the connection was closed")
-        begun: list[asyncio.Task[Any]] = []
-        future = asyncio.run_coroutine_threadsafe(_run_noting_task(work, begun), self._loop)
+        started: list[asyncio.Task[Any]] = []
+        future = asyncio.run_coroutine_threadsafe(_run_and_register(coroutine, started), self._loop)
         try:
             return future.result()
         except BaseException:
-            if future.cancel():
-                asyncio.run_coroutine_threadsafe(_wait_cancelled(begun, work), self._loop).result()
+            if future.cancel():  # False if the coroutine itself raised
+                clean_up = _wait_cancelled(started, coroutine)
+                asyncio.run_coroutine_threadsafe(clean_up, self._loop).result()
             raise
 
     def stop(self) -> None:
@@ -72,25 +77,32 @@ class LoopThread:
         if self._loop.is_closed():
             return
         with suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(_cancel_all_tasks(), self._loop).result(_END_S)
+            asyncio.run_coroutine_threadsafe(_cancel_all_tasks(), self._loop).result(
+                _CANCEL_TIMEOUT_S
+            )
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5.0)
+        self._thread.join(_JOIN_TIMEOUT_S)
         if not self._loop.is_running():
             self._loop.close()
 
 
-async def _run_noting_task(work: Coroutine[Any, Any, T], begun: list["asyncio.Task[Any]"]) -> T:
+async def _run_and_register(
+    coroutine: Coroutine[Any, Any, T], started: list["asyncio.Task[Any]"]
+) -> T:
+    """Run a coroutine, and append its task to `started`."""
     task = asyncio.current_task()
     assert task is not None
-    begun.append(task)
-    return await work
+    started.append(task)
+    return await coroutine
 
 
-async def _wait_cancelled(begun: list["asyncio.Task[Any]"], work: Coroutine[Any, Any, Any]) -> None:
-    """Wait until a cancelled coroutine has ended. One that has not started is dropped."""
-    if begun:
-        await asyncio.wait(begun)
-    work.close()
+async def _wait_cancelled(
+    started: list["asyncio.Task[Any]"], coroutine: Coroutine[Any, Any, Any]
+) -> None:
+    """Wait until a cancelled coroutine has ended; close it if its task has not started."""
+    if started:
+        await asyncio.wait(started)
+    coroutine.close()  # does nothing if it has ended
 
 
 async def _cancel_all_tasks() -> None:
@@ -112,109 +124,112 @@ class Blocking:
         return f"<blocking {self._target!r}>"
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *_own_attributes(self._target)]
+        return [*super().__dir__(), *_list_attributes(self._target)]
 
     if not TYPE_CHECKING:  # type checkers use the stub of `rote.sync`
 
         def __getattr__(self, name: str) -> Any:
             """Return an instance attribute of the target; its methods are in the proxy's class."""
-            if name in _own_attributes(self._target):
+            if name in _list_attributes(self._target):
                 return getattr(self._target, name)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _wait(self, ask: Callable[[], Awaitable[Any]]) -> Any:
-        """Call `ask` on the loop, and wait for the result of its awaitable."""
+    def _wait(self, function: Callable[[], Awaitable[Any]]) -> Any:
+        """Call `function` on the loop, and wait for the result of its awaitable."""
 
         async def call() -> Any:
-            return _face_of(self._thread, await ask())
+            return _make_proxy(self._thread, await function())
 
         return self._thread.run(call())
 
-    def _call(self, ask: Callable[[], T]) -> T:
-        """Call `ask` on the loop, and return what it returns."""
+    def _call(self, function: Callable[[], T]) -> T:
+        """Call `function` on the loop, and return what it returns."""
         if self._thread.ended:
-            return ask()  # nothing else can be going on
+            return function()  # the loop has ended, so nothing runs concurrently
 
         async def call() -> T:
-            return ask()
+            return function()
 
         return self._thread.run(call())
 
-    def _iterate(self, ask: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
-        """Call `ask` on the loop, and iterate over what it returns."""
-        return _iterate_blocking(self._thread, self._call(ask))
+    def _iterate(self, function: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
+        """Call `function` on the loop, and iterate over what it returns."""
+        return _iterate_blocking(self._thread, self._call(function))
 
-    def _block(self, ask: Callable[[], Any]) -> "BlockingBlock[Any]":
-        """Call `ask` on the loop, and return its asynchronous context manager as a blocking one."""
-        return BlockingBlock(self._thread, self._call(ask), _face_of)
+    def _block(self, function: Callable[[], Any]) -> "BlockingBlock[Any]":
+        """Call `function` on the loop, and return its context manager as a blocking one."""
+        return BlockingBlock(self._thread, self._call(function), _make_proxy)
 
 
-def _own_attributes(target: object) -> list[str]:
+def _list_attributes(target: object) -> list[str]:
+    """Return the names of the public instance attributes of an object."""
     return [name for name in getattr(target, "__dict__", ()) if not name.startswith("_")]
 
 
-_FACES: dict[type, type[Blocking]] = {}
+_PROXIES: dict[type, type[Blocking]] = {}
 """The proxy of each class of the asynchronous API."""
 
 
-def _face_of(thread: LoopThread, value: Any) -> Any:
+def _make_proxy(thread: LoopThread, value: Any) -> Any:
     """Return the proxy of a value; the value itself if its class has none."""
-    faces = (_FACES[each] for each in type(value).__mro__ if each in _FACES)
-    face = next(faces, None)
-    return value if face is None else face(thread, value)
+    proxies = (_PROXIES[each] for each in type(value).__mro__ if each in _PROXIES)
+    proxy = next(proxies, None)
+    return value if proxy is None else proxy(thread, value)
 
 
 def proxy_of(
     source: type, docs: Mapping[str, str], without: frozenset[str] = frozenset()
-) -> Callable[[Kind], Kind]:
+) -> Callable[[ProxyClass], ProxyClass]:
     """Return a class decorator that adds a blocking member for each public one of `source`.
 
     `docs` has the docstrings that differ from the asynchronous ones, by "Class.member". Members in
     `without`, and what the proxy has already, are left out.
     """
 
-    def fill(face: Kind) -> Kind:
-        _FACES[source] = face
+    def add_members(proxy: ProxyClass) -> ProxyClass:
+        _PROXIES[source] = proxy
         for name, member in vars(source).items():
-            if (name.startswith("_") and name != "__aiter__") or name in without:
-                continue
-            if hasattr(Closable, name) and name != "__aiter__":
+            is_private, is_inherited = name.startswith("_"), hasattr(Closable, name)
+            if name in without or ((is_private or is_inherited) and name != "__aiter__"):
                 continue
             doc = docs.get(f"{source.__name__}.{name}") or inspect.getdoc(member)
             if isinstance(member, property):
-                setattr(face, name, _blocking_property(name, member, doc))
+                setattr(proxy, name, _make_blocking_property(name, member, doc))
             elif inspect.isfunction(member):
-                its_name = "__iter__" if name == "__aiter__" else name
-                setattr(face, its_name, _blocking_method(name, member, doc))
-        return face
+                proxy_name = "__iter__" if name == "__aiter__" else name
+                setattr(proxy, proxy_name, _make_blocking_method(name, member, doc))
+        return proxy
 
-    return fill
+    return add_members
 
 
-def _blocking_property(name: str, member: property, doc: str | None) -> property:
+def _make_blocking_property(name: str, member: property, doc: str | None) -> property:
+    """Return a property of a proxy that reads `member` of its target."""
     assert member.fget is not None
-
     signature = inspect.signature(member.fget)
     returned = signature.return_annotation
-    face = _FACES.get(returned) if inspect.isclass(returned) else None
+    proxy = _PROXIES.get(returned) if inspect.isclass(returned) else None
 
     @functools.wraps(member.fget)
     def read(self: Blocking) -> Any:
         value = getattr(self._target, name)
-        return value if face is None else face(self._thread, value)
+        return value if proxy is None else proxy(self._thread, value)
 
     read.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        return_annotation=face or returned
+        return_annotation=proxy or returned
     )
     return property(read, doc=doc)
 
 
-def _blocking_method(name: str, method: Callable[..., Any], doc: str | None) -> Any:
-    how, returned = _blocking_result(method)
+def _make_blocking_method(name: str, method: Callable[..., Any], doc: str | None) -> Any:
+    """Return a method of a proxy that calls `method` of its target, and waits for the result."""
+    wrapper, returned = _find_wrapper(method)
 
     @functools.wraps(method)
     def call(self: Blocking, *args: Any, **options: Any) -> Any:
-        return how(self, functools.partial(getattr(self._target, name), *args, **options))
+        # An argument that is a proxy is passed as its object.
+        unwrapped = [arg._target if isinstance(arg, Blocking) else arg for arg in args]
+        return wrapper(self, functools.partial(getattr(self._target, name), *unwrapped, **options))
 
     call.__doc__ = doc
     call.__annotations__ = {**method.__annotations__, "return": returned}
@@ -224,35 +239,39 @@ def _blocking_method(name: str, method: Callable[..., Any], doc: str | None) -> 
     return call
 
 
-def _blocking_result(method: Callable[..., Any]) -> tuple[Callable[[Blocking, Any], Any], Any]:
+def _find_wrapper(method: Callable[..., Any]) -> tuple[Callable[[Blocking, Any], Any], Any]:
     """Return the wrapper that makes a call of an asynchronous method blocking, and the annotation
     of its result.
     """
     annotation = inspect.signature(method).return_annotation
-    if isinstance(annotation, str):
+    if isinstance(annotation, str):  # the name of a class of the method's module
         annotation = getattr(method, "__globals__", {}).get(annotation, annotation)
     if inspect.iscoroutinefunction(method):
-        return Blocking._wait, _face_annotation(annotation)
+        return Blocking._wait, _find_proxy_class(annotation)
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Awaitable:
-        return Blocking._wait, _face_annotation(inner[0])
+        return Blocking._wait, _find_proxy_class(inner[0])
     if origin is AsyncIterator:
         return Blocking._iterate, Iterator[inner[0]]  # type: ignore[valid-type]
     if hasattr(annotation, "__aenter__"):
         entered = inspect.signature(annotation.__aenter__).return_annotation
-        return Blocking._block, BlockingBlock[_face_annotation(entered)]  # type: ignore[misc]
+        return Blocking._block, BlockingBlock[_find_proxy_class(entered)]  # type: ignore[misc]
     if hasattr(annotation, "__await__"):
         generator = inspect.signature(annotation.__await__).return_annotation
-        return Blocking._wait, _face_annotation(typing.get_args(generator)[2])
+        result = typing.get_args(generator)[2]  # of Generator[yielded, sent, result]
+        return Blocking._wait, _find_proxy_class(result)
     return Blocking._call, annotation
 
 
-def _face_annotation(annotation: Any) -> Any:
-    return _FACES.get(annotation, annotation) if inspect.isclass(annotation) else annotation
+def _find_proxy_class(annotation: Any) -> Any:
+    """Return the proxy of an annotated class; any other annotation unchanged."""
+    return _PROXIES.get(annotation, annotation) if inspect.isclass(annotation) else annotation
 
 
 def _iterate_blocking(thread: LoopThread, source: AsyncIterator[T]) -> Iterator[T]:
-    async def following() -> T:
+    """Yield the items of an asynchronous iterator on the loop of `thread`; close it at the end."""
+
+    async def next_item() -> T:
         return await anext(source)
 
     async def close() -> None:
@@ -262,7 +281,7 @@ def _iterate_blocking(thread: LoopThread, source: AsyncIterator[T]) -> Iterator[
     try:
         while True:
             try:
-                yield thread.run(following())
+                yield thread.run(next_item())
             except StopAsyncIteration:
                 return
     finally:
@@ -270,26 +289,27 @@ def _iterate_blocking(thread: LoopThread, source: AsyncIterator[T]) -> Iterator[
             thread.run(close())
 
 
-class BlockingBlock(Generic[Face_co]):
+class BlockingBlock(Generic[Proxy_co]):
     """An asynchronous block that is entered and left by a blocking `with`."""
 
     def __init__(
         self,
         thread: LoopThread,
         context: AbstractAsyncContextManager[Entered, bool | None],
-        face: Callable[[LoopThread, Entered], Face_co],
+        proxy: Callable[[LoopThread, Entered], Proxy_co],
     ) -> None:
-        """`face` makes the block's value from what the asynchronous block returns."""
+        """`proxy` makes the block's value from what the asynchronous block returns."""
         self._thread = thread
-        self._restore: list[tuple[int, Any]] = []
+        self._old_handlers: list[tuple[int, Any]] = []
+        """The signals that are caught meanwhile, with the handler to restore."""
 
-        async def enter() -> Face_co:
-            return face(thread, await context.__aenter__())
+        async def enter() -> Proxy_co:
+            return proxy(thread, await context.__aenter__())
 
         self._enter = enter
         self._leave = context.__aexit__
 
-    def __enter__(self) -> Face_co:
+    def __enter__(self) -> Proxy_co:
         self._catch_signals()
         try:
             return self._thread.run(self._enter())
@@ -319,20 +339,22 @@ class BlockingBlock(Generic[Face_co]):
             return
         for number in end_signals():
             if signal.getsignal(number) is signal.SIG_DFL:
-                self._restore.append((number, signal.signal(number, _raise_system_exit)))
+                old_handler = signal.signal(number, _raise_system_exit)
+                self._old_handlers.append((number, old_handler))
 
     def _restore_signals(self) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
-        while self._restore:
-            signal.signal(*self._restore.pop())
+        while self._old_handlers:
+            number, old_handler = self._old_handlers.pop()
+            signal.signal(number, old_handler)
 
 
 def _raise_system_exit(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
+    raise SystemExit(128 + number)  # the exit code of a shell for a signal
 
 
-class BlockingConnection(BlockingBlock[Face_co]):
+class BlockingConnection(BlockingBlock[Proxy_co]):
     """A connection together with its thread: `with` is its block, `open` goes without one."""
 
     if not TYPE_CHECKING:  # type checkers know the members
@@ -343,7 +365,7 @@ class BlockingConnection(BlockingBlock[Face_co]):
                 f"`with rote.sync.connect(...) as robot: robot.{name}`"
             )
 
-    def __enter__(self) -> Face_co:
+    def __enter__(self) -> Proxy_co:
         try:
             return super().__enter__()
         except BaseException:
@@ -358,7 +380,7 @@ class BlockingConnection(BlockingBlock[Face_co]):
     ) -> bool:
         if self._thread.ended:
             self._restore_signals()
-            return False  # it was closed inside the block
+            return False  # the robot was closed inside the block
         try:
             return super().__exit__(kind, error, trace)
         finally:

@@ -24,11 +24,11 @@ from rote.model.family import Build
 from rote.model.registry import families, family_of, find_build
 from rote.platform.paths import store_file
 from rote.robot.api_values import RobotClient
-from rote.robot.g1 import G1
-from rote.robot.message_robot import MessageRobot
+from rote.robot.message_robot import G1, MessageRobot
 from rote.robot.robot import Robot
 from rote.session import rpc
 from rote.session.teaching import TeachingTiming
+from rote.text import suggest_names
 from rote.transport.link import (
     SCHEMES,
     Link,
@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from rote.sim.world import World
 
 
-_STATE_S = 1.0
+_STATE_TIMEOUT_S = 1.0
+"""Time limit for the first state after a stop."""
 _Closable = TypeVar("_Closable", bound=Robot)
 _log = logging.getLogger("rote")
 
@@ -93,26 +94,28 @@ def connect(
     However the block ends, a playback is stopped softly and joints that are being taught hold; if
     that fails, the error is raised.
 
-    `webrtc://HOST`, `webrtc://SERIAL` or `webrtc://ap` is a robot with stock firmware;
-    `dds://INTERFACE` a G1 EDU on that network interface, and `?domain=N` names its domain;
-    `udp://HOST[:49504]` a robot that speaks the documented frames; `a1://HOST[:PORT]` an A1 or Go1,
-    its motors with `?level=low`; `sim://NAME` a simulated robot inside this process, for example
-    `sim://g1` or `sim://g1-23`, and `?store=FILE` names its store, `:memory:` for none; `sim://a1`
-    a simulated A1, which hangs if its motors are used, and `?hand=paw` moves its legs.
+    - `webrtc://HOST`, `webrtc://SERIAL`, `webrtc://ap`: a robot with stock firmware.
+    - `dds://INTERFACE`: a G1 EDU on that network interface; `?domain=N` names its domain.
+    - `udp://HOST[:49504]`: a robot that uses the documented frames.
+    - `a1://HOST[:PORT]`: an A1 or Go1; with `?level=low`, its motors.
+    - `sim://NAME`: a simulated robot inside this process, for example `sim://g1` or `sim://g1-23`;
+      `?store=FILE` names its store, `:memory:` for none.
+    - `sim://a1`: a simulated A1, which hangs if its motors are used; `?hand=paw` moves its legs.
+
     `?build=NAME` names the build of a robot that does not report it.
 
-    `family` is the kind of robot that is expected, for example `"a1"`: another one is refused, and
-    a type checker knows which class it gets. `timeout` is how long to wait for an answer, 5 seconds
-    by default; over WebRTC it applies to each stage. `ability` is what the robot is needed for: a
-    wire with several levels then chooses one that has it, and a robot that would go limp is
-    refused. `every_state` reports all states, 500 a second over DDS; by default they are thinned
-    out to a rate for display.
+    `family` is the expected kind of robot, for example `"a1"`: any other raises `BadRequestError`,
+    and type checkers infer the class. `timeout` is the time limit for an answer, 5 seconds by
+    default; over WebRTC it applies to each stage. `ability` is what the robot is needed for: a wire
+    with several levels then uses a level that has it, and a robot that would go limp is refused.
+    `every_state` reports all states, 500 a second over DDS; by default fewer are reported, enough
+    for display.
 
-    A robot that was lost is connected again in the background, and a stop that failed meanwhile is
-    the first request it gets; `reconnect=False` leaves a lost robot lost. For WebRTC alone: `key`
-    is the robot's own key in hex, which newer firmware requires (or set ROTE_KEY, or write it into
-    the key file); `keylog` a file to which the session's secrets are added, for Wireshark. For `sim://`
-    alone: `world` is a simulated robot of your own making.
+    The connection to a lost robot is restored in the background, and a stop that failed meanwhile
+    is then sent first; `reconnect=False` leaves it disconnected. For WebRTC only: `key` is the
+    robot's own key in hex, which newer firmware requires (or set ROTE_KEY, or write it into the key
+    file); `keylog` is a file to which the session's secrets are appended, for Wireshark. For
+    `sim://` only: `world` is your own simulated robot.
     """
     return _connect_with(_ConnectOptions(url, family, **options))
 
@@ -136,9 +139,9 @@ async def open(  # noqa: A001 - as `gzip.open`: it is called `rote.open`
 ) -> Robot:
     """Connect to the robot at `url` until its `close` is awaited: for notebooks.
 
-    Arguments and errors are those of `connect`; in a program prefer its block. A robot that is
-    never closed is closed when its event loop is ended by `asyncio.run`, or when the interpreter
-    ends: joints that are being taught hold, a playback stops softly.
+    Arguments and errors are those of `connect`, which is preferable in programs. A robot that was
+    not closed is closed when `asyncio.run` ends its event loop, or when the interpreter ends:
+    joints that are being taught hold, a playback stops softly.
     """
     stack = AsyncExitStack()
     try:
@@ -156,20 +159,20 @@ class _ExitGuard:
     def __init__(self, robot: Robot) -> None:
         self._robot = robot
         self._loop = asyncio.get_running_loop()
-        self._over = asyncio.Event()
+        self._closed = asyncio.Event()
         self._task = self._loop.create_task(
             self._wait_until_closed(), name=f"close {robot.url} at the end"
         )
-        atexit.register(self._at_exit)
+        atexit.register(self._close_at_exit)
 
     def disarm(self) -> None:
         """Remove the guard: the robot is closed."""
-        atexit.unregister(self._at_exit)
-        self._over.set()
+        atexit.unregister(self._close_at_exit)
+        self._closed.set()
 
     async def _wait_until_closed(self) -> None:
         try:
-            await self._over.wait()
+            await self._closed.wait()
         except asyncio.CancelledError:  # `asyncio.run` ends the loop
             await self._close_robot()
             raise
@@ -178,7 +181,7 @@ class _ExitGuard:
         with suppress(RoteError):
             await self._robot.close()
 
-    def _at_exit(self) -> None:
+    def _close_at_exit(self) -> None:
         """Close the robot on a loop that has only been stopped, as a notebook's is."""
         if not self._loop.is_closed() and not self._loop.is_running():
             self._loop.run_until_complete(self._close_robot())
@@ -191,8 +194,8 @@ async def connect_a1(
     """Connect to the A1 or Go1 at `a1://HOST[:PORT][?level=high|low&dialect=...]`.
 
     `sim://a1[?level=high|low&mode=...&hand=...&dialect=...]` is a simulated one in this process.
-    Without a port, those of the level and dialect are tried; without a dialect, it is learned from
-    the first state. `safety` is what guards the robot; without it, a `Safety` as it comes.
+    Without a port, the usual ports of the level and dialect are tried; without a dialect, it is
+    detected from the first state. `safety` checks all commands and states; default: `Safety()`.
     """
     async with (
         AsyncExitStack() as stack,
@@ -208,25 +211,25 @@ async def _open_a1_at(
     safety: "Safety | None" = None,
     tap: Tap | None = None,
 ) -> "A1":
-    """Connect to an A1; the stack closes what was opened for it."""
+    """Connect to an A1; everything opened for it is closed by `stack`."""
     from rote.robot.quadruped.robot import A1  # noqa: PLC0415 - not needed for a G1
     from rote.transport.a1.client import open_client  # noqa: PLC0415
 
     check_timeout(timeout)
     if wire_of(url).scheme == "sim":
-        url = await _embedded_a1(url, stack)
+        url = await _start_embedded_a1(url, stack)
     client = await open_client(url, timeout=timeout, tap=tap)
     stack.push_async_callback(client.close)
     return A1(client, safety, stack.aclose)
 
 
-async def _embedded_a1(url: str, stack: AsyncExitStack) -> str:
-    """Start the simulated A1 that a URL names; return where it listens."""
-    from rote.sim.quadruped.embedded import embedded_a1  # noqa: PLC0415
+async def _start_embedded_a1(url: str, stack: AsyncExitStack) -> str:
+    """Start the simulated A1 that a URL names; return the URL at which it listens."""
+    from rote.sim.quadruped.simulator import create_embedded_a1  # noqa: PLC0415
 
     if not wire_of(url).has_levels:
         raise BadRequestError(f"{url!r} is not an A1", f"Use {EMBEDDED_A1}.")
-    embedded = embedded_a1(url)
+    embedded = create_embedded_a1(url)
     await stack.enter_async_context(embedded.simulator)
     return embedded.url
 
@@ -236,7 +239,7 @@ async def _embedded_a1(url: str, stack: AsyncExitStack) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ConnectOptions:
-    """The arguments of one call of `connect`."""
+    """The arguments of one call of `connect`; `tap` receives every message."""
 
     url: str
     family: str | None = None
@@ -258,9 +261,9 @@ async def _connect_with(options: _ConnectOptions) -> AsyncIterator[Robot]:
 
 @asynccontextmanager
 async def _close_after(robot: _Closable) -> AsyncIterator[_Closable]:
-    """Close the robot when the block ends. A stop that fails then is raised: it may still move.
+    """Close the robot when the block ends; raise if its stop fails, because it may still move.
 
-    If the block itself ends with the loss of the robot, that error is raised instead.
+    If the block itself raises `LinkError`, that error is raised instead.
     """
     try:
         yield robot
@@ -310,24 +313,26 @@ async def connect_tapped(
     `tap.client` is set to the client of the connection.
     """
     options = _ConnectOptions(
-        url, None, timeout, key, reconnect=False, world=world, ability=ability, tap=tap
+        url, timeout=timeout, key=key, reconnect=False, world=world, ability=ability, tap=tap
     )
     async with AsyncExitStack() as stack, _close_after(await _open_robot(options, stack)) as robot:
-        tap.stage("connected")
+        tap.begin_stage("connected")
         yield robot
 
 
 def check_timeout(timeout_s: float) -> float:
-    """Return how long to wait for an answer, or raise `BadRequestError`."""
-    if not 0 < timeout_s <= 600:
+    """Return the timeout; raise `BadRequestError` if it is not more than 0 and at most 600 s."""
+    if not 0 < timeout_s <= 600:  # NaN fails this comparison too
         raise BadRequestError(f"a timeout of {timeout_s} s is out of range", "Choose up to 600 s.")
     return timeout_s
 
 
-def _make_robot(port: RobotClient, stack: AsyncExitStack, tap: Tap | None) -> MessageRobot:
+def _make_robot(client: RobotClient, stack: AsyncExitStack, tap: Tap | None) -> MessageRobot:
+    """Return the robot of a connected client; to close it unwinds `stack`."""
     if tap is not None:
-        tap.client = port
-    return (G1 if port.build.family == "g1" else MessageRobot)(port, stack.aclose)
+        tap.client = client
+    robot_class = G1 if client.build.family == "g1" else MessageRobot
+    return robot_class(client, stack.aclose)
 
 
 async def _open_a1(options: _ConnectOptions, stack: AsyncExitStack) -> "A1":
@@ -353,7 +358,7 @@ async def _open_webrtc(options: _ConnectOptions, stack: AsyncExitStack) -> Robot
     timing = rpc.ChannelTiming(connect_s=min(options.timeout, 3.0), answer_s=rpc.PATIENT_S)
     connect_carrier = partial(carrier.connect_carrier, target)
     channel = ChannelConnection(
-        connect_carrier if options.tap is None else options.tap.carrier(connect_carrier), timing
+        connect_carrier if options.tap is None else options.tap.tap_carrier(connect_carrier), timing
     )
     client = ServicesClient(
         options.url, channel, reconnect=options.reconnect, build=target.build, serial=target.serial
@@ -386,7 +391,7 @@ async def _open_frames(options: _ConnectOptions, stack: AsyncExitStack) -> Robot
     timing = TeachingTiming(connect_s=options.timeout)
     client = TeachingClient(options.url, timing, build=build, reconnect=options.reconnect)
     connect_link = partial(open_link, options.url)
-    await client.open(connect_link if options.tap is None else options.tap.link(connect_link))
+    await client.open(connect_link if options.tap is None else options.tap.tap_link(connect_link))
     stack.push_async_callback(client.close)
     return _make_robot(client, stack, options.tap)
 
@@ -416,12 +421,12 @@ async def _open_sim(options: _ConnectOptions, stack: AsyncExitStack) -> Robot:
     if wire_of(options.url).has_levels:
         return await _open_embedded_a1(options, stack)
     from rote.sim.server import Simulator  # noqa: PLC0415 - only for this robot
-    from rote.sim.store import Store  # noqa: PLC0415
+    from rote.sim.store import open_store  # noqa: PLC0415
     from rote.sim.world import World  # noqa: PLC0415
 
     if world is None:
         build, path = embedded_of(options.url)
-        store = Store(path)
+        store = open_store(path, build.family)
         stack.callback(store.close)
         world = World(store, build=build)
     simulator = Simulator(world)
@@ -434,7 +439,7 @@ async def _open_sim(options: _ConnectOptions, stack: AsyncExitStack) -> Robot:
     async def connect_link(receive: Receiver) -> Link:
         return port.connect(receive)
 
-    await client.open(connect_link if options.tap is None else options.tap.link(connect_link))
+    await client.open(connect_link if options.tap is None else options.tap.tap_link(connect_link))
     return _make_robot(client, stack, options.tap)
 
 
@@ -460,10 +465,8 @@ _OPENERS: dict[str, Callable[[_ConnectOptions, AsyncExitStack], Awaitable[Robot]
 
 
 def check_reachable(url: str) -> None:
-    """Raise an error if a connection to `url` is impossible from this computer.
-
-    `BadRequestError` for a wrong URL and `MissingExtraError` for a missing package. Nothing
-    is sent.
+    """Raise `BadRequestError` for a wrong URL, and `MissingExtraError` if its wire needs a package
+    that is not installed. Nothing is sent.
     """
     if wire_of(url).in_process:
         embedded_of(url)
@@ -512,25 +515,21 @@ async def stop(
             await robot.stop()
         except LinkError as error:
             raise NotConfirmedError(error.text, error.remedy) from error
-        has_phase = before is not None and before.phase_told
-        after = None if has_phase else await _next_state(robot)
-    seen = before if has_phase else after
-    if seen is not None and seen.playing:
+        has_phase = before is not None and before.has_phase
+        state = before if has_phase else await _wait_for_phase(robot)
+    if state is not None and state.playing:
         return StopResult("playing")
-    if seen is None or before is None:
-        return StopResult(None, at_rest=seen is not None)
-    return StopResult("teaching" if seen.arms_soft else "nothing")
+    if state is None or before is None:
+        return StopResult(None, at_rest=state is not None)
+    return StopResult("teaching" if state.arms_soft else "nothing")
 
 
-async def _next_state(robot: Robot) -> m.RobotState | None:
-    """Return the next state that reports what the arms do, or None if none arrives.
-
-    The stop has been sent already, so None is no error.
-    """
+async def _wait_for_phase(robot: Robot) -> m.RobotState | None:
+    """Return the next state with a known phase; None if none arrives in time."""
     with suppress(TimeoutError, RoteError):
-        async with asyncio.timeout(_STATE_S):
+        async with asyncio.timeout(_STATE_TIMEOUT_S):
             async for state in robot.states():
-                if state.phase_told:
+                if state.has_phase:
                     return state
     return None
 
@@ -541,30 +540,33 @@ def embedded_of(url: str) -> tuple[Build, str]:
     Raises `BadRequestError` if the URL names no simulated robot.
     """
     parts = split_url(url)
-    query = parse_qs(parts.query, keep_blank_values=True)
+    options = parse_qs(parts.query, keep_blank_values=True)
     build = find_build(parts.netloc)
-    family = "" if build is None else build.family
-    named = query.pop("store", None)
-    stores = [str(store_file(family))] if named is None else named
-    simulated = build is not None and "sim" in _wires_of(build)
-    if build is None or not simulated or parts.path.strip("/") or query or not stores[-1]:
-        known = ", ".join(
-            f"sim://{each.name}"
-            for family in families()
-            if "sim" in family.wires
-            for each in family.builds
-        )
+    is_simulated = build is not None and "sim" in _list_wires(build)
+    stores = options.pop("store", None)
+    is_malformed = parts.path.strip("/") or options or (stores is not None and not stores[-1])
+    if build is None or not is_simulated or is_malformed:
+        known = _list_embedded_urls()
+        hint = "" if is_simulated else suggest_names(f"sim://{parts.netloc}", ["sim://g1", *known])
+        usage = f"Use sim://g1 or sim://g1?store=FILE; there are {', '.join(known)}."
         raise BadRequestError(
-            f"{url!r} is not a simulated robot rote knows",
-            f"Use sim://g1 or sim://g1?store=FILE; there are {known}, {EMBEDDED_A1}.",
+            f"{url!r} is not a simulated robot that rote knows", f"{hint} {usage}".lstrip()
         )
-    if named is None:
-        return build, stores[-1]
-    from rote.sim.store import named_store  # noqa: PLC0415 - only for a simulated robot
+    if stores is None:
+        return build, str(store_file(build.family))
+    from rote.sim.store import check_store_path  # noqa: PLC0415 - only for a simulated robot
 
-    return build, named_store(stores[-1])
+    return build, check_store_path(stores[-1])
 
 
-def _wires_of(build: Build) -> tuple[str, ...]:
+def _list_embedded_urls() -> list[str]:
+    simulated = [family for family in families() if "sim" in family.wires]
+    return [
+        *(f"sim://{build.name}" for family in simulated for build in family.builds),
+        EMBEDDED_A1,
+    ]
+
+
+def _list_wires(build: Build) -> tuple[str, ...]:
     family = family_of(build)
     return () if family is None else family.wires

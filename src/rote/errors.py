@@ -5,29 +5,29 @@
     ├── DecodeError              these bytes are not a valid frame
     │   ├── TruncatedError           they end too early
     │   ├── ChecksumError            the CRC does not match
-    │   └── PayloadError             the frame is sound, what it carries is not
+    │   └── PayloadError             the frame is valid, its payload is not
     ├── ProtocolError            a valid message at the wrong moment
-    │   ├── LocalProtocolError       you asked for it
-    │   └── RemoteProtocolError      the peer sent it
+    │   ├── LocalProtocolError       this side was asked to send it
+    │   └── RemoteProtocolError      the other side sent it
     ├── LinkError                the carrier failed; trying again may help  (also a ConnectionError)
     │   ├── NoAnswerError            no robot answered                      (also a TimeoutError)
-    │   ├── PeerLostError            the robot answered, and then no more
+    │   ├── PeerLostError            the robot answered before and is silent now
     │   ├── NotConfirmedError        a stop was sent, and the robot did not confirm it
     │   └── StageError               connecting failed, and at which stage
     │       ├── StageTimeoutError        nothing came in that stage's time  (also a NoAnswerError)
     │       └── BusyError                the robot serves another client
-    ├── RefusedError             the robot answered, and the answer was no
-    │   └── CautionError             rote itself refuses; the robot was not asked
+    ├── RefusedError             the robot refused a request
+    │   └── CautionError             rote itself refuses; nothing was sent to the robot
     ├── UnsafeMotionError        a motion failed a safety check; never retry it unchanged
     │   └── WarnedMotionError        a check only warns: look at it, then play it by force
-    ├── OtherBuildError          a motion of another build: it can be played by its joints' names
+    ├── OtherBuildError          a motion of another build: it can be played by joint names
     ├── ImportedMotionError      an imported motion: a person has to agree first
     ├── ProtectionError          a protection tripped while the robot moved; it is damped now
-    ├── TimeLimitError           what was asked for did not come about in time (also a TimeoutError)
+    ├── TimeLimitError           a request was not carried out in time       (also a TimeoutError)
     │   ├── NotBegunError            the robot accepted a motion that did not begin
     │   └── NotSavedError            the robot accepted a recording and does not list it
-    ├── NotApprovedError         an agent asked for a motion that no person has approved
-    ├── UnsupportedError         this wire cannot do that, another one can
+    ├── NotApprovedError         an AI agent requested a motion that no person has approved
+    ├── UnsupportedError         this robot or wire cannot do that
     ├── MissingExtraError        an optional package is not installed       (also an ImportError)
     └── StoreError               the simulated robot's store cannot be used
         └── StoreLockedError         another program has locked it; try again
@@ -58,8 +58,7 @@ class RoteError(Exception):
     kind: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
     headline: str = ""
-    """What an operator must read before the message: that a stop failed, and what to use instead.
-    """
+    """A warning to show before the message: that a stop failed, and what to use instead."""
 
     @property
     def remedy(self) -> str:
@@ -68,9 +67,7 @@ class RoteError(Exception):
 
     @property
     def text(self) -> str:
-        """The message: a `Text` if it contains facts that the command line and the page show
-        differently.
-        """
+        """The message: a `Text` if it contains facts that each user interface shows differently."""
         return str(self)
 
     def _note_remedy(self) -> None:
@@ -84,8 +81,7 @@ class _ExplainedError(RoteError):
 
     def __init__(self, message: str, remedy: str = "") -> None:
         super().__init__(message)
-        # Without this, an OSError such as `LinkError` would read its two arguments as errno and
-        # text.
+        # An OSError such as `LinkError` would otherwise interpret its arguments as errno and text.
         self.args = (message, remedy)
         self.message = message
         self._remedy = remedy
@@ -131,12 +127,11 @@ class TruncatedError(DecodeError):
 class ChecksumError(DecodeError):
     """The CRC in the frame differs from the CRC of its bytes."""
 
-    def __init__(self, stated: int, computed: int) -> None:
+    def __init__(self, stated: int, computed: int, hint: str = "") -> None:
         super().__init__(
-            f"checksum is {stated:08x} in the frame, {computed:08x} by its bytes; "
-            "bytes that begin like a teaching frame and fail the CRC are most likely a DTLS record"
+            f"the checksum is {stated:08x} in the frame, but {computed:08x} for its bytes{hint}"
         )
-        self.args = (stated, computed)
+        self.args = (stated, computed, hint)
         self.stated = stated
         self.computed = computed
 
@@ -209,7 +204,7 @@ class BusyError(StageError):
 
 
 class RefusedError(RoteError):
-    """The robot answered, and the answer was no."""
+    """The robot refused a request."""
 
     kind = "refused"
     exit_code = 4
@@ -241,7 +236,8 @@ class CautionError(RefusedError):
         self.args = (message, remedy, code)
 
     def __str__(self) -> str:
-        return f"rote refuses: {self.message}"
+        code = f" (code {self.code:d})" if self.code else ""
+        return f"rote refuses: {self.message}{code}"
 
 
 class UnsafeMotionError(RoteError):
@@ -263,10 +259,11 @@ class UnsafeMotionError(RoteError):
     @property
     def text(self) -> Text:
         """The message with its facts."""
-        who = "" if self.reason.startswith(self.joint) else f": {self.joint}"
+        # Most reasons begin with the joint: do not name it twice.
+        joint = "" if self.reason.startswith(self.joint) else f": {self.joint}"
         return Text(
-            "unsafe motion{who} at {when}: {reason}",
-            who=who,
+            "unsafe motion{joint} at {when}: {reason}",
+            joint=joint,
             when=seconds(self.time_s),
             reason=self.reason,
         )
@@ -306,18 +303,18 @@ class OtherBuildError(RoteError):
         self._note_remedy()
 
     def __str__(self) -> str:
-        message = f"this motion was made on {self.made_on}, and the robot is {self.robot}"
+        message = f"this motion was made on {self.made_on}, but the robot is {self.robot}"
         if self.left_out:
-            message += f"; left out would be {', '.join(self.left_out)}"
+            message += f"; these joints would be left out: {', '.join(self.left_out)}"
         if self.missing:
-            message += f"; at rest would stay {', '.join(self.missing)}"
+            message += f"; these joints would stay at rest: {', '.join(self.missing)}"
         return message
 
     @property
     def remedy(self) -> str:
         """What to do next."""
         return Text(
-            "Play it by the names of its joints, if the motion can do without: {map}.",
+            "Play it by joint names, if the motion does not need these joints: {map}.",
             map=Act.MAP_JOINTS,
         )
 
@@ -333,9 +330,9 @@ class ImportedMotionError(RoteError):
         self.file = file
         """The file it came from."""
         self.made_as = made_as
-        """How that was read: `unitree-csv`."""
+        """The format as which the file was read, such as `unitree-csv`."""
         self.licence = licence
-        """Its terms; empty if they are not known."""
+        """Its terms of use; empty if they are not known."""
         self._note_remedy()
 
     def __str__(self) -> str:
@@ -356,9 +353,7 @@ class ImportedMotionError(RoteError):
 
 
 class ProtectionError(RoteError):
-    """A protection tripped while the robot moved. The robot was made safe first, then this
-    raised.
-    """
+    """A protection tripped while the robot moved. It is raised after the robot was made safe."""
 
     kind = "protection"
     exit_code = 7
@@ -366,8 +361,8 @@ class ProtectionError(RoteError):
     def __init__(self, protection: str, reason: str, remedy: str = "") -> None:
         super().__init__(protection, reason, remedy)
         self.protection = protection
-        """Which one: position, power, velocity, torque, temperature, tilt, stale, clock, control,
-        command or remote.
+        """Which protection it was: position, power, velocity, torque, temperature, tilt, stale,
+        clock, control, command or remote.
         """
         self.reason = reason
         self._remedy = remedy
@@ -402,14 +397,14 @@ class NotSavedError(TimeLimitError):
 
 
 class NotApprovedError(_ExplainedError):
-    """An agent asked for a motion that no person has approved; nothing has moved."""
+    """An AI agent requested a motion that no person has approved; nothing has moved."""
 
     kind = "not-approved"
     exit_code = 4
 
 
 class UnsupportedError(RoteError):
-    """This wire cannot do that; the error names the wires that can."""
+    """This robot or wire cannot do that; the error names the wires that can, if any."""
 
     kind = "unsupported"
     exit_code = 6
@@ -453,7 +448,7 @@ class MissingExtraError(RoteError, ImportError):
 
     @property
     def remedy(self) -> str:
-        """The command that installs it, or why it cannot be had here."""
+        """The command that installs it, or why it cannot be installed here."""
         return how_to_get(self.extra)
 
 

@@ -1,4 +1,4 @@
-"""Findings: what a person should know before a robot moves, with the facts behind it.
+"""Findings: facts that matter before a robot moves, each with a severity and a remedy.
 
 The checks of a motion, the preflight of a robot and the doctor all return findings. Messages and
 remedies are `Text`s, which the command line and the page each render in their own way.
@@ -66,7 +66,7 @@ class FindingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to know before a robot moves."""
+    """One fact that matters before a robot moves."""
 
     severity: Severity
     message: str
@@ -82,7 +82,7 @@ class Finding:
     value: float | None = None
     limit: float | None = None
     margin: float | None = None
-    """How much is left to the limit; below 0, the limit is exceeded by that much."""
+    """Distance to the limit; negative if the limit is exceeded."""
     unit: str = ""
     """The unit of value, limit and margin."""
 

@@ -7,7 +7,7 @@ wire carries them so, and the field's name says so. Nothing in this module depen
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from rote.model.family import MAX_MOTION_S
+from rote.model.family import MAX_MOTION_S, ModeTable
 from rote.named_enum import NamedIntEnum
 from rote.text import Act, Text
 
@@ -25,6 +25,8 @@ __all__ = [
     "RobotState", "name_problem",
 ]  # fmt: skip
 
+UNREPORTED_MODE = -1
+"""The mode id used if the robot does not report its mode."""
 MAX_ACTIONS = 15
 """How many taught actions a robot can store."""
 MAX_NAME_BYTES = 31
@@ -42,7 +44,7 @@ JOINT_COUNT = 29
 COMPENSATIONS = 11
 """Compensation values in a keep-alive of the frames; their meaning is unknown."""
 LANGUAGES = {"zh": 0, "en": 1}
-"""The languages that a G1 speaks, with the number of the speaker."""
+"""The languages that a G1 speaks, each with the number of its voice on the wire."""
 SOUND_RATE_HZ = 16_000
 """Samples per second of a sound that a G1 plays: 16 bits each, one channel."""
 SAMPLE_BYTES = 2
@@ -52,7 +54,7 @@ RELEASE_PRESET = 99
 
 
 class Phase(NamedIntEnum):
-    """How far a playback is."""
+    """The phase of a playback."""
 
     NONE = 0
     APPROACH = 1
@@ -69,9 +71,9 @@ class Interpolation(NamedIntEnum):
 
 
 class Code(NamedIntEnum):
-    """What a robot answers.
+    """The codes with which a robot answers commands.
 
-    7404 is in the documents. If a G1's own services have a code for the same thing, that number
+    7404 is in the documents. If a G1's own services have a code for the same answer, that number
     is used. The 741x are this project's choice.
     """
 
@@ -94,11 +96,25 @@ class Code(NamedIntEnum):
     NOT_TEACHING = 7416
 
 
-WORDS: dict[int, tuple[str, str]] = {
+ANY_STAND_BUTTONS = "L2+UP, then R1+Y with 29 joints, R1+X with fewer"
+"""The buttons of a G1's remote that make it stand, if its build is not known."""
+
+
+def _make_stand_remedy(buttons: str) -> Text:
+    """Return how to make a robot stand; `buttons` are those of its remote, empty if unknown."""
+    remote = f" (on the remote: {buttons})" if buttons else ""
+    return Text(
+        "Ensure the robot is in a balanced standing: {stand}{remote}.",
+        stand=Act.STAND,
+        remote=remote,
+    )
+
+
+CODE_TEXTS: dict[int, tuple[str, str]] = {
     Code.OK: ("done", ""),
     Code.UNKNOWN_COMMAND: (
         "it does not know this command",
-        "Compare the versions of both ends: the robot's may be older.",
+        "Compare the versions of rote and of the robot's software: the robot's may be older.",
     ),
     Code.BAD_PAYLOAD: (
         "it could not read or accept the values sent",
@@ -107,7 +123,7 @@ WORDS: dict[int, tuple[str, str]] = {
     ),
     Code.BUSY: (
         "it is busy with another motion, another client is teaching, or too many are connected",
-        Text("Wait until it has ended, or stop it: {stop}.", stop=Act.STOP),
+        Text("Wait until that has ended, or stop it: {stop}.", stop=Act.STOP),
     ),
     Code.HOLDING: (
         "its arms hold the pose of a factory action",
@@ -115,26 +131,25 @@ WORDS: dict[int, tuple[str, str]] = {
     ),
     Code.NO_SUCH_ACTION: (
         "there is no action of that name or number",
-        Text("See what there is: {list}.", list=Act.LIST),
+        Text("List the actions: {list}.", list=Act.LIST),
     ),
-    Code.WRONG_STATE: (
-        "it is not in a balanced standing",
-        Text("Make it stand first: {stand} (on the remote: L2+UP, then R1+X).", stand=Act.STAND),
-    ),
+    Code.WRONG_STATE: ("it is not in a balanced standing", _make_stand_remedy(ANY_STAND_BUTTONS)),
     Code.NAME_EXISTS: (
-        "an action of that name already exists",
+        "filename already exists: the robot has an action of that name",
         "Choose another name.",
     ),
     Code.LOW_BATTERY: ("its battery is low", "Charge it."),
-    Code.MOTOR_ERROR: ("a motor reports an error", "Look at its faults; let it cool."),
+    Code.MOTOR_ERROR: ("a motor reports an error", "Check its faults, and let it cool."),
     Code.NOT_INITIALISED: (
         "the connection was not initialised",
         "Connect again; the robot may have been restarted.",
     ),
     Code.STORE_FULL: (
-        f"all {MAX_ACTIONS} places for taught actions are taken",
+        f"all {MAX_ACTIONS} places for taught actions are taken: up to {MAX_ACTIONS} actions can "
+        "be created",
         Text(
-            "This wire cannot delete. A simulated robot can begin with another store: {other}.",
+            "This wire cannot delete actions. A simulated robot can start with another store: "
+            "{other}.",
             other=Act.OTHER_STORE,
         ),
     ),
@@ -147,16 +162,16 @@ WORDS: dict[int, tuple[str, str]] = {
         "Play it slower, or teach it again within the limits.",
     ),
     Code.SUPERSEDED: (
-        "a newer stop or exit has overtaken this command",
-        "Nothing was started. Ask again if you still want it.",
+        "a newer stop or exit has cancelled this command",
+        "Nothing was started. Send it again if it is still needed.",
     ),
     Code.NOT_TEACHING: (
         "it is not being taught, or not by you",
-        "Enter teaching first: recording and hands need soft arms.",
+        "Enter teaching first: recording and scripted hands need soft arms.",
     ),
     Code.STORE_FAILED: (
         "its store failed",
-        "Look at the robot's own messages. A recording not saved is still there: save it again.",
+        "Check the robot's own log. An unsaved recording is still there: save it again.",
     ),
 }
 
@@ -221,7 +236,7 @@ class Subscribe:
 
 @dataclass(frozen=True, slots=True)
 class SignalReady:
-    """Tell the robot that the client has finished its initialisation."""
+    """Signal that the client has finished its initialisation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +325,7 @@ class SetLight:
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """A sound, decoded: 16-bit samples, little endian, the channels one after the other."""
+    """A decoded sound: 16-bit samples, little endian, with interleaved channels."""
 
     pcm: bytes
     rate_hz: int
@@ -318,7 +333,7 @@ class Sound:
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
+        """Its duration in seconds."""
         return len(self.pcm) / (SAMPLE_BYTES * self.channels * self.rate_hz)
 
 
@@ -327,7 +342,7 @@ class PlaySound:
     """Play a part of a sound: 16-bit samples, one channel, `SOUND_RATE_HZ`."""
 
     stream: str
-    """Which sound it belongs to: the same one continues, another one interrupts it."""
+    """The id of the sound: the next part has the same one; a new id interrupts the sound."""
     pcm: bytes
 
 
@@ -381,7 +396,7 @@ class PlayAction:
     frames: int = 0
     """How many frames to play from the start; 0 means all."""
     duration_ms: int = 0
-    """How long the playback should take; 0 means as recorded."""
+    """Requested duration of the playback; 0 means as recorded."""
     interpolation: Interpolation = Interpolation.LINEAR
     loop: bool = False
     keyframes: tuple[Keyframe, ...] = ()
@@ -392,7 +407,7 @@ class PlayAction:
 
 @dataclass(frozen=True, slots=True)
 class BeginStream:
-    """Make the arms follow poses that this client will send; refused whenever playing would be."""
+    """Begin a stream of poses for the arms to follow; refused whenever playing would be."""
 
     hands: tuple[str, ...] = ()
     """The sides of the hands that follow too, on wires that support it."""
@@ -402,7 +417,7 @@ class BeginStream:
 class StreamPose:
     """One pose to follow from now on. It is not answered, because the next one follows soon.
 
-    The arms go to a mix of two poses: `weight` parts of this one and (1 - weight) parts of the
+    The arms move to a weighted mean of two poses: `weight` of this one and 1 - `weight` of the
     robot's own. A stream ends properly when its weight is back at 0.
     """
 
@@ -547,11 +562,11 @@ class RobotState:
     """Whether the arms hold the last pose of a factory action."""
     silent_hands: tuple[str, ...] = ()
     """The sides of hands that stopped reporting: their joints keep the last position."""
-    joints_told: bool = True
+    has_joints: bool = True
     """Whether the positions were measured for this state; otherwise they are the last known ones,
     or none.
     """
-    phase_told: bool = True
+    has_phase: bool = True
     """Whether the robot reports what its arms do; otherwise `phase` and `recording` mean nothing.
     """
 
@@ -561,9 +576,16 @@ class RobotState:
         return self.phase is not Phase.NONE
 
 
-def explain(code: int) -> tuple[str, str]:
-    """Return what a robot's code means, and what to do about it."""
-    return WORDS.get(code, ("for a reason it does not explain", "Look the code up in the docs."))
+def explain(code: int, modes: ModeTable | None = None) -> tuple[str, str]:
+    """Return what a robot's code means, and what to do about it.
+
+    With the `modes` of the robot's build, the remedy names the buttons for that build.
+    """
+    if code == Code.WRONG_STATE and modes is not None:
+        return CODE_TEXTS[code][0], _make_stand_remedy(modes.stand_up_buttons)
+    return CODE_TEXTS.get(
+        code, ("for a reason it does not explain", "Look the code up in the docs.")
+    )
 
 
 _BIDIRECTIONAL = frozenset(
@@ -578,24 +600,25 @@ def name_problem(
 ) -> str | None:
     """Return what is wrong with the name of an action or a take, or with a tag; None if it is fine.
 
-    `most_bytes` limits its length. A name that is `in_use` on a robot already may be one that no
-    new action gets: with a slash, or with characters that change the direction of the text.
+    `most_bytes` limits its length. A name that is `in_use` on a robot may contain characters that
+    new names may not: slashes, line breaks, and characters that change the direction of the text.
     """
     try:
         size = len(name.encode("utf-8"))
     except UnicodeEncodeError:
-        return "it holds characters that cannot be written as UTF-8"
+        return "it contains characters that cannot be written as UTF-8"
+    has_control = any(ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 for char in name)
     problems = {
         "it is empty": not name.strip(),
         f"it takes {size} bytes in UTF-8; at most {most_bytes} fit": (
             most_bytes is not None and size > most_bytes
         ),
-        "it holds control characters": any(ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 for c in name),
+        "it contains control characters": has_control,
         "it begins or ends with a space": name != name.strip(),
-        "it holds a line break": not in_use and bool(_LINE_BREAKS.intersection(name)),
-        "it holds characters that change the direction of the text": (
+        "it contains a line break": not in_use and bool(_LINE_BREAKS.intersection(name)),
+        "it contains characters that change the direction of the text": (
             not in_use and bool(_BIDIRECTIONAL.intersection(name))
         ),
-        "it holds a slash": not in_use and bool(_SLASHES.intersection(name)),
+        "it contains a slash": not in_use and bool(_SLASHES.intersection(name)),
     }
     return next((problem for problem, found in problems.items() if found), None)

@@ -32,6 +32,7 @@ from rote.blocking import (
 )
 from rote.connection import Options
 from rote.connection import connect as _connect
+from rote.robot.leading import Mirroring
 from rote.robot.playing import Playing
 from rote.robot.robot import Audio, Modes, Robot
 from rote.robot.take import Take
@@ -40,7 +41,8 @@ from rote.transport.wires import EMBEDDED
 __all__ = [
     "connect", "open", "Blocking", "BlockingAudio", "BlockingBlock", "BlockingConnection",
     "BlockingA1", "BlockingA1Modes",  # noqa: F822 - made when first used
-    "BlockingG1", "BlockingModes", "BlockingPlaying", "BlockingRobot", "BlockingTake",
+    "BlockingG1", "BlockingMirroring", "BlockingModes", "BlockingPlaying", "BlockingRobot",
+    "BlockingTake",
 ]  # fmt: skip
 
 _DOCS = {
@@ -48,9 +50,16 @@ _DOCS = {
         after it.
 
         The block's value is a `BlockingTake`. `overwrite` replaces an action of the same name,
-        `force` skips rote's own doubts, a `library` keeps the take on this computer's disk. Raises
+        `force` skips rote's own checks, a `library` keeps the take on this computer's disk. Raises
         `BadRequestError` for an impossible name, and on entering `CautionError` or `RefusedError`
         if teaching is not possible now.""",
+    "Robot.lead": """Let the arms of other robots follow this one inside the `with` block.
+
+        The arms of this robot are soft meanwhile and a person moves them. A robot that plays is
+        only watched; `soft` overrides this. With `mirrored`, left and right are exchanged. The
+        block's value is a `BlockingMirroring`: its `wait` returns False if a robot was lost or
+        stopped, and leaving the block raises the reason. However it ends, the soft arms hold again
+        and the followers come to rest softly.""",
     "Robot.states": """Iterate over the robot's states as they arrive.
 
         Raises `LinkError` when the robot is lost.""",
@@ -62,15 +71,16 @@ _DOCS = {
     "Robot.start": """Begin to play a taught action, and return when the robot has accepted;
         raise if it refuses.
 
-        The result is iterated over to watch, or `stop`ped. Arguments are those of `play`.""",
+        Iterate over the result to watch the playback, or call its `stop`. Arguments are those of
+        `play`.""",
     "Robot.play_track": """Play a track of this computer, and return its report when it is
         over.
 
         `rate_hz` poses per second are sent; `speed` is a factor. The track is checked first: errors
         raise `UnsafeMotionError`, warnings `WarnedMotionError` unless `force` is true. A track of
         another build raises `OtherBuildError`; with `mapped` it is played by joint names. Joints of
-        hands are played only with `hands`. What was `checked` of this very track is not checked
-        again. Ctrl-C stops the robot softly.""",
+        hands are played only with `hands`. A `checked` result for this very track is reused. Ctrl-C
+        stops the robot softly.""",
     "Modes.stand": "Bring the robot into a balanced stand, and return when it stands.",
     "Modes.lie_down": "Make the robot lie down. It returns when the command is sent.",
     "A1.teach": """Teach a motion: the legs are soft inside the `with` block, and braked after
@@ -82,9 +92,9 @@ _DOCS = {
     "A1.play_track": """Play a track of the twelve joints, hold its last pose, and return the
         report.
 
-        It is always checked, whatever `checked` says, and begins with a soft move from the current
-        leg positions. Legs are always driven 500 times a second, and warnings do not prevent an A1
-        from playing. Ctrl-C stops the robot.""",
+        The options are those of `BlockingRobot.play_track`, with these differences: the track is
+        always checked, even with `checked`; legs are always driven 500 times a second; and warnings
+        do not prevent playing. Ctrl-C stops the robot.""",
     "A1Modes.damp": """Make the legs go limp softly, at once: all motors damp themselves. The robot
         sinks.
 
@@ -102,7 +112,7 @@ _DOCS = {
     "Playing.__aiter__": "Iterate over the progress until the playback is over.",
     "Playing.wait": """Wait for the end, soft return included, and return the report.
 
-        Ctrl-C in the wait does not stop the robot.""",
+        Ctrl-C during the wait does not stop the robot.""",
 }
 """Docstrings of blocking methods that differ from the asynchronous ones."""
 
@@ -115,6 +125,11 @@ class BlockingTake(Blocking):
 @proxy_of(Playing, _DOCS)
 class BlockingPlaying(Blocking):
     """What `robot.start` returns: iterate over it to watch, `wait` for the end, or `stop` it."""
+
+
+@proxy_of(Mirroring, _DOCS, without=frozenset({"interrupt"}))
+class BlockingMirroring(Blocking):
+    """The value of `with robot.lead(...)`: how the followers follow; `wait` while they do."""
 
 
 @proxy_of(Modes, _DOCS)
@@ -137,7 +152,7 @@ class BlockingG1(BlockingRobot):
 
 
 @functools.cache
-def _blocking_a1_modes() -> type[BlockingModes]:
+def _make_blocking_a1_modes() -> type[BlockingModes]:
     from rote.robot.quadruped.modes import A1Modes  # noqa: PLC0415 - not needed for a G1
 
     @proxy_of(A1Modes, _DOCS)
@@ -149,10 +164,10 @@ def _blocking_a1_modes() -> type[BlockingModes]:
 
 
 @functools.cache
-def _blocking_a1() -> type[BlockingRobot]:
+def _make_blocking_a1() -> type[BlockingRobot]:
     from rote.robot.quadruped.robot import A1  # noqa: PLC0415 - not needed for a G1
 
-    _blocking_a1_modes()  # which `BlockingA1.modes` returns
+    _make_blocking_a1_modes()  # which `BlockingA1.modes` returns
 
     @proxy_of(A1, _DOCS)
     class BlockingA1(BlockingRobot):
@@ -164,9 +179,9 @@ def _blocking_a1() -> type[BlockingRobot]:
 
 def __getattr__(name: str) -> Any:
     if name == "BlockingA1":
-        return _blocking_a1()
+        return _make_blocking_a1()
     if name == "BlockingA1Modes":
-        return _blocking_a1_modes()
+        return _make_blocking_a1_modes()
     raise AttributeError(f"module 'rote.sync' has no attribute {name!r}")
 
 
@@ -179,7 +194,9 @@ def connect(
     same methods, without `await`. With `family="g1"` or `family="a1"` it is a `BlockingG1` or a
     `BlockingA1`, which a type checker then knows too.
     """
-    return BlockingConnection(LoopThread(), _connect(url, family=family, **options), _robot_face)
+    return BlockingConnection(
+        LoopThread(), _connect(url, family=family, **options), _make_robot_proxy
+    )
 
 
 def open(  # noqa: A001 - as `gzip.open`: it is called `rote.sync.open`
@@ -194,7 +211,7 @@ def open(  # noqa: A001 - as `gzip.open`: it is called `rote.sync.open`
     return connection.__enter__()._keep_open(connection)
 
 
-def _robot_face(thread: LoopThread, robot: Robot) -> BlockingRobot:
+def _make_robot_proxy(thread: LoopThread, robot: Robot) -> BlockingRobot:
     if robot.build.family == "a1":
-        return _blocking_a1()(thread, robot)
+        return _make_blocking_a1()(thread, robot)
     return (BlockingG1 if robot.build.family == "g1" else BlockingRobot)(thread, robot)

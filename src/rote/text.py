@@ -1,14 +1,14 @@
-"""Sentences that keep their facts: numbers with units, names, and what a person can do next.
+"""Messages that keep their facts as values: numbers with units, names, and actions of the user.
 
 A `Text` is a string: printed as it is, it shows rad, metres and calls of the Python API. Each user
-interface can render it in its own way: the command line names its commands, the page shows degrees
-and its buttons. So the packages below them name no command, and no program has to search a sentence
-for a number.
+interface can render its facts differently: the command line shows its commands, the page shows
+degrees and its buttons. So lower packages need not know the commands, and programs need not parse
+messages for numbers.
 
     Text("{joint} is at {at}; end it: {stop}", joint="left_elbow", at=rad(1.49), stop=Act.STOP)
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
@@ -24,6 +24,7 @@ __all__ = [
     "rad_s",
     "seconds",
     "shown",
+    "suggest_names",
 ]
 
 
@@ -159,15 +160,12 @@ Style = Callable[[Special], str]
 
 
 def plain(fact: Special) -> str:
-    """Render a fact as the Python API does."""
+    """Return a fact as text for users of the Python API; an `Act` becomes a call."""
     return IN_PYTHON[fact] if isinstance(fact, Act) else str(fact)
 
 
 class Text(str):
-    """A sentence with its facts.
-
-    It is the plain string too, so it can be used wherever a `str` can.
-    """
+    """A message with its facts. As a `str` it is the message in plain text."""
 
     __slots__ = ("facts", "template")
     template: str
@@ -176,10 +174,10 @@ class Text(str):
 
     def __new__(cls, template: str, **facts: Fact) -> Self:
         """Make a sentence. Every name in braces must have its fact, given by keyword."""
-        made = super().__new__(cls, _fill_template(template, facts, plain))
-        made.template = template
-        made.facts = facts
-        return made
+        text = super().__new__(cls, _fill_template(template, facts, plain))
+        text.template = template
+        text.facts = facts
+        return text
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _make_text, (self.template, dict(self.facts))
@@ -217,21 +215,21 @@ def _render_fact(fact: Fact, style: Style) -> str:
 
 
 def shown(text: str, style: Style) -> str:
-    """Return any text rendered by `style`; a text without facts is returned unchanged."""
+    """Return a message with its facts rendered by `style`; a plain `str` is returned unchanged."""
     return text.shown(style) if isinstance(text, Text) else text
 
 
 def as_json(text: str) -> dict[str, Any]:
     """Return a text as JSON data: its template, and each fact with its kind."""
-    if not isinstance(text, Text):
+    if not isinstance(text, Text):  # its braces are literal, so they are escaped
         return {"template": text.replace("{", "{{").replace("}", "}}"), "facts": {}}
     return {
         "template": text.template,
-        "facts": {name: _fact_json(fact) for name, fact in text.facts.items()},
+        "facts": {name: _encode_fact(fact) for name, fact in text.facts.items()},
     }
 
 
-def _fact_json(fact: Fact) -> dict[str, Any]:
+def _encode_fact(fact: Fact) -> dict[str, Any]:
     if isinstance(fact, Quantity):
         return {"value": fact.value, "unit": fact.unit, "digits": fact.digits}
     if isinstance(fact, Span):
@@ -243,3 +241,15 @@ def _fact_json(fact: Fact) -> dict[str, Any]:
     if isinstance(fact, Text):
         return as_json(fact)
     return {"text": str(fact)}
+
+
+def suggest_names(name: str, known: Sequence[str]) -> str:
+    """Return "Did you mean X or Y?" with the known names similar to `name`, or "" if none is.
+
+    Upper and lower case count as the same letter.
+    """
+    import difflib  # noqa: PLC0415 - only after a mistake
+
+    by_lower = {each.lower(): each for each in reversed(known)}  # of equal names the first counts
+    similar = difflib.get_close_matches(name.lower(), by_lower, n=2, cutoff=0.7)
+    return f"Did you mean {' or '.join(by_lower[each] for each in similar)}?" if similar else ""

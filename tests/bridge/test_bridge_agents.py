@@ -15,9 +15,9 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from rote.bridge.agent_tools import AgentTools
-from rote.bridge.mcp_server import server_of
+from rote.bridge.mcp_server import make_server
 from rote.bridge.pendant_client import PendantClient
-from rote.bridge.tickets import HOLD_S, TICKET_S, new_secret
+from rote.bridge.tickets import HOLD_S, TICKET_S, make_secret
 from rote.cli import main
 from rote.errors import BadRequestError
 from rote.messages import Phase
@@ -32,7 +32,7 @@ from rote.web.server.app import create_app
 from rote.web.server.serve import link, serving
 from rote.web.services.hub import Start
 from virtual import run
-from web.pendant import Browser, Pendant
+from web.pendant import CHILDREN, Browser, Pendant
 
 TOKEN = "a-token-for-these-tests"
 SECRET = "K7QM-3XVD"
@@ -70,7 +70,7 @@ def test_an_agent_looks_checks_edits_and_simulates_and_the_default_robot_is_simu
 
     async def work() -> None:
         tools = AgentTools(library, robot="sim://g1?store=:memory:")
-        async with Client(server_of(tools, real=False)) as agent:
+        async with Client(make_server(tools, real=False)) as agent:
             told = {each.name for each in (await agent.list_tools()).tools}
             assert told == {"look", "check", "simulate", "edit", "propose", "stop"}
             robot = answered(await agent.call_tool("look", {}))
@@ -118,7 +118,7 @@ def test_what_an_agent_asks_wrongly_is_explained_and_changes_nothing(tmp_path: P
 
     async def work() -> None:
         tools = AgentTools(library, robot="sim://g1?store=:memory:")
-        async with Client(server_of(tools, real=False)) as agent:
+        async with Client(make_server(tools, real=False)) as agent:
             for tool, body, kind in (
                 ("check", {"take": "none"}, "bad-request"),
                 ("check", {"take": "../../etc/passwd"}, "bad-request"),
@@ -143,7 +143,7 @@ def test_a_stop_of_an_agent_ends_what_it_simulates(tmp_path: Path) -> None:
 
     async def work() -> None:
         tools = AgentTools(library, robot="sim://g1?store=:memory:")
-        async with Client(server_of(tools, real=False)) as agent:
+        async with Client(make_server(tools, real=False)) as agent:
             playing = asyncio.create_task(agent.call_tool("propose", {"take": "long"}))
             await asyncio.sleep(4.0)
             assert answered(await agent.call_tool("stop", {}))["stopped"] is True
@@ -155,7 +155,7 @@ def test_a_stop_of_an_agent_ends_what_it_simulates(tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", ["dds://eth0", "webrtc://192.0.2.1", "udp://127.0.0.1", "a1://x"])
 def test_the_tools_connect_to_simulated_robots_only(url: str, tmp_path: Path) -> None:
     async def work() -> None:
-        with pytest.raises(BadRequestError, match="cannot be connected"):
+        with pytest.raises(BadRequestError, match="cannot connect"):
             AgentTools(Library(tmp_path), robot=url)
 
     run(work())
@@ -165,7 +165,7 @@ def test_the_tools_connect_to_simulated_robots_only(url: str, tmp_path: Path) ->
     "link", ["http://127.0.0.1:8600/", "ftp://x/?token=abc", "127.0.0.1", "http://[/?token=a"]
 )
 def test_a_pendant_is_named_by_a_link_with_its_token(link: str) -> None:
-    with pytest.raises(BadRequestError, match="not the link"):
+    with pytest.raises(BadRequestError, match="not a pendant's link"):
         PendantClient(link)
 
 
@@ -237,7 +237,9 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
         url = await robot.serve_udp("127.0.0.1", 0)
         library, gate = Library(folder / "takes"), Gate(token=TOKEN)
         library.save(nod(), "nod")
-        async with serving(Start(library, url, secret=SECRET), gate, 0) as server:
+        async with serving(
+            Start(library, url, secret=SECRET, children=CHILDREN), gate, 0
+        ) as server:
             pendant = Pendant(server.port, library, gate)
             try:
                 person = await pendant.browser_as(PendantRole.TEACHER)
@@ -245,7 +247,7 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
                 await person.take_command()
                 watching = PendantClient(link(gate, server.port, PendantRole.WATCH))
                 tools = AgentTools(library, robot="sim://g1?store=:memory:", pendant=watching)
-                agent = Client(server_of(tools, real=True), elicitation_callback=_agree)
+                agent = Client(make_server(tools, real=True), elicitation_callback=_agree)
                 async with agent:
                     one = Stage(pendant, person, agent, world, gate.tokens[PendantRole.WATCH])
                     one.simulator = robot
@@ -345,7 +347,7 @@ async def posts_to_the_approval_route(one: Stage, number: int) -> None:
     """The agent posts what the page would post, with guessed secrets and borrowed names."""
     ticket = (await one.as_agent("/agent/propose", take="nod", version=1)).json()
     known = {"ticket": ticket["ticket"], "digest": ticket["digest"]}
-    secret = (new_secret(), "", SECRET)[number % 3]  # even the right one: it may not command
+    secret = (make_secret(), "", SECRET)[number % 3]  # even the right one: it may not command
     for path, body in (
         ("/agent/press", {**known, "secret": secret}),
         ("/agent/hold", {"ticket": ticket["ticket"]}),
@@ -383,7 +385,7 @@ async def alters_it_after_the_approval(one: Stage, number: int) -> None:
     finally:
         path.write_bytes(before)
     assert begun.status_code == 409, begun.text
-    assert "not what a person has approved" in begun.json()["message"]
+    assert "not the approved motion" in begun.json()["message"]
 
 
 async def replays_a_ticket(one: Stage, number: int) -> None:

@@ -5,9 +5,7 @@ import json
 import os
 import pty
 import re
-import shutil
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -19,6 +17,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from bridge.test_bridge_agents import answered, nod
+from chromium_script import write_chromium_script
+from forked import Rote
 from rote.cli import main
 from rote.motion.files.library import Library
 from web.browser.test_web_browser import PAGE, _missing
@@ -30,9 +30,9 @@ STORY = Path(__file__).with_name("story_approval.mjs")
 def terminal(home: Path) -> Iterator[str]:
     """Run a pendant for agents in a terminal, and yield what that shows."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "rote", "web", "--agents", "--no-browser", "--port", "0"]
+    command = ["web", "--agents", "--no-browser", "--port", "0"]
     environment = {**os.environ, "ROTE_HOME": str(home), "ROTE_ROBOT": "sim://g1?store=:memory:"}
-    with subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment) as server:
+    with Rote(*command, stdout=theirs, stderr=theirs, env=environment) as server:
         os.close(theirs)
         shown = b""
         try:
@@ -76,7 +76,7 @@ async def _both(home: Path, url: str, watching: str, secret: str) -> tuple[Any, 
         "url": url,
         "secret": secret,
         "page": str(PAGE),
-        "chromium": shutil.which("chromium"),
+        "chromium": write_chromium_script(home),
         "picture": os.environ.get("ROTE_PICTURES") and os.environ["ROTE_PICTURES"] + "/agent.png",
     }
     command = StdioServerParameters(

@@ -18,11 +18,10 @@ from websockets.typing import Origin, Subprotocol
 
 import rote
 from rote.bridge import ros_messages as ros
-from rote.bridge.foxglove import CHANNELS, MAX_WAITING, SUBPROTOCOLS, FoxgloveFeed
+from rote.bridge.foxglove import CHANNELS, MAX_WAITING, SUBPROTOCOLS, FoxgloveFeed, foxglove_layout
 from rote.bridge.foxglove_server import make_feed, serving
-from rote.bridge.layout import foxglove_layout
 from rote.bridge.live_view import LiveView
-from rote.bridge.meshes import links_of, stl_of
+from rote.bridge.meshes import read_links, read_stl
 from rote.bridge.telemetry import StateClock
 from rote.errors import LinkError
 from rote.findings import Finding, FindingKind, Severity
@@ -296,8 +295,8 @@ def test_states_keep_the_intervals_of_the_robots_clock_and_the_date_of_ours() ->
 @pytest.mark.skipif(not (MODELS / "g1.glb").is_file(), reason="no model here: scripts/model")
 def test_each_link_has_its_own_mesh_in_metres() -> None:
     path = MODELS / "g1.glb"
-    for link in links_of(path):
-        data = stl_of(path, link)
+    for link in read_links(path):
+        data = read_stl(path, link)
         count = struct.unpack_from("<I", data, 80)[0]
         kind = np.dtype([("normal", "<f4", 3), ("corners", "<f4", 9), ("more", "<u2")])
         corners = np.frombuffer(data, kind, count, 84)["corners"].reshape(-1, 3)

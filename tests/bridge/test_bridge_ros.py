@@ -16,8 +16,8 @@ import pytest
 import rote
 from interop.processes import Network, network_of_its_own
 from rig import free_domain
+from rote.bridge.ros2 import make_track
 from rote.bridge.ros_messages import Trajectory, TrajectoryPoint
-from rote.bridge.trajectories import track_of
 from rote.cli import main
 from rote.errors import BadRequestError, RefusedError
 from rote.messages import RobotState
@@ -33,7 +33,7 @@ from rote.bridge.ros2 import RosBridge, RosResult, check_domain, service_topics,
 from rote.motion.files.library import Library  # noqa: E402
 from rote.transport.dds import ros_types as kinds  # noqa: E402
 from rote.transport.dds.participant import Bus, DdsTarget  # noqa: E402
-from rote.transport.dds.types import forbidden_kinds  # noqa: E402
+from rote.transport.dds.types import count_forbidden_kinds  # noqa: E402
 from rote.wire.cdr_layout import HEADER  # noqa: E402
 
 DRIVER = Path(__file__).with_name("ros_driver.py")
@@ -57,7 +57,7 @@ def test_services_have_two_topics() -> None:
 
 @pytest.mark.parametrize("name", ["", "joint_states", "/", "/a//b", "/1a", "/a b", "/a/", "/é"])
 def test_what_ros_does_not_allow_as_a_name_is_refused(name: str) -> None:
-    with pytest.raises(BadRequestError, match="not a name"):
+    with pytest.raises(BadRequestError, match="not a ROS 2 name"):
         topic_of(name)
 
 
@@ -76,7 +76,7 @@ def test_types_are_named_as_another_implementation_names_them(kind: Any, name: s
 
 @pytest.mark.parametrize("kind", kinds.ALL_ROS, ids=lambda kind: kind.__name__)
 def test_no_type_crashes_the_programs_of_a_robot_that_hears_of_it(kind: Any) -> None:
-    assert forbidden_kinds(kind) == 0
+    assert count_forbidden_kinds(kind) == 0
 
 
 # ---- domains ------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def test_the_command_refuses_the_robots_domain_before_it_connects(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["ros", "--robot", "dds://lo", "--domain", "0"]) == 2
-    assert "domain 0 is the robot's own" in capsys.readouterr().err
+    assert "the robot itself uses domain 0" in capsys.readouterr().err
 
 
 # ---- trajectories -------------------------------------------------------------------------------
@@ -122,13 +122,13 @@ def trajectory(*points: tuple[float, float], name: str = ELBOW) -> Trajectory:
 
 def test_a_trajectory_leads_from_where_the_robot_is_through_its_points() -> None:
     column = G1_29.names.index(ELBOW)
-    track = track_of(trajectory((0.3, 1.0), (0.1, 2.5)), G1_29, REST)
+    track = make_track(trajectory((0.3, 1.0), (0.1, 2.5)), G1_29, REST)
     assert track.times_s[0] == 0.0
     assert track.joints_rad[0, 0] == REST.joints_rad[column]
     assert track.times_s[-1] == 2.5
     for at_s, rad in ((1.0, 0.3), (1.75, 0.2), (2.5, 0.1)):
         assert np.interp(at_s, track.times_s, track.joints_rad[:, 0]) == pytest.approx(rad)
-    begun = track_of(trajectory((0.3, 0.0), (0.1, 1.0)), G1_29, None)
+    begun = make_track(trajectory((0.3, 0.0), (0.1, 1.0)), G1_29, None)
     assert begun.joints_rad[0, 0] == 0.3
 
 
@@ -151,32 +151,32 @@ def test_a_trajectory_leads_from_where_the_robot_is_through_its_points() -> None
 )
 def test_a_trajectory_that_cannot_be_played_is_refused(wrong: Trajectory) -> None:
     with pytest.raises(BadRequestError):
-        track_of(wrong, G1_29, REST)
+        make_track(wrong, G1_29, REST)
 
 
 def test_a_trajectory_begins_nowhere_while_the_robot_does_not_tell_its_joints() -> None:
-    untold = replace(REST, joints_told=False)
+    untold = replace(REST, has_joints=False)
     few = replace(REST, joints_rad=REST.joints_rad[:3])
     for state in (None, untold, few):
         with pytest.raises(BadRequestError, match="has not reported"):
-            track_of(trajectory((0.3, 1.0)), G1_29, state)
+            make_track(trajectory((0.3, 1.0)), G1_29, state)
 
 
 def test_a_stop_while_a_motion_is_read_keeps_the_robot_still(tmp_path: Path) -> None:
     library = Library(tmp_path)
-    library.save(track_of(trajectory((0.9, 2.0)), G1_29, REST), "bend")
+    library.save(make_track(trajectory((0.9, 2.0)), G1_29, REST), "bend")
 
     async def work() -> None:
         async with rote.connect("sim://g1?store=:memory:") as robot:
             bridge = RosBridge(robot, DdsTarget("lo", free_domain("stops")), library)
             name = HEADER + struct.pack("<I", 5) + b"bend\0"
             try:
-                playing = asyncio.create_task(bridge._play_named("a node", name))
+                playing = asyncio.create_task(bridge.play_named("a node", name))
                 await asyncio.sleep(0)  # it is read now, by another thread
-                assert await bridge._stop_robot() == "stopped"
+                assert await bridge.stop_robot() == "stopped"
                 with pytest.raises(RefusedError):
                     await playing
-                assert await bridge._play_named("a node", name), "the next one is played"
+                assert await bridge.play_named("a node", name), "the next one is played"
             finally:
                 await bridge.close()
 
@@ -281,9 +281,9 @@ def test_a_node_of_another_implementation_finds_the_robot_and_reads_it(
 
 def test_what_a_node_asks_for_is_checked_before_anything_moves(report: dict[str, Any]) -> None:
     for name, words in (
-        ("knee", "does not play left_knee_joint"),
+        ("knee", "does not play the joint left_knee_joint"),
         ("fast", "rad/s"),
-        ("backwards", "not after the one before"),
+        ("backwards", "must be later than the point before"),
         ("far", "left_elbow_joint"),
     ):
         assert report[name]["success"] is False, report[name]
@@ -292,10 +292,10 @@ def test_what_a_node_asks_for_is_checked_before_anything_moves(report: dict[str,
 
 def test_one_motion_and_one_commander_at_a_time_and_anybody_stops(report: dict[str, Any]) -> None:
     assert report["begun"]["success"], report["begun"]
-    assert "going on" in report["second"]["message"]
+    assert "is playing" in report["second"]["message"]
     assert report["moved"]
     assert {each["asked"] for each in report["stopped"]} == {"/rote/stop", "motion"}
-    assert "another node commands" in report["other"]["message"]
+    assert "another node commands the robot" in report["other"]["message"]
     assert report["code"] in {0, 130}
 
 

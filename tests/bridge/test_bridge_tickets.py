@@ -14,8 +14,8 @@ from rote.bridge.tickets import (
     Ticket,
     TicketBooth,
     TicketState,
+    make_secret,
     motion_digest,
-    new_secret,
 )
 from rote.errors import NotApprovedError
 from rote.motion.track import Track
@@ -58,7 +58,7 @@ def test_what_a_person_has_held_the_button_for_is_played_once() -> None:
 )
 def test_a_ticket_is_for_one_motion_speed_robot_and_build(other: ProposedMotion) -> None:
     booth, ticket = approved()
-    with pytest.raises(NotApprovedError, match="not what a person has approved"):
+    with pytest.raises(NotApprovedError, match="not the approved motion"):
         booth.redeem(ticket.id, other, 110.0)
     with pytest.raises(NotApprovedError, match="void"):  # and the attempt has used it up
         booth.redeem(ticket.id, WAVE, 110.0)
@@ -105,7 +105,7 @@ def test_the_secret_is_read_leniently_and_guessed_a_few_times_only() -> None:
     booth, ticket = proposed()
     for _ in range(MAX_WRONG):
         with pytest.raises(NotApprovedError, match="not the secret"):
-            booth.press(ticket.id, WAVE.digest, new_secret(), "eve", 101.0)
+            booth.press(ticket.id, WAVE.digest, make_secret(), "eve", 101.0)
     with pytest.raises(NotApprovedError, match="wrong secrets"):
         booth.press(ticket.id, WAVE.digest, SECRET, "ann", 101.0)
     with pytest.raises(NotApprovedError, match="no person"):
@@ -114,7 +114,7 @@ def test_the_secret_is_read_leniently_and_guessed_a_few_times_only() -> None:
 
 def test_who_presses_has_read_what_is_proposed() -> None:
     booth, ticket = proposed()
-    with pytest.raises(NotApprovedError, match="another motion"):
+    with pytest.raises(NotApprovedError, match="does not show the proposed"):
         booth.press(ticket.id, replace(WAVE, speed=1.0).digest, SECRET, "ann", 101.0)
 
 

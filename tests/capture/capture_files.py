@@ -182,7 +182,7 @@ def record(
 def check(transaction: int, *, answer: bool = False) -> bytes:
     number = transaction.to_bytes(12)
     if answer:
-        mapped = stun.xor_address(("192.168.137.220", 37757), number)
+        mapped = stun.encode_xor_address(("192.168.137.220", 37757), number)
         attributes = ((stun.Attribute.XOR_MAPPED_ADDRESS, mapped), (0x8029, bytes(8)))
         return stun.encode(
             stun.StunMessage(stun.Class.SUCCESS, number, attributes), fingerprint=True

@@ -21,8 +21,8 @@ from aiortc import RTCCertificate, RTCDataChannel
 
 import virtual
 from rig import rig
-from rote.capture.read.datagram import Datagram
-from rote.capture.read.packets import PacketDecoder, datagrams
+from rote.capture.model import Datagram
+from rote.capture.read.packets import PacketDecoder, iter_datagrams
 from rote.capture.read.reader import open_capture
 from rote.connection import connect
 
@@ -98,12 +98,20 @@ async def live_through(url: str, keylog: Path) -> None:
         await robot.delete("bye")
 
 
-def record(folder: Path, cipher: str | None = None, *, plain_secret: bool = False) -> Recorded:
-    """Return a whole session, lived through in virtual time."""
+async def list_actions(url: str, keylog: Path) -> None:
+    """Ask for the actions, and leave."""
+    async with connect(url, keylog=keylog) as robot:
+        await robot.actions()
+
+
+def record(
+    folder: Path, cipher: str | None = None, *, plain_secret: bool = False, brief: bool = False
+) -> Recorded:
+    """Return a whole session, or one that only lists the actions, in virtual time."""
 
     async def session() -> None:
         async with rig("webrtc") as one:
-            await live_through(one.url, folder / "keys.log")
+            await (list_actions if brief else live_through)(one.url, folder / "keys.log")
 
     with pytest.MonkeyPatch.context() as patch:
         recorded = listen(patch, cipher, plain_secret=plain_secret)
@@ -172,5 +180,5 @@ def read_datagrams(path: Path) -> list[Datagram]:
         return [
             datagram
             for records in capture
-            for datagram in datagrams(decoder.decode(records), decoder)
+            for datagram in iter_datagrams(decoder.decode(records), decoder)
         ]

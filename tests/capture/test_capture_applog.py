@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rote.capture.decode.applog import MAX_LINE, AppLog, messages, read, stamp_ns
+from rote.capture.decode.applog import MAX_LINE, AppLog, find_messages, find_timestamp_ns, read
 from rote.capture.synthetic import script as story
 from rote.wire.webrtc import channel
 
@@ -107,13 +107,13 @@ def test_a_message_that_is_logged_twice_is_one_message() -> None:
     ],
 )
 def test_time_stamps_of_every_usual_kind_are_read(stamp: str, seconds: float | None) -> None:
-    found = stamp_ns(stamp)
+    found = find_timestamp_ns(stamp)
     assert found == (None if seconds is None else round(seconds * 1e9))
 
 
 def test_local_time_is_brought_to_utc() -> None:
-    assert stamp_ns("1970-01-01 08:00:00", utc_offset_s=8 * 3600) == 0
-    assert stamp_ns("1970-01-01 08:00:00Z", utc_offset_s=8 * 3600) == 8 * 3600 * 10**9
+    assert find_timestamp_ns("1970-01-01 08:00:00", utc_offset_s=8 * 3600) == 0
+    assert find_timestamp_ns("1970-01-01 08:00:00Z", utc_offset_s=8 * 3600) == 8 * 3600 * 10**9
 
 
 @given(st.lists(st.text(max_size=60), max_size=8))
@@ -128,10 +128,10 @@ def test_a_message_is_found_whatever_stands_around_it(before: str, after: str, d
     for _ in range(deep):
         said = json.dumps({"inner": said})
     clean = before.replace("{", "").replace('"', "").replace("\\", "")
-    found = [value for _, value in messages(clean + said + after.replace("{", ""))]
+    found = [value for _, value in find_messages(clean + said + after.replace("{", ""))]
     assert found == [channel.MediaRequest(channel.MediaTrack.VIDEO, True)]
 
 
 def test_braces_without_end_take_no_time() -> None:
-    assert list(messages('{"type":' * 50_000)) == []
-    assert list(messages("type" + "{" * 100_000)) == []
+    assert list(find_messages('{"type":' * 50_000)) == []
+    assert list(find_messages("type" + "{" * 100_000)) == []

@@ -109,7 +109,7 @@ def test_what_waits_takes_bounded_memory() -> None:
     count = 2 * association.MAX_HELD // size
     for number in range(count):
         assert not list(side.add(0, Data(2 * number, 0, 0, 53, bytes(size), flags=0)))
-    assert side._held <= association.MAX_HELD
+    assert side._waiting_bytes <= association.MAX_HELD
     assert side.lost == count // 2
 
 

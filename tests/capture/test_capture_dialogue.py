@@ -2,7 +2,7 @@
 
 import pytest
 
-from rote.capture.decode.dialogue import Dialogue, from_robot
+from rote.capture.decode.dialogue import Dialogue, sender_is_robot
 from rote.wire.services import rpc
 from rote.wire.services.faults import Change, Fault, Faults
 from rote.wire.services.rpc import ArmState, Call, RpcResponse
@@ -58,7 +58,7 @@ def test_an_answer_in_parts_is_one_answer() -> None:
     talk = Dialogue()
     ask(talk, 1, rpc.LIST_ACTIONS, 7)
     response = RpcResponse(service="arm", api_id=7107, id=7, data="x" * 90)
-    for n, part in enumerate(channel.split(response, 40)):
+    for n, part in enumerate(channel.split_response(response, 40)):
         talk.add_message((2 + n) * SECOND, part)
     assert talk.pairs[0].response == response
     assert talk.pairs[0].latency_s == 3.0
@@ -77,7 +77,7 @@ def test_teaching_goes_from_its_start_to_its_stop() -> None:
     ask(talk, 5.5, rpc.STOP_TEACHING, 9)
     ask(talk, 6, rpc.KEEP_TEACHING, 10)
     assert lines(talk) == [("teach", 1.0, 5.5)]
-    assert "3 times kept on" in talk.timeline()[0].evidence
+    assert "kept alive 3 times" in talk.timeline()[0].evidence
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_teaching_goes_from_its_start_to_its_stop() -> None:
     [
         ("refused", 1.3, "7404"),
         ("another", 4.0, "another began"),
-        ("nothing", None, "no end"),
-        ("nonsense", None, "no end"),
+        ("nothing", None, "its end was not captured"),
+        ("nonsense", None, "its end was not captured"),
     ],
 )
 def test_teaching_ends_in_other_ways_too(last: str, end: float | None, words: str) -> None:
@@ -112,7 +112,7 @@ def test_what_was_refused_did_not_happen() -> None:
     assert lines(talk) == [("refused", 1.0, 1.5), ("refused", 2.0, 2.5)]
 
 
-def test_playing_lasts_until_the_arms_are_idle() -> None:
+def test_playing_lasts_until_the_arms_are_released() -> None:
     talk = Dialogue()
     play = rpc.play_taught("bow")
     ask(talk, 1, play, 1)
@@ -121,8 +121,18 @@ def test_playing_lasts_until_the_arms_are_idle() -> None:
     arms(talk, 4, ArmState(id=99))
     arms(talk, 8, ArmState())
     arms(talk, 8.1, ArmState())
-    assert lines(talk) == [("play", 1.0, 8.0)]
+    assert lines(talk) == [("play", 1.0, 4.0)]
     assert len(talk.states) == 3
+
+
+def test_playing_without_a_release_lasts_until_the_arms_are_idle() -> None:
+    talk = Dialogue()
+    play = rpc.play_taught("bow")
+    ask(talk, 1, play, 1)
+    arms(talk, 1.1, ArmState(id=100, name="bow"))
+    answer(talk, 1.3, play, 1)
+    arms(talk, 8, ArmState())
+    assert lines(talk) == [("play", 1.0, 8.0)]
 
 
 def test_playing_that_is_refused_overtaken_or_endless() -> None:
@@ -196,4 +206,4 @@ def test_a_flood_of_questions_takes_bounded_memory() -> None:
     ],
 )
 def test_what_somebody_says_tells_who_he_is(value: channel.Value, robot: bool | None) -> None:
-    assert from_robot(value) is robot
+    assert sender_is_robot(value) is robot

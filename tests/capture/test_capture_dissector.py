@@ -7,7 +7,7 @@ import pytest
 from capture.recorded import needs, tshark
 from rote import messages as m
 from rote.capture.decode.decrypt import decrypt
-from rote.capture.read.datagram import Datagram
+from rote.capture.model import Datagram
 from rote.capture.report import dissector
 from rote.capture.synthetic import build as make
 from rote.capture.synthetic import ethernet
@@ -25,7 +25,7 @@ ENDS = (("10.0.0.1", 1000), ("10.0.0.2", 2000))
 @pytest.fixture(name="lua")
 def _lua(tmp_path: Path) -> tuple[str, str]:
     path = tmp_path / "rote.lua"
-    path.write_text(dissector.lua(), encoding="utf-8")
+    path.write_text(dissector.generate_dissector(), encoding="utf-8")
     return ("-X", f"lua_script:{path}")
 
 
@@ -36,7 +36,7 @@ def capture(folder: Path, *payloads: bytes) -> Path:
 
 
 def test_no_table_is_missing() -> None:
-    assert "@" not in dissector.lua()
+    assert "@" not in dissector.generate_dissector()
 
 
 @pytest.mark.slow
@@ -248,7 +248,7 @@ def test_the_data_channel_is_shown_as_our_decryption_reads_it(
         if isinstance(message.value, rpc.RpcRequest | rpc.RpcResponse):
             asked = message.value
             api = rpc.APIS[asked.service, asked.api_id].name.lower().replace("_", " ")
-            assert row[:5] == [row[0], rpc.topic_of(asked), str(asked.api_id), api, str(asked.id)]
+            assert row[:5] == [row[0], rpc.make_topic(asked), str(asked.api_id), api, str(asked.id)]
         if isinstance(message.value, rpc.RpcResponse):
             assert row[5] == str(message.value.code)
         assert row[6].replace("\\\\", "\\") == message.text

@@ -122,7 +122,7 @@ def test_unfinished_packets_do_not_pile_up() -> None:
     reassembly = Reassembly()
     for number in range(10_000):
         reassembly.add(piece(0, 8, more=True, number=number))
-    assert len(reassembly._open) <= 256
+    assert len(reassembly._incomplete) <= 256
     assert reassembly.unfinished == 10_000
 
 

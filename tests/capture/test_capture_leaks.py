@@ -16,10 +16,10 @@ from pathlib import Path
 import lz4.frame
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from rote.capture.read.datagram import Datagram
+from rote.capture.model import Datagram
 from rote.capture.read.reader import NotACaptureError
 from rote.capture.scrub.pseudonyms import Pseudonyms
 from rote.capture.scrub.scrub import Scrubbed, scrub
@@ -28,6 +28,7 @@ from rote.wire.a1 import codec as a1
 from rote.wire.a1 import values as a1_values
 from rote.wire.packets import stun
 from rote.wire.teaching import codec as teaching
+from sampled import sample_examples
 
 KEY = b"a key for tests"
 MAC, ROUTER_MAC, PRINTER_MAC = (
@@ -199,9 +200,9 @@ def stun_request() -> bytes:
     number = bytes(range(12))
     attributes = (
         (stun.Attribute.USERNAME, SECRETS["ICE user"] + b":other"),
-        (stun.Attribute.XOR_MAPPED_ADDRESS, stun.xor_address((PHONE, 5), number)),
-        (0x0016, stun.xor_address((RELAY, 6), number)),
-        (0x0012, stun.xor_address((ROBOT, 7), number)),
+        (stun.Attribute.XOR_MAPPED_ADDRESS, stun.encode_xor_address((PHONE, 5), number)),
+        (0x0016, stun.encode_xor_address((RELAY, 6), number)),
+        (0x0012, stun.encode_xor_address((ROBOT, 7), number)),
         (0x8023, b"\0\1\0\7" + ip_address(RELAY).packed),
         (0x802C, b"\0\1\0\7" + ip_address(RELAY).packed),
         (0x0013, SECRETS["unknown datagram"]),
@@ -588,7 +589,7 @@ def test_a_compressed_file_that_is_damaged_gets_words_and_no_traceback(
     pack: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
     chance = random.Random(3)
-    found = packets() + [udp(chance.randbytes(1400), 9) for _ in range(400)] + packets()
+    found = packets() + [udp(chance.randbytes(1400), 9) for _ in range(200)] + packets()
     packed = pack(pcap(found))
     source, target = tmp_path / "a.gz", tmp_path / "b.gz"
     source.write_bytes(packed)
@@ -611,7 +612,7 @@ def test_a_compressed_file_that_is_damaged_gets_words_and_no_traceback(
         scrub(source, tmp_path / "c.gz", KEY)
 
 
-@settings(max_examples=60)
+@sample_examples(20)
 @given(st.integers(0, 2**32))
 def test_damaged_packets_raise_nothing_and_keep_their_length(
     tmp_path_factory: pytest.TempPathFactory, seed: int
@@ -903,6 +904,10 @@ def test_no_identifier_is_left_in_any_form_in_any_protocol(kind: str, tmp_path: 
     data = pcap([packet for form in forms for packet in planted_in(form)])
     assert all(data.count(form) > 100 for form in forms)
     copy, _ = copied(tmp_path, data)
+    either_case = {form.lower() for form in forms}
+    planted = sum(data.lower().count(form) for form in either_case)
+    left = sum(copy.lower().count(form) for form in either_case)
+    print(f"{kind}: {len(forms)} forms, planted {planted} times, left {left} times")
     assert len(copy) == len(data)
     assert [form for form in forms if form in copy] == []
-    assert [form for form in forms if form.lower() in copy.lower()] == []
+    assert left == 0

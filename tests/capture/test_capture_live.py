@@ -16,6 +16,7 @@ from rote.capture.synthetic.build import make
 from rote.cli import capture_live
 from rote.errors import BadRequestError
 
+pytestmark = pytest.mark.slow
 root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may listen to an interface")
 
 
@@ -99,7 +100,7 @@ def test_what_was_heard_is_reported_and_kept(
     assert found["teaching_frames"] == 824
     assert found["file"] == str(fake / "kept.pcap")
     assert "7 packets" in found["warnings"][-1]
-    with pytest.raises(BadRequestError, match="is there already"):
+    with pytest.raises(BadRequestError, match="already exists"):
         run("-w", fake / "kept.pcap")
 
 
@@ -123,14 +124,13 @@ def test_a_signal_to_us_alone_ends_the_listening(
 def test_a_listener_that_does_not_want_to_end_is_ended(
     fake: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(capture_live, "_PATIENCE_S", 0.02)
+    monkeypatch.setattr(capture_live, "_END_TIMEOUT_S", 0.02)
     write_listener(fake, "trap '' INT\nkill -INT $PPID\nwhile :; do sleep 0.05; done")
     run()
     assert "824" in capsys.readouterr().out
     assert has_ended(int((fake / "pid").read_text(encoding="ascii")))
 
 
-@pytest.mark.slow
 @needs("tcpdump")
 @root
 @pytest.mark.parametrize(

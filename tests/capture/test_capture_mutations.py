@@ -97,7 +97,7 @@ def campaign(folder: Path, count: int, wanted: Callable[[int], bool]) -> None:
 
 @pytest.mark.timeout(60)
 def test_damaged_captures_are_read_or_refused(tmp_path: Path) -> None:
-    campaign(tmp_path, 300, wanted=lambda number: number % 2 == 0)
+    campaign(tmp_path, 120, wanted=lambda number: number % 2 == 0)
 
 
 @pytest.mark.soak

@@ -42,7 +42,7 @@ from capture.capture_files import (
 )
 from rote.capture.judge.analysis import Analysis
 from rote.capture.read import record_scan as chain
-from rote.capture.read.packets import PacketDecoder, datagrams
+from rote.capture.read.packets import PacketDecoder, iter_datagrams
 from rote.capture.read.reader import Capture, NotACaptureError, open_capture
 from rote.capture.report.report import report_capture
 from rote.errors import BadRequestError
@@ -55,7 +55,7 @@ def read(path: Path | str) -> tuple[list[tuple[int, bytes]], list[str]]:
     decoder = PacketDecoder()
     with open_capture(path) as capture:
         batches = (batch for records in capture for batch in decoder.decode(records))
-        found = [(one.time_ns, one.payload) for one in datagrams(batches, decoder)]
+        found = [(one.time_ns, one.payload) for one in iter_datagrams(batches, decoder)]
     return found, capture.warnings
 
 
@@ -321,7 +321,7 @@ def test_lanes_find_the_same_records_as_the_loop(
     monkeypatch.setattr(chain, "_walk_in_lanes", watched)
     quick, _ = read(path)
     assert any(found is not None for found in walked), "the lanes were not even tried"
-    monkeypatch.setattr(chain, "WORTH_LANES", 1 << 60)
+    monkeypatch.setattr(chain, "MIN_BYTES_FOR_LANES", 1 << 60)
     assert quick == read(path)[0]
     assert [len(payload) for _, payload in quick] == sizes
 
@@ -345,7 +345,7 @@ def test_a_length_that_lies_leads_the_lanes_to_what_the_loop_finds(
         path = write(tmp_path, bytes(broken), f"{number}.pcap")
         quick = read(path)
         with monkeypatch.context() as patch:
-            patch.setattr(chain, "WORTH_LANES", 1 << 60)
+            patch.setattr(chain, "MIN_BYTES_FOR_LANES", 1 << 60)
             assert quick == read(path)
 
 
@@ -358,7 +358,7 @@ def test_a_block_that_claims_nothing_ends_the_lanes_though_the_next_one_follows(
         return (first + distance * np.arange(places)) // 12 * 12
 
     layout = chain.RecordLayout("<", 4, 0, 12, 1 << 24)
-    found = chain.walk(data, blocks.nbytes, layout, guess)
+    found = chain.walk_records(data, blocks.nbytes, layout, guess)
     assert found.offsets.size == 50_000
     assert found.broken
 
@@ -378,7 +378,7 @@ def test_the_loop_ends_at_the_last_whole_record(sizes: list[int], cut: int) -> N
     end = max(0, len(joined) - cut)
     data = np.frombuffer(joined[:end] + bytes(chain.GUARD), np.uint8)
     layout = chain.RecordLayout("<", 8, 16, 16, 1 << 20)
-    found = chain.walk(data, end, layout, lambda *_: np.zeros(0, np.int64))
+    found = chain.walk_records(data, end, layout, lambda *_: np.zeros(0, np.int64))
     starts = np.cumsum([0, *map(len, parts)])
     assert found.offsets.tolist() == [at for at, stop in pairwise(starts) if stop <= end]
     assert not found.broken
@@ -422,6 +422,7 @@ def mixture(six: bool = False) -> list[tuple[int, bytes]]:
 
 @pytest.mark.slow
 @needs_tshark
+@pytest.mark.each_once("link", "make")
 @pytest.mark.parametrize("link", TSHARK_LINKS)
 @pytest.mark.parametrize("make", [pcap, pcapng])
 def test_tshark_sees_the_same_packets_flows_records_and_checks(

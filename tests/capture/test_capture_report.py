@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import typer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from capture.capture_files import (
@@ -38,7 +38,7 @@ from rote.capture.report.html import render_page
 from rote.capture.report.plain import show_report
 from rote.capture.report.report import report_capture
 from rote.capture.synthetic.build import make
-from rote.cli.capture import app, direct
+from rote.cli.capture import app, run_report
 from rote.errors import BadRequestError
 
 RECORDS = 1500
@@ -214,7 +214,7 @@ def test_flows_beyond_the_limit_are_counted_together(
 
 @pytest.mark.slow
 def test_a_million_tiny_flows_stay_within_bounds(tmp_path: Path) -> None:
-    """A quarter of a million here; the bound does not depend on their number."""
+    """A hundred thousand here; the bound does not depend on their number."""
     code = f"""
     import re, struct
     from pathlib import Path
@@ -222,12 +222,12 @@ def test_a_million_tiny_flows_stay_within_bounds(tmp_path: Path) -> None:
     head = struct.pack("<IIII", 1, 1, 29, 29)
     with open({str(tmp_path / "many.pcap")!r}, "wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101))
-        for at in range(250_000):
+        for at in range(100_000):
             ip = struct.pack(">BBHHHBBHII", 0x45, 0, 29, 0, 0, 64, 17, 0, at * 7919, 167772161)
             file.write(head + ip + struct.pack(">HHHHB", at & 0xFFFF, 9, 9, 0, at & 0xFF))
     found = report_capture({str(tmp_path / "many.pcap")!r}, stream=True)
     document = found.document()
-    assert document["udp_packets"] == 250_000
+    assert document["udp_packets"] == 100_000
     assert document["flows_total"] == 65_536
     # Its own memory: what getrusage tells includes that of the process which started it.
     peak = re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]
@@ -261,7 +261,6 @@ def test_times_that_go_backwards_still_give_first_and_last(tmp_path: Path) -> No
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=60), st.integers(1, 8))
-@settings(max_examples=40)
 def test_each_direction_has_its_first_and_last_time(times: list[int], together: int) -> None:
     flows, seen = Flows(), dict[int, list[int]]()
     for begin in range(0, len(times), together):
@@ -295,8 +294,8 @@ def test_each_direction_has_its_first_and_last_time(times: list[int], together: 
 def test_moments_grow_longer_when_there_are_many(tmp_path: Path) -> None:
     packets = [(at * 10**9, udp(PHONE, ROBOT, b"x")) for at in range(0, 10**6, 100)]
     activity = report_capture(write(tmp_path, pcap(packets))).analysis.activity
-    assert len(activity.moments) <= 4096
-    assert sum(int(row.sum()) for row in activity.moments.values()) == len(packets)
+    assert len(activity.counts) <= 4096
+    assert sum(int(row.sum()) for row in activity.counts.values()) == len(packets)
 
 
 # ---- the page, CSV and the walk -----------------------------------------------------------------
@@ -362,7 +361,7 @@ def test_a_direction_that_is_missing_is_the_first_thing_that_cannot_be_known(
     run(phone)
     said = " ".join(capsys.readouterr().out.split())
     first = said.split("What cannot be known ", 1)[1]
-    assert first.startswith("What 192.168.137.164:49504 said: all 1,500 DTLS records go")
+    assert first.startswith("What 192.168.137.164:49504 sent: all 1,500 DTLS records go")
     found = report_capture(phone).document()["cannot_be_known"]
     assert "One direction is missing" in found[0]
     assert ["handshake" in words for words in found] == [False, True, False]
@@ -435,7 +434,7 @@ def test_a_reader_who_has_seen_enough_is_no_failure(phone: Path) -> None:
 def test_a_page_takes_nobodys_place(phone: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("mine", encoding="ascii")
-    with pytest.raises(BadRequestError, match="is there already"):
+    with pytest.raises(BadRequestError, match="already exists"):
         run(phone, "--html", page)
     assert page.read_text(encoding="ascii") == "mine"
     run(phone, "--csv", "--html", page, "--overwrite")
@@ -484,26 +483,26 @@ def test_any_field_can_be_judged(phone: Path, capsys: pytest.CaptureFixture[str]
 def test_the_command_line_can_go_past_typer_for_a_file_and_only_then(
     phone: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert direct([str(phone), "--csv"]) == 0
+    assert run_report([str(phone), "--csv"]) == 0
     assert "WebRTC" in capsys.readouterr().out
     for words in ([], ["--help"], ["explain", str(phone)], ["make", "x.pcap"]):
-        assert direct(words) is None
-    assert direct([str(phone), "--help"]) == 0
+        assert run_report(words) is None
+    assert run_report([str(phone), "--help"]) == 0
     assert "--keylog" in capsys.readouterr().out
     with pytest.raises(typer.BadParameter, match="bogus"):
-        direct([str(phone), "--bogus"])
+        run_report([str(phone), "--bogus"])
 
 
 @pytest.mark.parametrize("words", [["exlain", "a.pcap"], ["exlain"], ["explian", "--json"]])
 def test_a_misspelt_command_is_no_missing_file(words: list[str]) -> None:
     with pytest.raises(BadRequestError, match="there is no command") as caught:
-        direct(words)
-    assert caught.value.remedy == "Did you mean: explain?"
+        run_report(words)
+    assert caught.value.remedy == "Did you mean explain?"
     with pytest.raises(BadRequestError, match="there is no command") as caught:
-        direct(["bogus", *words])
+        run_report(["bogus", *words])
     assert "rote capture --help" in caught.value.remedy
     with pytest.raises(BadRequestError, match="bogus cannot be read"):
-        direct(["bogus"])
+        run_report(["bogus"])
 
 
 def test_a_missing_key_log_is_refused(phone: Path, tmp_path: Path) -> None:
@@ -570,7 +569,7 @@ def test_the_short_way_prints_what_the_command_line_prints(
     for options in ([], ["--json"]):
         assert show_report([str(phone), *options]) is True
         short = capsys.readouterr().out
-        assert direct([str(phone), *options]) == 0
+        assert run_report([str(phone), *options]) == 0
         assert capsys.readouterr().out == short
 
 

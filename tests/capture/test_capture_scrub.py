@@ -16,14 +16,12 @@ from hypothesis import strategies as st
 
 from capture.recorded import needs, read_datagrams, tshark
 from rote.capture.decode.decrypt import decrypt
-from rote.capture.read.datagram import Datagram
+from rote.capture.model import Datagram
 from rote.capture.read.reader import NotACaptureError, open_capture
 from rote.capture.report.report import report_capture
-from rote.capture.scrub.dns import mask_dns
-from rote.capture.scrub.masked_copy import MaskedCopy
-from rote.capture.scrub.pseudonyms import Pseudonyms
-from rote.capture.scrub.rewrite import COOKED, COOKED_2, ETHERNET, LOOP, Rewriter
-from rote.capture.scrub.scrub import Scrubbed, scrub
+from rote.capture.scrub.payloads import mask_dns
+from rote.capture.scrub.pseudonyms import MaskedCopy, Pseudonyms
+from rote.capture.scrub.scrub import COOKED, COOKED_2, ETHERNET, LOOP, Rewriter, Scrubbed, scrub
 from rote.capture.synthetic import build as make
 from rote.capture.synthetic import script as story
 from rote.capture.synthetic.ethernet import block, checksum, pseudo_header, udp_frame, write
@@ -318,6 +316,13 @@ def sound(packet: bytes, at: int = 0) -> bool:
     return checksum(packet[at : at + head]) == 0 and checksum(pseudo + body) == 0
 
 
+@pytest.mark.parametrize("linktype", [9, 50, 105, 127])
+def test_packets_of_ppp_and_wifi_are_cleared_whole(linktype: int, tmp_path: Path) -> None:
+    packet = b"\xff\x03\0\x21" + bytes(range(1, 100))
+    (found,), _ = packets_of(tmp_path, classic([packet], linktype))
+    assert found == bytes(len(packet))
+
+
 @pytest.mark.parametrize(
     ("linktype", "head"),
     [
@@ -569,7 +574,7 @@ def test_what_is_no_capture_is_refused_and_leaves_no_copy(data: bytes, tmp_path:
 def test_a_capture_cannot_be_its_own_copy(tmp_path: Path) -> None:
     source = tmp_path / "a"
     source.write_bytes(classic([]))
-    with pytest.raises(BadRequestError, match="overwritten"):
+    with pytest.raises(BadRequestError, match="both input and output"):
         scrub(source, source)
     assert source.read_bytes() == classic([])
     with pytest.raises(BadRequestError, match="cannot be read"):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rote import messages as m
-from rote.capture.read.datagram import Datagram
+from rote.capture.model import Datagram
 from rote.capture.report.report import report_capture
 from rote.capture.synthetic import build, ethernet
 from rote.capture.synthetic import script as story
@@ -239,7 +239,7 @@ def test_packets_are_printed_as_the_documents_break_them_down(
     assert lines[1] == "  0x0d enter-teaching, request, 167 bytes; CRC-32 holds"
     flags = next(line for line in lines if "mode_flags" in line).split()
     assert flags == ["15-18", "00", "00", "00", "01", "mode_flags", "0x01", "contradicted"]
-    assert any("7404: it is not in a balanced standing" in line for line in lines)
+    assert any("7404: it is not in a balanced stand" in line for line in lines)
 
 
 def test_records_of_dtls_are_listed_as_what_they_are(

@@ -16,8 +16,8 @@ from capture.capture_files import (
     udp,
     write,
 )
-from rote.capture.judge.sizes import infer, readings
-from rote.capture.judge.timeline import SentRecords, propose
+from rote.capture.judge.sizes import describe_sizes, infer_cipher
+from rote.capture.judge.timeline import SentRecords, propose_entries
 from rote.capture.model import TimelineEntry, iso
 from rote.capture.report.report import report_capture
 from rote.capture.synthetic.build import make
@@ -90,36 +90,39 @@ def test_noise_proposes_nothing_but_the_connection(tmp_path: Path) -> None:
 
 def test_no_proposal_is_ever_certain() -> None:
     steady = SentRecords(np.arange(60) * SECOND, np.full(60, 200))
-    found = propose((steady, None), infer(np.array([44] * 50 + [200] * 50)), CONNECTED)
+    found = propose_entries(
+        (steady, None), infer_cipher(np.array([44] * 50 + [200] * 50)), CONNECTED
+    )
     assert {line.kind for line in found} == {"connect", "teach"}
     assert all(line.confidence < 1 for line in found)
 
 
 def test_the_cipher_is_inferred_from_acknowledgements() -> None:
-    chacha = infer(np.array([44] * 90 + [148, 184, 220]))
-    gcm = infer(np.array([52] * 90 + [156, 192, 228]))
+    chacha = infer_cipher(np.array([44] * 90 + [148, 184, 220]))
+    gcm = infer_cipher(np.array([52] * 90 + [156, 192, 228]))
     assert chacha is not None
     assert gcm is not None
     assert (chacha.overhead, chacha.known) == (16, False)
     assert (gcm.overhead, gcm.name) == (24, "AES-GCM")
-    assert infer(np.arange(40, 900)) is None
-    assert infer(np.zeros(0, np.int64)) is None
+    assert infer_cipher(np.arange(40, 900)) is None
+    assert infer_cipher(np.zeros(0, np.int64)) is None
 
 
 def test_sizes_are_read_in_words() -> None:
-    cipher = infer(np.array([44] * 90 + [148, 48, 30, 36]))
+    cipher = infer_cipher(np.array([44] * 90 + [148, 48, 30, 36]))
     assert cipher is None or cipher.name
-    cipher = infer(np.array([44] * 98 + [148, 48, 36]))
+    cipher = infer_cipher(np.array([44] * 98 + [148, 48, 36]))
     assert cipher is not None
     meanings = {
-        one.record_bytes: one.meaning for one in readings(np.array([44, 148, 48, 36, 45]), cipher)
+        one.record_bytes: one.meaning
+        for one in describe_sizes(np.array([44, 148, 48, 36, 45]), cipher)
     }
     assert "acknowledgement (SACK)" in meanings[57]
     assert "message of up to 104 bytes" in meanings[161]
     assert "with gaps" in meanings[61]
     assert "control" in meanings[49]
     assert "no SCTP packet" in meanings[58]
-    assert readings(np.array([44]), None)[0].meaning.startswith("unknown")
+    assert describe_sizes(np.array([44]), None)[0].meaning.startswith("unknown")
 
 
 @pytest.mark.parametrize(

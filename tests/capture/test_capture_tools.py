@@ -8,8 +8,7 @@ import typer
 
 from rote.capture.synthetic import script as story
 from rote.cli.applog import applog
-from rote.cli.capture import dissector, make
-from rote.cli.capture_scrub import scrub
+from rote.cli.capture import dissector, make, scrub
 from rote.errors import BadRequestError
 from rote.wire.services import faults as wire_faults
 from rote.wire.webrtc import channel
@@ -74,7 +73,7 @@ def test_nothing_is_overwritten_unless_that_is_wanted(command: str, tmp_path: Pa
         "dissector": ["dissector", mine],
     }
     before = made.read_bytes()
-    with pytest.raises(BadRequestError, match="is there already") as caught:
+    with pytest.raises(BadRequestError, match="already exists") as caught:
         run(*words[command])
     assert "--overwrite" in caught.value.remedy
     assert mine.read_text(encoding="ascii") == "mine"

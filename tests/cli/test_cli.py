@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import rote
+from forked import Rote
 from rote.cli import main
 from rote.model import registry
 
@@ -49,9 +50,9 @@ class Sim:
     """A `rote sim` process."""
 
     def __init__(self, *arguments: str, store: Path) -> None:
-        command = [sys.executable, "-m", "rote", "sim", "--udp", "127.0.0.1:0", "--json"]
-        self.process = subprocess.Popen(
-            [*command, "--store", str(store), *arguments],
+        where = ("--udp", "127.0.0.1:0", "--store", str(store))
+        self.process = Rote(
+            *("sim", *where, "--json", *arguments),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -66,6 +67,11 @@ class Sim:
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=10)
         return self.process.returncode, out, err
+
+
+def start_playing(sim: Sim) -> Rote:
+    command = ("play", "Waist_Drum_Dance", "--robot", sim.url)
+    return Rote(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.fixture
@@ -161,8 +167,7 @@ def test_stop_says_that_nothing_was_moving(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.slow
 def test_stop_says_what_it_stopped(sim: Sim, capsys: pytest.CaptureFixture[str]) -> None:
-    command = [sys.executable, "-m", "rote", "play", "Waist_Drum_Dance", "--robot", sim.url]
-    player = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    player = start_playing(sim)
     try:
         assert sim.process.stdout is not None
         for line in sim.process.stdout:
@@ -324,8 +329,7 @@ def test_a_simulator_process_serves_other_processes(
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_a_playback_softly(sim: Sim, number: int) -> None:
-    command = [sys.executable, "-m", "rote", "play", "Waist_Drum_Dance", "--robot", sim.url]
-    player = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    player = start_playing(sim)
     try:
         assert sim.process.stdout is not None
         for line in sim.process.stdout:
@@ -335,7 +339,7 @@ def test_a_signal_stops_a_playback_softly(sim: Sim, number: int) -> None:
         out, err = player.communicate(timeout=10)
         assert player.returncode == 128 + number
         tip, *after = err.splitlines(keepends=True)
-        assert tip.startswith("Before it moves: the robot stands under control")
+        assert tip.startswith("Before playback, keep the robot standing under control")
         assert after == ["Stopped softly: the arms return to rest.\n"]
         assert "Played" not in out
         for line in sim.process.stdout:
@@ -350,10 +354,8 @@ def test_a_signal_stops_a_playback_softly(sim: Sim, number: int) -> None:
 def test_a_signal_while_teaching_leaves_the_arms_holding_and_saves_nothing(
     sim: Sim, number: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = [sys.executable, "-m", "rote", "teach", "mine", "--seconds", "60"]
-    teacher = subprocess.Popen(
-        [*command, "--robot", sim.url, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    command = ("teach", "mine", "--seconds", "60", "--robot", sim.url, "--json")
+    teacher = Rote(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert sim.process.stdout is not None
         for line in sim.process.stdout:
@@ -375,8 +377,8 @@ def test_a_signal_while_teaching_leaves_the_arms_holding_and_saves_nothing(
 def test_a_person_ends_a_recording_with_enter(tmp_path: Path) -> None:
     master, slave = os.openpty()
     environment = os.environ | {"ROTE_HOME": str(tmp_path), "TERM": "xterm", "COLUMNS": "100"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rote", "teach", "mine"],
+    process = Rote(
+        *("teach", "mine"),
         stdin=slave,
         stdout=slave,
         stderr=slave,
@@ -400,7 +402,40 @@ def test_a_person_ends_a_recording_with_enter(tmp_path: Path) -> None:
         process.kill()
         process.wait()
         os.close(master)
-    assert "are about to get soft: hold them" in " ".join(plain(seen).split())
+    shown = " ".join(plain(seen).split())
+    assert "Safety: Before teaching, keep the robot standing under control." in shown
+    assert "The arms are about to get soft" in shown
+    assert '"Enter damping mode?": hold them' in shown
+
+
+@pytest.mark.slow("a `rote` process")
+@pytest.mark.parametrize(
+    ("leave", "code", "answer"),
+    [("Ctrl-C", 130, "Cancelled: nothing was done."), ("Ctrl-D", 1, "Nothing was deleted.")],
+)
+def test_a_question_that_is_not_answered_changes_nothing(
+    leave: str, code: int, answer: str, taught: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    master, slave = os.openpty()
+    process = Rote("delete", taught, stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    seen = ""
+    try:
+        while "Type yes to delete it: " not in seen:
+            seen += os.read(master, 4096).decode()
+        if leave == "Ctrl-C":
+            process.send_signal(signal.SIGINT)
+        else:
+            os.write(master, b"\x04")
+        while answer not in seen:
+            seen += os.read(master, 4096).decode()
+        assert process.wait(10) == code
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+    assert plain(seen).splitlines()[-1] == answer
+    assert taught in ask(capsys, "list")[1]
 
 
 def test_the_demo_does_the_whole_job_and_writes_its_files(
@@ -469,8 +504,8 @@ def test_what_was_taught_before_the_robot_was_lost_is_kept_and_named(
 def test_errors_on_a_terminal_are_broken_between_words(tmp_path: Path) -> None:
     master, slave = os.openpty()
     environment = os.environ | {"ROTE_HOME": str(tmp_path), "COLUMNS": "40"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rote", "play", "nothing"],
+    process = Rote(
+        *("play", "nothing"),
         stdin=slave,
         stdout=slave,
         stderr=slave,

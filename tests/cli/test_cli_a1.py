@@ -74,7 +74,7 @@ def test_people_are_told_in_words(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_people_are_told_why_a_frame_is_dropped(capsys: pytest.CaptureFixture[str]) -> None:
     told = decode(capsys, SAMPLES["3.2 HighCmd unset"].datagram.hex())
-    assert "CRC 00000000 does not hold; by the bytes it is 98333311" in told
+    assert "CRC 00000000 does not hold; computed 98333311" in told
     assert "drops this frame: its checksum" in told
     told = decode(capsys, SAMPLES["go1 HighCmd ramp"].datagram.hex())
     assert "holds (plain)" in told

@@ -169,7 +169,7 @@ def test_the_doctor_tells_what_an_a1_is_and_does(monkeypatch: pytest.MonkeyPatch
                 facts = seen.facts
                 assert (facts["dialect"], facts["level"], facts["mode"]) == ("go1", "high", "idle")
                 world.health.battery_percent = 12.0
-                world.health.heat(5)
+                world.health.overheat_motor(5)
                 robot.modes.lie_down()
                 await asyncio.sleep(3.0)
                 seen = await doctor.check_connected_robot(robot)

@@ -162,7 +162,7 @@ def test_overwrite_on_a_robot_without_actions_is_for_the_file(
     line = "teach new --robot sim://a1 --seconds 1 --overwrite"
     assert ask(capsys, line)[0] == 6
     out = tmp_path / "out.xyz"
-    assert "ending" in refused(capsys, f"{line} --out {out}")
+    assert "is not known" in refused(capsys, f"{line} --out {out}")
 
 
 def test_a_taught_name_is_no_dead_end(teach: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,14 +18,14 @@ import pytest
 
 from documentation import ROOT, blocks
 from rote.cli import main
-from rote.cli.completion import FILES, SCRIPTS, SHELLS, offers, split_line
+from rote.cli.completion import OFFER_FILES, SCRIPTS, SHELLS, list_completions, split_line
 from rote.platform.paths import store_file, takes_folder
 from rote.sim.presets import add_factory_actions
 from rote.sim.store import Store
 
 
 def offered(line: str) -> list[str]:
-    return [value for value, _ in offers(split_line(line))]
+    return [value for value, _ in list_completions(split_line(line))]
 
 
 def make_takes(*names: str) -> None:
@@ -68,9 +68,9 @@ def test_takes_are_offered_by_their_names() -> None:
 
 
 def test_files_are_left_to_the_shell() -> None:
-    assert offered("rote motion trim wa") == [FILES]
-    assert offered("rote capture ph") == [FILES]
-    assert offered("rote status --log ") == [FILES]
+    assert offered("rote motion trim wa") == [OFFER_FILES]
+    assert offered("rote capture ph") == [OFFER_FILES]
+    assert offered("rote status --log ") == [OFFER_FILES]
 
 
 def test_actions_of_the_embedded_robot_are_offered_and_no_other_robot_is_asked(
@@ -111,7 +111,7 @@ def test_a_line_is_split_as_a_shell_does(line: str, words: list[str]) -> None:
 
 def test_every_prefix_of_a_long_line_gets_an_answer() -> None:
     line = "rote motion trim --take 'my wave' out.mcap --start=1 --overwrite -- -x \"a b"
-    answers = [list(offers(split_line(line[:end]))) for end in range(len(line) + 1)]
+    answers = [list(list_completions(split_line(line[:end]))) for end in range(len(line) + 1)]
     assert [bool(each) for each in answers[: len("rote motion")]] == [True] * len("rote motion")
 
 

@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import subprocess
 import threading
-import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 pytest.importorskip("cyclonedds")
 
-from interop.processes import Network, Speaker
+from forked import Rote
 from rig import free_domain
 from rote.cli import main
 from rote.connection import connect
@@ -22,13 +23,32 @@ from rote.messages import Phase
 from rote.motion import files
 from rote.motion.track import Track
 
+pytestmark = pytest.mark.usefixtures("keeps_time")
+
+
+@contextmanager
+def simulated(*options: str) -> Iterator[list[str]]:
+    """Run a simulated robot in a process of its own; gives its URLs."""
+    command = ("sim", *options, "--store", ":memory:", "--json")
+    with Rote(*command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield json.loads(process.stdout.readline())["urls"]
+        finally:
+            process.kill()
+
+
+async def wait_until_at_rest(url: str) -> None:
+    async with connect(url, family="g1") as robot:
+        async for state in robot.states():
+            if state.phase is Phase.NONE:
+                return
+
 
 @pytest.fixture(scope="module")
 def urls() -> Iterator[dict[str, str]]:
     where = ("--dds", "lo", "--domain", str(free_domain("cli")), "--udp", "127.0.0.1:0")
-    command = ("-m", "rote", "sim", *where, "--store", ":memory:", "--polite", "--json")
-    with Speaker(Network(), *command) as robot:
-        known = robot.hear("ready")["urls"]
+    with simulated(*where, "--polite", "--hands", "dex3") as known:
         yield {url.partition(":")[0]: url for url in known}
 
 
@@ -103,30 +123,22 @@ def test_an_a1_is_not_on_dds(capsys: pytest.CaptureFixture[str]) -> None:
 # ---- hands --------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def with_hands() -> Iterator[str]:
-    where = ("--dds", "lo", "--domain", str(free_domain("hands")), "--hands", "dex3")
-    with Speaker(Network(), "-m", "rote", "sim", *where, "--store", ":memory:", "--json") as robot:
-        yield robot.hear("ready")["url"]
-
-
 @pytest.mark.slow
 def test_hands_are_recorded_and_played_only_where_they_are_asked_for(
-    with_hands: str, capsys: pytest.CaptureFixture[str]
+    urls: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    teach = ("teach", "grip", "--hand", "wave", "--seconds", "1.5")
-    code, taken = rote(capsys, *teach, "--robot", with_hands)
+    teach = ("teach", "grip", "--hand", "wave", "--seconds", "0.8")
+    code, taken = rote(capsys, *teach, "--robot", urls["dds"])
     assert (code, taken["saved"]) == (0, True)
-    code, told = rote(capsys, "status", "--robot", with_hands)
+    code, told = rote(capsys, "status", "--robot", urls["dds"])
     assert [(hand["side"], hand["reports"]) for hand in told["hands"]] == [
         ("left", True),
         ("right", True),
     ]
-    play = ("play", "grip", "--take", "--force", "--robot", with_hands)
+    play = ("play", "grip", "--take", "--force", "--robot", urls["dds"])
     # A busy computer may be too slow for a stream, which then ends early: 1 instead of 0.
     for more, left_out in (((), 14), (("--hands",), 0)):
-        while rote(capsys, "status", "--robot", with_hands)[1]["playing"]:
-            pass  # the arms return
+        asyncio.run(wait_until_at_rest(urls["dds"]))
         code, played = rote(capsys, *play, *more)
         assert code in (0, 1)
         assert len(played["left_out"]) == left_out
@@ -134,9 +146,9 @@ def test_hands_are_recorded_and_played_only_where_they_are_asked_for(
 
 @pytest.mark.slow
 def test_a_person_is_told_that_hands_are_left_out_and_which_the_robot_wears(
-    with_hands: str, capsys: pytest.CaptureFixture[str]
+    urls: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["status", "--robot", with_hands]) == 0
+    assert main(["status", "--robot", urls["dds"]]) == 0
     assert "hands: left dex3, right dex3" in capsys.readouterr().out
 
 
@@ -185,4 +197,4 @@ def test_a_playback_that_another_client_stops_reports_why_and_its_exit_code_tell
         assert "another client, or the robot itself, released the arms" in printed
         if as_json:
             assert json.loads(printed.splitlines()[-1])["completed"] is False
-        time.sleep(5.0)  # the arms come to rest
+        asyncio.run(wait_until_at_rest(urls["udp"]))

@@ -6,8 +6,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -15,11 +13,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from forked import Rote
 from rote.cli import main
-from rote.transport.discovery import InterfaceAddress, interfaces, open_responder
-from rote.wire.discovery import REPLY_PORT, groups
+from rote.transport.discovery import InterfaceAddress, list_addresses, open_responder
+from rote.wire.discovery import REPLY_PORT, list_groups
 
-pytestmark = pytest.mark.skipif(not interfaces(), reason="no network here, not even loopback")
+pytestmark = pytest.mark.skipif(not list_addresses(), reason="no network here, not even loopback")
 
 
 @pytest.fixture
@@ -73,7 +72,7 @@ def test_a_named_robot_is_told_as_json_as_soon_as_it_answers(
     assert document["seconds"] == 30.0
     found = next(one for one in document["robots"] if one["serial"] == serial)
     here = InterfaceAddress(found["interface"], found["address"])
-    assert here in interfaces()
+    assert here in list_addresses()
     assert 0 <= found["after_s"] < 30
     assert found == {
         "serial": serial,
@@ -140,7 +139,7 @@ def test_what_came_and_was_no_answer_is_mentioned(
             loopback = socket.inet_aton("127.0.0.1")
             one.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, loopback)
             while not ended.wait(0.01):
-                one.sendto(b"junk", (groups("g1")[0], REPLY_PORT))
+                one.sendto(b"junk", (list_groups("g1")[0], REPLY_PORT))
 
     thread = threading.Thread(target=disturb)
     thread.start()
@@ -150,7 +149,7 @@ def test_what_came_and_was_no_answer_is_mentioned(
         ended.set()
         thread.join()
     assert code == 3
-    assert re.search(r"[1-9]\d* datagrams came that were no answers", err)
+    assert re.search(r"[1-9]\d* datagrams were not valid answers", err)
 
 
 def test_a_table_for_people_has_a_head(
@@ -161,7 +160,7 @@ def test_a_table_for_people_has_a_head(
     with robot(serial, address_for=lambda one: "10.0.0.7"):
         code, out, _ = ask(capsys, serial, "--seconds", "30")
     assert code == 0
-    final = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.rpartition("asking ...")[2])
+    final = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.rpartition("searching ...")[2])
     assert final.split()[:5] == ["serial", "address", "interface", "seconds", "url"]
     assert re.search(rf"^{serial} +10\.0\.0\.7 .* webrtc://10\.0\.0\.7", final, re.MULTILINE)
 
@@ -175,10 +174,10 @@ def test_what_cannot_be_asked_is_a_usage_error(
     assert err.startswith("rote: ")
 
 
-def _on_a_terminal(*arguments: str) -> tuple[subprocess.Popen[bytes], int]:
+def _on_a_terminal(*arguments: str) -> tuple[Rote, int]:
     master, slave = os.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rote", "discover", *arguments],
+    process = Rote(
+        *("discover", *arguments),
         stdin=slave,
         stdout=slave,
         stderr=slave,
@@ -209,7 +208,7 @@ def _rest(master: int) -> str:
 def test_on_a_terminal_the_table_grows_and_ctrl_c_leaves_it_there(serial: str) -> None:
     process, master = _on_a_terminal(serial, f"{serial}-none", "--seconds", "60")
     try:
-        assert serial not in _until(master, "asking ...")
+        assert serial not in _until(master, "searching ...")
         with robot(serial, address_for=lambda one: "10.0.0.7"):
             _until(master, "webrtc://10.0.0.7")
         process.send_signal(signal.SIGINT)
@@ -220,4 +219,4 @@ def test_on_a_terminal_the_table_grows_and_ctrl_c_leaves_it_there(serial: str) -
         process.wait()
         os.close(master)
     assert "Traceback" not in rest
-    assert "webrtc://10.0.0.7" in rest.rpartition("asking ...")[2]
+    assert "webrtc://10.0.0.7" in rest.rpartition("searching ...")[2]

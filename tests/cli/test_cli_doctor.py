@@ -32,7 +32,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[
 
 
 def with_packages(monkeypatch: pytest.MonkeyPatch, **versions: str) -> None:
-    monkeypatch.setattr(surroundings, "installed", lambda name: versions.get(name, ""))
+    monkeypatch.setattr(surroundings, "find_installed_version", lambda name: versions.get(name, ""))
 
 
 @pytest.mark.parametrize("good", ["11.0.1", "11.2"])
@@ -76,15 +76,15 @@ def interface(**how: object) -> Interface:
     [
         (interface(up=False), Severity.ERROR, "is down"),
         (interface(address=""), Severity.ERROR, "no IPv4 address"),
-        (interface(multicast=False), Severity.ERROR, "no multicast"),
+        (interface(multicast=False), Severity.ERROR, "multicast is off"),
         (interface(address="10.0.0.1"), Severity.WARNING, "192.168.123.x"),
     ],
 )
 def test_what_is_wrong_with_the_interface_is_said_with_a_command_that_mends_it(
     monkeypatch: pytest.MonkeyPatch, one: Interface, severity: Severity, said: str
 ) -> None:
-    monkeypatch.setattr(surroundings, "interfaces", lambda: [one])
-    monkeypatch.setattr(surroundings, "firewall", lambda: "")
+    monkeypatch.setattr(surroundings, "list_interfaces", lambda: [one])
+    monkeypatch.setattr(surroundings, "find_firewall", lambda: "")
     seen = doctor.check_network("dds://eth0")
     assert said in words(seen, severity)
     assert any("ip link" in f.remedy or "ip address" in f.remedy for f in seen.findings)
@@ -94,40 +94,40 @@ def test_what_is_wrong_with_the_interface_is_said_with_a_command_that_mends_it(
 
 def test_a_good_interface_and_loopback_have_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
     loopback = interface(name="lo", address="127.0.0.1", loopback=True, multicast=False)
-    monkeypatch.setattr(surroundings, "interfaces", lambda: [interface(), loopback])
-    monkeypatch.setattr(surroundings, "firewall", lambda: "")
+    monkeypatch.setattr(surroundings, "list_interfaces", lambda: [interface(), loopback])
+    monkeypatch.setattr(surroundings, "find_firewall", lambda: "")
     assert doctor.check_network("dds://eth0").findings == []
     assert doctor.check_network("dds://lo").findings == []
 
 
 def test_no_network_and_a_firewall_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surroundings, "interfaces", list)
-    monkeypatch.setattr(surroundings, "firewall", lambda: "ufw")
+    monkeypatch.setattr(surroundings, "list_interfaces", list)
+    monkeypatch.setattr(surroundings, "find_firewall", lambda: "ufw")
     seen = doctor.check_network()
-    assert "in no network" in words(seen, Severity.WARNING)
+    assert "has no network connection" in words(seen, Severity.WARNING)
     assert "ufw is on" in words(seen, Severity.WARNING)
 
 
 def test_the_computer_tells_its_interfaces(tmp_path: Path) -> None:
-    names = {one.name: one for one in surroundings.interfaces()}
+    names = {one.name: one for one in surroundings.list_interfaces()}
     assert names["lo"].address == "127.0.0.1"
     assert names["lo"].loopback
     assert names["lo"].usable
-    untold = {one.name: one for one in surroundings.interfaces(tmp_path)}
+    untold = {one.name: one for one in surroundings.list_interfaces(tmp_path)}
     assert untold["lo"].up
 
 
 @pytest.mark.parametrize(("text", "found"), [("# x\nENABLED=yes\n", "ufw"), ("ENABLED=no", "")])
 def test_a_firewall_is_found_by_its_settings(tmp_path: Path, text: str, found: str) -> None:
     file = tmp_path / "ufw.conf"
-    assert surroundings.firewall(file) == ""
+    assert surroundings.find_firewall(file) == ""
     file.write_text(text)
-    assert surroundings.firewall(file) == found
+    assert surroundings.find_firewall(file) == found
 
 
 def test_packages_are_found_or_not() -> None:
-    assert surroundings.installed("numpy")
-    assert surroundings.installed("no-such-package") == ""
+    assert surroundings.find_installed_version("numpy")
+    assert surroundings.find_installed_version("no-such-package") == ""
 
 
 # ---- a robot ------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def test_a_search_that_finds_nobody_is_no_error() -> None:
 
 
 def test_the_old_name_of_a_service_is_known() -> None:
-    (finding,) = doctor._service_findings(["arm", "loco"])
+    (finding,) = doctor.find_service_problems(["arm", "loco"])
     assert "'loco'" in finding.message
 
 
@@ -193,7 +193,7 @@ def test_a_robot_on_another_wire_is_asked_what_it_can_tell() -> None:
 
 
 def test_an_error_becomes_a_finding_with_its_remedy() -> None:
-    finding = doctor.from_error(LinkError("no way", "Make one."))
+    finding = doctor.make_error_finding(LinkError("no way", "Make one."))
     assert (finding.severity, finding.message, finding.remedy) == (
         Severity.ERROR,
         "no way",
@@ -213,7 +213,7 @@ def test_the_embedded_robot_is_well(
     assert said["ok"] is True
     assert said["url"] == "sim://g1"
     assert main(["doctor", "--robot", "sim://g1"]) == 0
-    assert "Nothing stands in the way." in capsys.readouterr().out
+    assert "No problems found." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("url", ["udp://127.0.0.1:9", "dds://nowhere0", "webrtc://127.0.0.1:9"])
@@ -233,7 +233,7 @@ def test_for_a_person_every_finding_has_its_remedy_below(
     lines = capsys.readouterr().out.splitlines()
     place = next(i for i, line in enumerate(lines) if line.startswith("error"))
     assert lines[place + 1].startswith(" ")
-    assert lines[-1] == "See what is marked as an error."
+    assert lines[-1] == "Fix what is marked as an error."
 
 
 @pytest.mark.parametrize("robot", [True, False])
@@ -255,5 +255,5 @@ def test_without_a_robot_it_looks_around_and_ends_with_the_truth(
     out = capsys.readouterr().out
     assert "interfaces" in out
     assert "{" not in out
-    assert (out.splitlines()[-1] == "Nothing stands in the way.") == robot
+    assert (out.splitlines()[-1] == "No problems found.") == robot
     assert ("No robot was found." in out) != robot

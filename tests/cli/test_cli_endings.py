@@ -10,7 +10,6 @@ import pty
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -18,13 +17,13 @@ from pathlib import Path
 
 import pytest
 
+from forked import Rote
 from rote.connection import connect
 from rote.messages import Phase, RobotState
 from rote.robot.robot import Robot
 from rote.sim.presets import action_from_script
 from rote.sim.store import Store
 
-ROTE = [sys.executable, "-m", "rote"]
 INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 SOFTLY = {"play": "Stopped softly: the arms return to rest.", "teach": "and the arms hold."}
 COMMANDS = {
@@ -45,17 +44,15 @@ class Hall:
         store.save(action_from_script("wave", "wave", 2.0))
         store.close()
         options = ["--udp", "127.0.0.1:0", "--store", str(home / "sim.sqlite"), "--json"]
-        self.sim = subprocess.Popen(
-            [*ROTE, "sim", *options], stdout=subprocess.PIPE, text=True, env=self.env
-        )
+        self.sim = Rote("sim", *options, stdout=subprocess.PIPE, text=True, env=self.env)
         assert self.sim.stdout is not None
         self.url: str = json.loads(self.sim.stdout.readline())["url"]
 
-    def start(self, command: str, *, full: bool = False) -> "subprocess.Popen[str]":
+    def start(self, command: str, *, full: bool = False) -> Rote:
         more = ["--out", str(self.home / "report")] if command == "trial" else []
         with Path("/dev/full" if full else os.devnull).open("w") as nowhere:
-            return subprocess.Popen(
-                [*ROTE, *COMMANDS[command], *more, "--robot", self.url],
+            return Rote(
+                *(*COMMANDS[command], *more, "--robot", self.url),
                 stdin=subprocess.DEVNULL,
                 stdout=nowhere if full else subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -88,7 +85,7 @@ def is_safe(state: RobotState) -> bool:
     return not state.arms_soft and not state.recording and state.phase is Phase.NONE
 
 
-async def taken(process: "subprocess.Popen[str]") -> None:
+async def taken(process: Rote) -> None:
     """Wait until no signal is pending: of several, the system delivers the lowest number first."""
     status = Path(f"/proc/{process.pid}/status")
     with suppress(FileNotFoundError):
@@ -97,7 +94,7 @@ async def taken(process: "subprocess.Popen[str]") -> None:
     await asyncio.sleep(0.01)
 
 
-async def ended(process: "subprocess.Popen[str]", limit_s: float = 40.0) -> tuple[int, str]:
+async def ended(process: Rote, limit_s: float = 40.0) -> tuple[int, str]:
     """Wait for a command's end; return its exit code and all that it printed."""
     texts = await asyncio.to_thread(process.communicate, None, limit_s)
     return process.returncode, "".join(text or "" for text in texts)
@@ -152,6 +149,23 @@ def test_a_closed_or_full_output_changes_neither_the_stop_nor_the_exit_code(
                 await until(robot, is_safe, 5.0)
 
     asyncio.run(story())
+
+
+@pytest.mark.slow
+def test_output_that_cannot_be_written_is_an_error_and_a_closed_pipe_is_none() -> None:
+    with Path("/dev/full").open("w") as full:
+        process = Rote("modes", stdout=full, stderr=subprocess.PIPE, text=True)
+    assert process.communicate(timeout=40)[1] == (
+        "rote: the operating system reported: no space left on device\n"
+        "      Free some space, or write to another disk.\n"
+    )
+    assert process.returncode == 1
+    process = Rote("modes", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdout = None
+    assert process.communicate(timeout=40)[1] == ""
+    assert process.returncode == 0
 
 
 @pytest.mark.slow
@@ -223,8 +237,8 @@ def test_play_sends_a_lost_stop_again_whether_or_not_somebody_reads(
 @pytest.mark.slow
 def test_arms_do_not_get_soft_when_the_terminal_is_gone_before_enter(hall: Hall) -> None:
     leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [*ROTE, "teach", "mine", "--robot", hall.url],
+    process = Rote(
+        *("teach", "mine", "--robot", hall.url),
         stdin=follower,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

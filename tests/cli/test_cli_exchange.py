@@ -88,7 +88,7 @@ def test_fit_says_what_it_changed_and_what_is_left(
     code, out, err = ask(capsys, "motion", "fit", "gmr", "good", "--take", "--json")
     assert code == 0, err
     said = json.loads(out)
-    assert said["done"].startswith("fit: left out, as not played")
+    assert said["done"].startswith("fit: left out, because the robot does not play them")
     assert isinstance(said["findings"], list)
     assert set(Library(takes_folder()).load("good").names) == set(G1_29.taught)
 

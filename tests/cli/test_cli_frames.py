@@ -5,16 +5,16 @@ import os
 import pty
 import re
 import subprocess
-import sys
 
 import pytest
 
+from forked import Rote
 from rote.cli import main
 from rote.messages import Keyframe
 from rote.platform.paths import store_file
 from rote.sim.store import Store, StoredAction
 
-TIP = "there is space around it, and a person has the remote in hand"
+TIP = "Operator must hold remote or app for emergency stop."
 
 
 def ask(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -65,7 +65,7 @@ def test_digits_are_a_number_of_the_list_or_a_name(
         (["2", "--frames", "9"], 4, "could not read or accept"),
         (["2", "--keyframe", "18:100"], 2, "not a keyframe"),
         (["2", "--keyframe", "18:100:9"], 5, "left_elbow_joint"),
-        (["2", "--frames", "1", "--speed", "2"], 2, "is not known"),
+        (["2", "--frames", "1", "--speed", "2"], 2, "cannot be combined"),
         (["2", "--frames", "1", "--robot", "webrtc://127.0.0.1"], 6, "part of an action"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -120,10 +120,10 @@ def test_parameters_are_sent(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["juggle"], 2, "there is no command 'juggle'"),
         (["0x1a", "xyz"], 2, "is not a hexadecimal digit"),
-        (["0x50"], 2, "no command 0x50"),
+        (["0x50"], 2, "command 0x50 is unknown"),
         (["0x41"], 2, "184 bytes"),
         (["0x0d", "00000001" + "42c80000" * 12 + "00" * 96], 5, "left_ankle_roll_joint"),
-        (["0x09", "0000000200000001"], 4, "may let the robot sink"),
+        (["0x09", "0000000200000001"], 4, "may make the robot sink"),
         (["0x1a", "--robot", "webrtc://127.0.0.1"], 6, "webrtc:// cannot send single frames"),
     ],
     ids=lambda value: " ".join(value)[:30] if isinstance(value, list) else "",
@@ -189,12 +189,7 @@ def test_yes_damps_it(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_a_person_is_told_what_happens_and_asked(answer: str, code: int, end: str) -> None:
     ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "rote", "modes", "damp"],
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as asking:
+    with Rote("modes", "damp", stdin=theirs, stdout=subprocess.PIPE, text=True) as asking:
         os.write(ours, f"{answer}\n".encode())
         out, _ = asking.communicate(timeout=30)
     os.close(ours)

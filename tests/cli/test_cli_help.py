@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from forked import Rote
 from rote.cli import commands, main
 from rote.platform.console_text import json_text
 
@@ -143,13 +144,10 @@ def test_a_capture_takes_them_too(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def run(home: Path, encoding: str, *arguments: str) -> tuple[int, bytes, bytes]:
     environment = {**os.environ, "PYTHONIOENCODING": encoding, "LANG": "C", "ROTE_HOME": str(home)}
-    done = subprocess.run(
-        [sys.executable, "-m", "rote", *arguments],
-        env=environment,
-        capture_output=True,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
+    streams: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with Rote(*arguments, env=environment, **streams) as process:
+        out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
 
 
 @pytest.mark.slow

@@ -115,7 +115,7 @@ def test_a_hostile_build_or_joint_is_refused_or_shown_harmlessly(
 
 
 @pytest.mark.usefixtures("colours")
-@pytest.mark.parametrize("many", [1, 200])
+@pytest.mark.parametrize("many", [1, pytest.param(200, marks=pytest.mark.soak)])
 def test_no_take_of_the_library_controls_the_terminal(
     many: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

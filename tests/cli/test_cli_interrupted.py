@@ -6,12 +6,12 @@ import importlib
 import os
 import signal
 import subprocess
-import sys
 import warnings
 from pathlib import Path
 
 import pytest
 
+from forked import Rote
 from rote.cli import main
 from rote.cli.options import run
 from rote.platform.paths import data_folder, store_file
@@ -26,8 +26,8 @@ def interrupted(moment: str, *arguments: str, times: int = 1) -> tuple[int, str]
     """Run a command until it logs `moment`, and press Ctrl-C; return its exit code, and what it
     says from then on without its log.
     """
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rote", *arguments, "-v"],
+    process = Rote(
+        *(*arguments, "-v"),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -171,10 +171,10 @@ def test_what_a_check_says_is_not_broken_in_a_pipe(
     save(Track(times_s=np.arange(50) / 50, joints_rad=joints_rad, names=A1.names), sit)
     code, shown, _ = ask(capsys, "motion", "check", sit)
     assert code == 0
-    assert "contact were not checked: not known for an A1\n" in shown
+    assert "contact were not checked: there is no data for an A1\n" in shown
     joints_rad[:, 0] = 0.81  # a little beyond its end
     save(Track(times_s=np.arange(50) / 50, joints_rad=joints_rad, names=A1.names), sit)
-    assert "Fit, with warnings: look at them first." in ask(capsys, "motion", "check", sit)[1]
+    assert "Fit, with warnings: review them first." in ask(capsys, "motion", "check", sit)[1]
 
 
 def test_compressing_states_its_error_and_refuses_what_is_absurd(
@@ -317,10 +317,10 @@ def test_a_moving_picture_is_drawn(
     [
         (("trim", "{wave}", "{out}"), "either times or auto"),
         (("trim", "{wave}", "{wave}", "--auto"), "in place"),
-        (("mirror", "{wave}", "{drum}"), "there already"),
+        (("mirror", "{wave}", "{drum}"), "already exists"),
         (("mirror", "{wave}", "{nowhere}/x.mcap"), "there is no folder"),
         (("mirror", "{nowhere}", "{out}"), "cannot be read"),
-        (("mirror", "{wave}", "{out}.txt"), "ending"),
+        (("mirror", "{wave}", "{out}.txt"), "is not known"),
         (("trim", "{wave}", "{out}", "--start", "9", "--end", "10"), ""),
         (("keep", "{wave}", "{out}", "--joint", "tail"), "has no tail"),
         (("convert", "{wave}", "{out}", "--variant", "g1-99"), "no robot 'g1-99'"),
@@ -386,7 +386,7 @@ def test_what_a_check_forbids_is_not_played_and_warnings_want_force(
     save(played("clap", 4.0), clap)
     code, shown, _ = ask(capsys, "motion", "check", clap)
     assert code == 0
-    assert "Fit, with warnings: rote play wants --force." in shown
+    assert "Fit, with warnings: rote play requires --force." in shown
     code, _, err = ask(capsys, "play", clap)
     assert code == 5
     assert "--force" in err
@@ -428,7 +428,7 @@ def test_a_check_the_command_line_the_page_and_the_agents_decide_alike(
     verdict = ask_json(capsys, "motion", "check", file)
     assert (code == 0) == verdict["ok"]
     warned = any(each["severity"] == "warning" for each in verdict["findings"])
-    assert ("wants --force" in shown) == (verdict["ok"] and verdict["needs_force"])
+    assert ("requires --force" in shown) == (verdict["ok"] and verdict["needs_force"])
     robot = "sim://a1" if kind.startswith("a1") else "sim://g1?store=:memory:"
     for force in ((), ("--force",)):
         forbidden = not verdict["ok"] or (verdict["needs_force"] and not force)

@@ -4,12 +4,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
+from forked import Rote
 from rote.cli import main
 
 
@@ -17,9 +17,9 @@ from rote.cli import main
 def simulated(place: int, quirks: str) -> Iterator[str]:
     """Run a simulated robot in a process of its own; gives its URL."""
     host = f"127.0.{place}.{os.getpid() % 200 + 1}"
-    command = [sys.executable, "-m", "rote", "sim", "--webrtc", host, "--store", ":memory:"]
-    process = subprocess.Popen(
-        [*command, "--factory", "--serial", "", "--json", "--quirk", quirks],
+    where = ("--webrtc", host, "--store", ":memory:")
+    process = Rote(
+        *("sim", *where, "--factory", "--serial", "", "--json", "--quirk", quirks),
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -52,22 +52,22 @@ def test_a_robot_that_never_moves_has_not_played(
     assert main(["play", name, "--robot", dead]) == 8
     out, err = capsys.readouterr()
     assert "Played" not in out
-    assert "was not seen to begin" in err
+    assert "did not show it begin" in err
     assert main(["list", "--robot", dead]) == 0
     assert "98\N{NO-BREAK SPACE}half \\ud83d" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_ctrl_c_after_the_robot_has_kept_an_action_says_so(silent: str) -> None:
-    command = [sys.executable, "-m", "rote", "teach", "mine", "--seconds", "0.3"]
-    process = subprocess.Popen(
-        [*command, "--robot", silent],
+    process = Rote(
+        *("teach", "mine", "--seconds", "0.3", "--robot", silent),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     assert process.stderr is not None
+    assert "nothing moves its arms by itself" in process.stderr.readline()
     assert "Waiting until the robot lists 'mine'" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)

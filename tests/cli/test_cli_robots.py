@@ -68,14 +68,15 @@ def test_one_build_is_shown_with_its_joints_and_why_nothing_is_streamed(
     assert rows["left_elbow_joint"][-1] == "taught"
     assert f"Nothing is streamed to it: {R1_26.no_stream}." in shown
     assert "Mode 811, stand: balanced standing and walking (teach, play)." in shown
-    assert "Recognised by mode 811, 816, 830 (the family); else by ?build=r1." in shown
+    modes = "811, 812, 813, 814, 815, 816, 830, 831, 833"
+    assert f"Recognised by mode {modes} (the family); to choose it: ?build=r1." in shown
     assert "Evidence, waist: contradicted; " in shown
 
 
 def test_a_family_s_name_shows_its_usual_build(capsys: pytest.CaptureFixture[str]) -> None:
     shown = ask(capsys, "g1")
     assert shown.startswith("g1-29: G1 with 29 joints.")
-    assert "Recognised by mode_machine 5, 11, 13, 15, 2; else by ?build=g1-29." in shown
+    assert "Recognised by mode_machine 5, 11, 13, 15, 2; to choose it: ?build=g1-29." in shown
     assert "Streamed by rt/arm_sdk, the weight at slot 29." in shown
     assert (
         "Hand dex3, right, rt/dex3/right/state and rt/dex3/right/cmd: right_hand_thumb_0" in shown
@@ -84,7 +85,7 @@ def test_a_family_s_name_shows_its_usual_build(capsys: pytest.CaptureFixture[str
 
 def test_a_build_that_nothing_tells_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     shown = ask(capsys, "g1-d")
-    assert "Recognised by nothing that is known; else by ?build=g1-d." in shown
+    assert "Recognised by nothing known; to choose it: ?build=g1-d." in shown
     assert "Mode 0, ready: " in shown
 
 

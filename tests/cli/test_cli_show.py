@@ -57,9 +57,9 @@ def test_what_a_robot_says_is_shown_as_it_is(capsys: pytest.CaptureFixture[str])
     out = output.console()
     fault = f"a fault: {ODD}"
     finding = Finding(Severity.WARNING, fault, f"Mend {ODD}", kind=FindingKind.FAULT)
-    output.findings(out, [finding])
-    output.actions(out, Actions((Preset(1, ODD),), (TaughtAction(ODD, 1.0, 1),)))
-    output.joints(out, ("joint", "off"), [(ODD, "1")])
+    output.print_findings(out, [finding])
+    output.print_actions(out, Actions((Preset(1, ODD),), (TaughtAction(ODD, 1.0, 1),)))
+    output.print_joint_table(out, ("joint", "off"), [(ODD, "1")])
     shown = capsys.readouterr().out
     assert shown.count(ODD) == 5
     assert f"warning a fault: {ODD}\n" in shown
@@ -69,13 +69,15 @@ def test_what_goes_on_is_shown_as_it_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     screen = io.StringIO()
-    with output.bar(Console(file=screen, force_terminal=True, width=200), f"to {ODD}") as move:
+    with output.show_progress(
+        Console(file=screen, force_terminal=True, width=200), f"to {ODD}"
+    ) as move:
         move(0.5, f"at {ODD}")
     assert f"to {ODD}" in screen.getvalue()
     assert f"at {ODD}" in screen.getvalue()
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "200")
-    with output.waiting(f"performing {ODD}"):
+    with output.show_spinner(f"performing {ODD}"):
         pass
     assert f"performing {ODD}" in capsys.readouterr().err

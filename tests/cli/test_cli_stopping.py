@@ -15,11 +15,12 @@ import pytest
 
 import virtual
 from a1_rig import pair
+from forked import Rote
 from rig import free_domain, rig
 from rote import messages as m
 from rote.cli import main
-from rote.cli.options import failed_stop, run, stopping_softly
-from rote.connection import _next_state, connect, stop
+from rote.cli.options import describe_failed_stop, run, stopping_softly
+from rote.connection import _wait_for_phase, connect, stop
 from rote.errors import NotConfirmedError, RefusedError, RoteError, TimeLimitError
 from rote.messages import Keyframe
 from rote.robot.robot import Robot
@@ -137,9 +138,9 @@ def test_a_robot_that_says_nothing_after_a_stop_was_stopped_all_the_same(wire: s
     async def story() -> None:
         async with rig(wire) as one, one.connect() as g1:
             await g1.stop()
-            assert await _next_state(g1) is not None
+            assert await _wait_for_phase(g1) is not None
             await one.die()
-            assert await _next_state(g1) is None
+            assert await _wait_for_phase(g1) is None
 
     virtual.run(story())
 
@@ -203,6 +204,7 @@ def silent_port() -> Iterator[int]:
         yield tcp.getsockname()[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("url", "code", "more"),
     [
@@ -254,8 +256,8 @@ def test_a_mistyped_stop_says_first_that_nothing_was_stopped(
 def test_a_stop_that_a_signal_ends_says_that_it_was_not_confirmed(
     number: int, silent_port: int
 ) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rote", "stop", "--robot", f"udp://127.0.0.1:{silent_port}", "-v"],
+    process = Rote(
+        *("stop", "--robot", f"udp://127.0.0.1:{silent_port}", "-v"),
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -280,7 +282,7 @@ def test_a_connected_robot_that_does_not_answer_the_stop_has_not_confirmed_it() 
         url = await simulator.serve_udp("127.0.0.1", 0)
         with pytest.raises(NotConfirmedError) as caught:
             await stop(url)
-        assert failed_stop(caught.value).startswith("the robot did NOT confirm the stop;")
+        assert describe_failed_stop(caught.value).startswith("the robot did NOT confirm the stop;")
         await simulator.close()
 
     virtual.run(story())
@@ -297,7 +299,7 @@ def test_a_stop_without_effect_points_to_the_remote(
     error: RoteError, limbs: str, headline: str
 ) -> None:
     more = LEGS if limbs == "legs" else ""
-    assert failed_stop(error, limbs) == f"{headline}; use the remote (L2+B{more})"
+    assert describe_failed_stop(error, limbs) == f"{headline}; use the remote (L2+B{more})"
 
 
 @pytest.mark.parametrize("wire", ["memory", "udp"])

@@ -1,12 +1,10 @@
 """rote trial and rote sim --like on the command line."""
 
-import copy
 import json
 import os
 import pty
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,17 +13,16 @@ import pytest
 from jsonschema_rs import validator_for
 
 import virtual
+from forked import Rote
 from rote.cli import main
 from rote.errors import BadRequestError
 from rote.sim.store import Store
 from rote.sim.world import World
 from rote.trial.output import build_output
-from rote.trial.report import read_report, schema, violation
+from rote.trial.report import find_violation, read_report, schema
 from rote.trial.runner import run_trial
 from rote.trial.steps import TrialLevel
 from trial_robots import SLOW, Answers, firmware, tried
-
-_ROTE = [sys.executable, "-m", "rote"]
 
 
 def report_in(folder: Path, *quirks: str) -> Path:
@@ -57,7 +54,7 @@ def test_a_look_says_what_it_does_shows_what_it_writes_and_writes_it(
     assert main(["trial", "--robot", robot, "--yes", "--out", str(folder)]) == 0
     said = capsys.readouterr().out
     assert "Nothing moves." in said
-    assert said.index("This would be written to") < said.index("Written.")
+    assert said.index("Files to write to") < said.index("Written.")
     names = {path.name for path in folder.iterdir()}
     assert names == {"report.json", "report.html", "conversation.jsonl", "capture.pcap"}
     assert json.loads((folder / "report.json").read_text())["robot"]["wire"] == "sim"
@@ -110,8 +107,8 @@ def test_sim_like_serves_a_robot_like_that_of_the_report(tmp_path: Path) -> None
     result = virtual.run(run_trial("sim://g1-23?store=:memory:", TrialLevel.LOOK, Answers()))
     build_output(result).write(folder)
     like = ["sim", "--like", str(folder), "--udp", "127.0.0.1:0", "--store", ":memory:", "--json"]
-    process = subprocess.Popen(
-        [*_ROTE, *like],
+    process = Rote(
+        *like,
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "ROTE_HOME": str(tmp_path)},
@@ -151,8 +148,8 @@ def test_a_real_robot_does_not_move_unattended_without_a_terminal(
 def test_a_real_robot_moves_unattended_only_after_the_word(typed: str, code: int) -> None:
     """With the word it goes on and finds no robot at that port (3)."""
     leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [*_ROTE, *MOVE_UNATTENDED, "--timeout", "0.3"],
+    process = Rote(
+        *(*MOVE_UNATTENDED, "--timeout", "0.3"),
         stdin=follower,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -170,19 +167,22 @@ def test_a_real_robot_moves_unattended_only_after_the_word(typed: str, code: int
 # ---- reports ------------------------------------------------------------------------------------
 
 
-def broken(report: Any) -> Iterator[tuple[str, Any]]:
-    """Yield a report with each of its values in turn left out, or of another type."""
-    for path in paths(report):
+def broken(report: Any) -> Iterator[str]:
+    """Leave out each value of a report in turn, or replace it by one of another type; yield what
+    was done while the report is so.
+    """
+    for path in list(paths(report)):
+        inner = report
+        for name in path[:-1]:
+            inner = inner[name]
+        before = inner[path[-1]]
         for value in (LEFT_OUT, None, 1.5, "x", True, [], {}, [1], {"x": 1}):
-            document = copy.deepcopy(report)
-            inner = document
-            for name in path[:-1]:
-                inner = inner[name]
             if value is not LEFT_OUT:
                 inner[path[-1]] = value
             elif isinstance(inner, dict):
                 del inner[path[-1]]
-            yield f"{path} = {value}", document
+            yield f"{path} = {value}"
+            inner[path[-1]] = before
 
 
 LEFT_OUT = object()
@@ -201,14 +201,22 @@ def paths(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from paths(each, (*at, name))
 
 
+def shortened(value: Any) -> Any:
+    """Return a document with two elements of each array: thousands of variants are checked."""
+    if isinstance(value, dict):
+        return {name: shortened(each) for name, each in value.items()}
+    return [shortened(each) for each in value[:2]] if isinstance(value, list) else value
+
+
 def test_a_report_is_accepted_exactly_if_its_schema_accepts_it(tmp_path: Path) -> None:
-    report = json.loads((report_in(tmp_path / "trial") / "report.json").read_text())
-    judge = validator_for(schema())
-    assert violation(report, schema()) == ""
+    report = shortened(json.loads((report_in(tmp_path / "trial") / "report.json").read_text()))
+    rules = schema()
+    judge = validator_for(rules)
+    assert find_violation(report, rules) == ""
     refused = 0
-    for what, document in broken(report):
-        valid = judge.is_valid(document)
-        assert (violation(document, schema()) == "") == valid, what
+    for what in broken(report):
+        valid = judge.is_valid(report)
+        assert (find_violation(report, rules) == "") == valid, what
         refused += not valid
     assert refused > 200
 

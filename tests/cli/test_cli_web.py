@@ -26,7 +26,9 @@ def serve(
 
     def work() -> None:
         try:
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as http:
+            with httpx.Client(
+                base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=30.0
+            ) as http:
                 until = time.monotonic() + 20
                 while True:
                     try:
@@ -58,6 +60,10 @@ def test_it_says_where_it_is_serves_its_robot_and_ends_when_asked_to(
 
     def ask(http: httpx.Client) -> None:
         assert http.get("/openapi.json").json()["openapi"].startswith("3.")
+        until = time.monotonic() + 60
+        while http.get("/api/status").json()["connection"]["state"] != "connected":
+            assert time.monotonic() < until, "the server does not reach its robot"
+            time.sleep(0.1)
         assert http.post("/api/stop", json={}).json()["stopped"] == "nothing"
 
     assert serve(["--no-browser"], port, ask) == 128 + signal.SIGTERM
@@ -136,12 +142,12 @@ def test_it_opens_a_browser_where_there_is_one_and_shows_a_token_it_was_given(
     [
         (["--token", "short"], "guessed"),
         (["--host", ""], "empty"),
-        (["--robot", "sim://nobody"], "not a simulated robot rote knows"),
+        (["--robot", "sim://nobody"], "not a simulated robot that rote knows"),
         (["--robot", "foo"], "does not name a wire"),
         (["--host", "203.0.113.7", "--port", "0"], "cannot be used"),
         (["--tls-cert", "one.pem"], "go together"),
         (["--tls-cert", "none.pem", "--tls-key", "none.pem"], "none.pem cannot be read"),
-        (["--proxy", "robot.example.org"], "not where a proxy serves a page"),
+        (["--proxy", "robot.example.org"], "is not the origin of a proxy"),
         (["--proxy-from", "10.0.0.1"], "needs --proxy"),
     ],
 )
@@ -178,7 +184,7 @@ def test_a_terminal_is_shown_a_code_and_nothing_is_opened_without_a_browser(
     [
         (RuntimeError("its loop is closed"), 3, "the server has ended: RuntimeError: its loop"),
         (ImportError("no websockets"), 1, "rote-robot[web]"),
-        (None, 3, "the server has ended: it could not begin"),
+        (None, 3, "the server has ended: it could not start"),
     ],
 )
 def test_a_server_that_dies_ends_the_command_with_an_error(

@@ -6,12 +6,12 @@ import pty
 import signal
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from forked import Rote
 from rote.cli import main
 
 KEY = "00112233445566778899aabbccddeeff"
@@ -21,9 +21,9 @@ class Robot:
     """A `rote sim --webrtc` process."""
 
     def __init__(self, host: str, *arguments: str) -> None:
-        command = [sys.executable, "-m", "rote", "sim", "--webrtc", host, "--store", ":memory:"]
-        self.process = subprocess.Popen(
-            [*command, "--factory", "--serial", "", "--json", *arguments],
+        where = ("--webrtc", host, "--store", ":memory:")
+        self.process = Rote(
+            *("sim", *where, "--factory", "--serial", "", "--json", *arguments),
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -139,9 +139,8 @@ def test_the_key_log_is_private_and_in_the_known_format(
 def test_delete_asks_first(typed: str, deleted: bool, robot: Robot) -> None:
     name = "Scratch_head" if deleted else "Spin_discs"
     leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "rote", "delete", name]
-    process = subprocess.Popen(
-        [*command, "--robot", robot.url, "--key", KEY],
+    process = Rote(
+        *("delete", name, "--robot", robot.url, "--key", KEY),
         stdin=follower,
         stdout=subprocess.PIPE,
         text=True,
@@ -167,9 +166,9 @@ def test_delete_without_anybody_to_ask_is_refused(
 @pytest.mark.slow
 def test_one_robot_is_reached_on_two_wires_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     host = f"127.0.10.{os.getpid() % 200 + 1}"
-    command = [sys.executable, "-m", "rote", "sim", "--udp", f"{host}:0", "--webrtc", host]
-    process = subprocess.Popen(
-        [*command, "--store", ":memory:", "--serial", "", "--json", "--fault", "600:0x8@0"],
+    where = ("--udp", f"{host}:0", "--webrtc", host, "--store", ":memory:")
+    process = Rote(
+        *("sim", *where, "--serial", "", "--json", "--fault", "600:0x8@0"),
         stdout=subprocess.PIPE,
         text=True,
     )

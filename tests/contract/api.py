@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import rote
+from rote.model.family import Build
 
 _MODULE = re.compile(r"\b(?:[a-z_][a-z_0-9]*\.)+(?=[A-Za-z_])")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -94,6 +95,8 @@ def _signature(of: Any) -> str:
         return "(...)"
     text = _plain(signature)
     for each in signature.parameters.values():
+        if isinstance(each.default, Build):  # its name says which; its data may change
+            text = text.replace(_plain(each.default), each.default.name)
         if each.kind is each.VAR_KEYWORD and (unpacked := typing.get_args(each.annotation)):
             keywords = unpacked[0]
             named = ", ".join(keywords.__annotations__)

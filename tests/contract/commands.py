@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from rote.wire.stage import StartReport
 
 ROOT = Path(__file__).parents[2]
 NOT_RUN = {
+    "batch preview": "as batch check; tests/batch covers it",
     "capture live": "it needs a network interface and the right to record from it",
     "discover": "it needs robots on the network; tests/cli/test_cli_discover.py covers it",
     "ros": "it needs DDS; tests/bridge covers it",
@@ -32,6 +34,9 @@ NOT_RUN = {
     "show run": "it needs a stage; tests/ensemble covers it, and the form of its report is below",
     "show rehearse": "as show run",
     "show stop": "it needs a conductor",
+    "show reset": "it needs a conductor",
+    "show offsets": "it needs agents; tests/stage covers it",
+    "show lock": "it writes beside the show; tests/stage covers it",
 }
 """Commands with --json that the contract does not run, each with the reason."""
 SERVERS = {"sim", "web", "watch"}
@@ -61,9 +66,13 @@ sim --a1 127.0.0.1:0
 web --no-browser --port 0 --robot sim://g1
 watch 0 --foxglove
 demo --checklist
+mirror sim://g1 sim://g1 --hand wave --seconds 0.5
 preview FILES/wave.mcap
 completion bash
 applog DATA/app.log
+batch check FILES/wave.mcap --workers 1 --no-contact --out FILES/checked
+batch convert FILES/wave.mcap --workers 1 --to json --out FILES/converted
+batch fit FILES/wave.mcap --workers 1 --no-contact --out FILES/fitted
 motion info FILES/wave.mcap
 motion check FILES/wave.mcap
 motion check FILES/fast.mcap
@@ -87,6 +96,11 @@ motion drop FILES/wave.mcap FILES/o10.mcap --joint left_arm
 motion to-build FILES/wave.mcap FILES/o11.mcap --build g1-23 --force
 motion keyframe FILES/wave.mcap FILES/o12.mcap --time 1 --joint right_elbow_joint=0.9
 motion through FILES/wave.mcap FILES/o13.mcap --at 1 --joint right_elbow_joint=0.9
+motion to-robot FILES/wave.mcap FILES/o24.mcap --robot r1
+motion move-hand FILES/wave.mcap FILES/o25.mcap --hand right --by 0,0,0.02
+motion warp FILES/wave.mcap FILES/o26.mcap --move 1=1.2
+motion segments FILES/wave.mcap FILES/parts.mcap
+motion beat FILES/parts.mcap FILES/o27.mcap --bpm 100
 motion fit FILES/wave.mcap FILES/o14.mcap
 motion mark FILES/wave.mcap FILES/marked.mcap --time 1 --label high
 motion change-mark FILES/marked.mcap FILES/o15.mcap --time 1 --label low
@@ -96,6 +110,9 @@ motion concatenate FILES/wave.mcap FILES/drum.npz FILES/o18.mcap
 motion blend FILES/wave.mcap FILES/drum.npz FILES/o19.mcap
 motion layer FILES/wave.mcap FILES/drum.npz FILES/o20.mcap --joint left_arm
 motion average FILES/wave.mcap FILES/wave2.mcap --out FILES/o21.mcap
+motion merge FILES/wave.mcap FILES/wave2.mcap --from 1=2 --out FILES/o28.mcap
+motion learn FILES/wave.mcap FILES/wave2.mcap FILES/wave.mcap --out FILES/wave.model
+motion adapt FILES/wave.model FILES/o29.mcap --duration 3
 motion convert FILES/wave.mcap FILES/o22.csv
 motion recover FILES/cut.mcap FILES/o23.mcap
 takes import FILES/wave.mcap --name wave
@@ -132,7 +149,11 @@ frame decode FRAME
 stage new FILES/stage --at 127.0.0.1:0
 stage invite ann --stage FILES/stage
 stage status --stage FILES/stage --seconds 0.5
+stage renew ann --stage FILES/stage
+stage revoke ann --stage FILES/stage
 show check SHOW/two_greet.json --cast SHOW/cast.json
+show sheet SHOW/two_greet.json --cast SHOW/cast.json
+show unlock SHOW/two_greet.json
 show report FILES/show-report.json
 trial --robot sim://g1?store=:memory: --yes --out FILES/trial
 trial compare FILES/trial FILES/trial
@@ -146,17 +167,25 @@ motion smooth
 
 def frame_lines() -> list[str]:
     """Return one line for every frame that can be made."""
-    made = commands("frame").commands["frame"].commands["make"].commands
-    return [f"frame make {name}" for name in made]
+    made = _subcommands(commands("frame").commands["frame"].commands["make"])
+    return [f"frame make {name}" for name, each in made.items() if not each.hidden]
 
 
+@cache
 def commands_with_json() -> set[str]:
     """Return the words of every command that has --json."""
     return {" ".join(words) for words, options in _leaves(commands(), ()) if "--json" in options}
 
 
+def _subcommands(command: Any) -> dict[str, Any]:
+    """Return the commands of a group, also of one that makes them when they are asked for."""
+    if not hasattr(command, "list_commands"):
+        return {}
+    return {name: command.get_command(None, name) for name in command.list_commands(None)}
+
+
 def _leaves(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], set[str]]]:
-    below = getattr(command, "commands", {})
+    below = _subcommands(command)
     options = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
     if words == ("capture", "report"):  # it parses its own arguments
         options.add("--json")

@@ -14,6 +14,7 @@ import virtual
 from contract import commands
 from contract.api import public_api
 from contract.forms import shape, text_of
+from forked import fork_batch_workers
 from rote.sim.store import Store
 from rote.sim.world import World
 from rote.trial.output import build_output
@@ -55,6 +56,7 @@ def test_the_json_of_every_command_is_as_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same: Callable[[str, str], None]
 ) -> None:
     monkeypatch.setattr("rote.platform.loop.new_loop", virtual.VirtualLoop)
+    fork_batch_workers(monkeypatch)
     same("commands.json", text_of(commands.collect(tmp_path), 4))
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self
 
 import ifaddr
 
+from forked import Rote
 from rig import free_domain
 
 HERE = Path(__file__).parent
@@ -120,15 +121,24 @@ class Speaker:
         self._more = threading.Condition()
         self._ended = False
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
-        self.process = subprocess.Popen(
-            [*network.enter, sys.executable, "-c", LAUNCH, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env=os.environ | (environment or {}),
-            text=True,
-        )
+        self.process = self._start(network, arguments, os.environ | (environment or {}))
         self._reader = threading.Thread(target=self._read, daemon=True)
+
+    def _start(
+        self, network: Network, arguments: tuple[str, ...], environment: dict[str, str]
+    ) -> "subprocess.Popen[Any]":
+        options: dict[str, Any] = {
+            "stdin": subprocess.PIPE,
+            "stdout": subprocess.PIPE,
+            "stderr": self._errors,
+            "env": environment,
+            "text": True,
+        }
+        if network.is_ours and arguments[:2] == ("-m", "rote"):
+            return Rote(*arguments[2:], **options)
+        return subprocess.Popen(
+            [*network.enter, sys.executable, "-c", LAUNCH, *arguments], **options
+        )
 
     def __enter__(self) -> Self:
         self._reader.start()

@@ -13,7 +13,9 @@ PYTHONPATH says where the library is. It says what it saw as lines of JSON.
 import json
 import os
 import sys
+import threading
 import time
+from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -80,15 +82,23 @@ class Service:
 
 
 class Watch:
-    """What the robot says on a topic, the newest of it."""
+    """What the robot says on a topic: the newest of it, and on request each message."""
 
-    def __init__(self, topic: str, kind: Any) -> None:
+    def __init__(self, topic: str, kind: Any, each: Callable[[Any], None] | None = None) -> None:
         self.newest: Any = None
+        self._each = each
         self._subscriber = library("core.channel").ChannelSubscriber(topic, kind)
         self._subscriber.Init(self._take, 10)
 
     def _take(self, message: Any) -> None:
+        if self._each is not None:
+            self._each(message)
         self.newest = message
+
+    def close(self) -> None:
+        """End it: the library spends much time on each message, also if nothing reads it."""
+        # Not in this thread: the library waits there for a thread of its own.
+        threading.Thread(target=self._subscriber.Close, daemon=True).start()
 
     def wait(self, what: Any = lambda _: True) -> Any:
         until = time.monotonic() + PATIENCE_S
@@ -148,6 +158,7 @@ def arm7() -> dict[str, Any]:
             stalled = True
             time.sleep(STALL_S)
     lowered = states.wait(lambda said: abs(said.motor_state[ARM_SLOTS[1]].q) < LOWERED_RAD)
+    states.close()
     return {
         "raised_rad": best_rad,
         "last_rad": lowered.motor_state[ARM_SLOTS[1]].q,
@@ -195,16 +206,32 @@ def _wait_for_mode(sport: Service, mode: int) -> int:
     return now
 
 
-def speak() -> dict[str, Any]:
+class VoiceStates:
+    """What the robot reports of its loudspeaker. It reports changes only, so this must be heard
+    from the beginning: on a busy computer a new reader may be found after a sound has ended.
+    """
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+        kind = library("idl.std_msgs.msg.dds_").String_
+        self._watch = Watch(AUDIO, kind, self._add)
+
+    def _add(self, message: Any) -> None:
+        self.seen.append(json.loads(message.data).get("play_state"))
+
+    def wait_until_played(self) -> None:
+        self._watch.wait(lambda _: 1 in self.seen and self.seen[-1] == 0)
+
+
+def speak(states: VoiceStates) -> dict[str, Any]:
     """Do what the examples of the voice do; a sound is sent beside the parameter."""
     voice = Service(VOICE, 1001, 1003, 1004, 1005, 1006, 1010)
-    audio = Watch(AUDIO, library("idl.std_msgs.msg.dds_").String_)
     played = []
     for _ in range(2):
         parameter = json.dumps({"app_name": "example", "stream_id": "1"})
         played.append(voice.send(1003, parameter, [0, 16] * SOUND_SAMPLES))
-    for playing in (1, 0):
-        audio.wait(lambda said, state=playing: json.loads(said.data) == {"play_state": state})
+    # On a busy computer a sound may be over before its request is answered.
+    states.wait_until_played()
     codes = [
         voice.call(1006, volume=85),
         voice.call(1001, index=0, text="hello", speaker_id=1),
@@ -216,9 +243,11 @@ def speak() -> dict[str, Any]:
 
 def main(interface: str, domain: int) -> None:
     library("core.channel").ChannelFactoryInitialize(domain, interface)
+    voice_states = VoiceStates()
     say("arm_action", **arm_action())
+    # Before the arms: while joint states fill its buffers, a busy client loses what is sent once.
+    say("voice", **speak(voice_states))
     say("arm7", **arm7())
-    say("voice", **speak())
     say("loco", **loco())
     say("done")
 

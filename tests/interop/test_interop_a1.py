@@ -19,9 +19,11 @@ from typing import Any
 import pytest
 
 from interop.processes import LAUNCH, PEERS
+from rig import client_of
 from rote.connection import connect_a1
 from rote.robot.quadruped.robot import A1
 from rote.session.a1 import Level
+from rote.transport.a1.client import A1Client
 from rote.wire.a1 import codec as wire
 from rote.wire.a1.codec import Seal
 from rote.wire.a1.motors import MotorCmds
@@ -110,7 +112,7 @@ def served(level: Level) -> Iterator[Served]:
 
 
 def dropped(robot: A1) -> dict[str, int]:
-    return dict(robot._client.dropped)  # type: ignore[attr-defined]
+    return dict(client_of(robot, A1Client).dropped)
 
 
 def test_our_client_walks_the_makers_server() -> None:

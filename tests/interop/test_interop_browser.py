@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from chromium_script import write_chromium_script
 from interop.processes import HERE, Network, Robot, has_address_beyond_loopback
 
 PAGE = Path(__file__).parents[2] / "page"
@@ -28,11 +29,11 @@ def _missing() -> str:
 pytestmark = pytest.mark.skipif(bool(_missing()), reason=_missing())
 
 
-def visit(robot: Robot, *, hide: bool) -> dict[str, Any]:
+def visit(robot: Robot, chromium: str, *, hide: bool) -> dict[str, Any]:
     """Let a page ask the robot for its actions; return what it saw."""
     task = {
         "page": str(PAGE),
-        "chromium": shutil.which("chromium"),
+        "chromium": chromium,
         "offer": f"http://{robot.host}:8081/offer",
         "hide": hide,
     }
@@ -50,9 +51,11 @@ def visit(robot: Robot, *, hide: bool) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("hide", [False, True], ids=["names", "nothing"])
-def test_a_page_connects_that_tells_only_names_of_its_addresses_or_none(hide: bool) -> None:
+def test_a_page_connects_that_tells_only_names_of_its_addresses_or_none(
+    hide: bool, tmp_path: Path
+) -> None:
     with Robot(Network(), "legacy") as robot:
-        seen = visit(robot, hide=hide)
+        seen = visit(robot, write_chromium_script(tmp_path), hide=hide)
         # A browser that tells addresses would not show what this test is about.
         assert seen["candidates"]
         assert all(one.split(" ")[4].endswith(".local") for one in seen["candidates"])

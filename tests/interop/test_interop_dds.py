@@ -15,6 +15,8 @@ from interop.processes import HERE, PEERS, Network, Speaker
 from rig import free_domain
 from rote.connection import connect
 
+pytestmark = pytest.mark.usefixtures("keeps_time")
+
 CALLS = 200
 PEER = PEERS / "cyclonedds-0.10.2"
 

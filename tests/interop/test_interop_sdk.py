@@ -26,7 +26,10 @@ def why_not() -> str:
     return f"unitree-sdk2 is not in {PEERS}; get it with: scripts/peers/clients"
 
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+pytestmark = [
+    pytest.mark.skipif(bool(why_not()), reason=why_not()),
+    pytest.mark.usefixtures("keeps_time"),
+]
 
 
 def check_arm_action(seen: Line) -> None:
@@ -67,7 +70,8 @@ CHECKS = {
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param((), id="as logged"),
+        # The vendor's clients give up a request after 10 s, and lose answers on a busy computer.
+        pytest.param((), id="as logged", marks=pytest.mark.quiet),
         pytest.param(("--polite",), id="polite", marks=pytest.mark.soak),
     ],
 )

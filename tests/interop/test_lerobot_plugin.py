@@ -5,6 +5,7 @@ versions, and how.
 """
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -67,6 +68,26 @@ def record(url: str, folder: Path) -> subprocess.CompletedProcess[str]:
         "--dataset.episode_time_s=3", "--dataset.reset_time_s=1", "--dataset.fps=30",
         "--dataset.push_to_hub=false", "--dataset.video=false",
     )  # fmt: skip
+
+
+def documented_commands() -> list[list[str]]:
+    """Return the commands of LeRobot in docs/exchange.md, each as its arguments."""
+    text = (PLUGIN.parents[1] / "docs" / "exchange.md").read_text(encoding="utf-8")
+    block = text.partition("pip install ./packages/lerobot_robot_rote\n")[2].partition("```")[0]
+    return [shlex.split(line) for line in block.replace("\\\n", " ").splitlines()]
+
+
+@pytest.mark.timeout(900)
+def test_the_documented_commands_record_and_replay(tmp_path: Path) -> None:
+    commands = documented_commands()
+    assert [command[0] for command in commands] == ["lerobot-record", "lerobot-replay"]
+    for program, *options in commands:
+        done = subprocess.run(
+            [Path(sys.executable).with_name(program), *options, "--play_sounds=false"],
+            env={**os.environ, "HF_HUB_OFFLINE": "1"},
+            cwd=tmp_path, capture_output=True, text=True, timeout=400, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{program}: {done.stderr[-2000:]}"
 
 
 def test_a_robot_observes_follows_and_refuses(robot: Any) -> None:

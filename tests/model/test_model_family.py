@@ -73,8 +73,11 @@ def test_a_slot_and_a_link_follow_from_index_and_name_where_nothing_is_said() ->
     ("facts", "why"),
     [
         ({"joints": ()}, "no joints"),
-        ({"joints": (JOINTS[0], replace(JOINTS[1], name="left_pan_joint"))}, "one twice"),
-        ({"joints": (JOINTS[0], replace(JOINTS[1], slot=3))}, "have one slot"),
+        (
+            {"joints": (JOINTS[0], replace(JOINTS[1], name="left_pan_joint"))},
+            "the same joint twice",
+        ),
+        ({"joints": (JOINTS[0], replace(JOINTS[1], slot=3))}, "have the same slot"),
         ({"taught": ("tail_joint",)}, "no joint 'tail_joint'"),
         ({"streamed": ("tail_joint",), "stream": StreamFacts()}, "no joint 'tail_joint'"),
         ({"rest": {"tail_joint": 0.5}}, "no joint 'tail_joint'"),
@@ -112,7 +115,10 @@ def test_a_machine_that_is_not_known_has_numbered_joints_and_nothing_is_done_wit
         ({"joints": JOINTS[::-1]}, "order of their indices"),
         ({"builds": ()}, "no builds"),
         ({"builds": (replace(BUILD, family="other"),)}, "one of another family"),
-        ({"builds": (BUILD, replace(BUILD, title="again"))}, "two builds of pole have one name"),
+        (
+            {"builds": (BUILD, replace(BUILD, title="again"))},
+            "two builds of pole have the same name",
+        ),
         ({"body": BodyFacts(base="floor")}, "is mounted on 'base'"),
         (
             {"joints": (joint(0, "left_tilt_joint", "left_pan_link"), joint(1, "left_pan_joint"))},
@@ -124,7 +130,7 @@ def test_a_machine_that_is_not_known_has_numbered_joints_and_nothing_is_done_wit
                     replace(BUILD, joints=(*JOINTS, joint(3, "tail_joint", slot=9)), name="long"),
                 )
             },
-            "no joint 'tail_joint' for long",
+            "long has a joint 'tail_joint', which the family",
         ),
         (
             {"builds": (replace(BUILD, fixed=(FixedMass("tail_link", 1.0, ZERO),)),)},

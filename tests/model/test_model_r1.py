@@ -124,19 +124,42 @@ def test_arms_and_the_waist_s_yaw_are_taught_and_nothing_is_streamed() -> None:
 
 def test_what_sources_disagree_on_is_graded_so() -> None:
     grades = {group: evidence.grade for group, evidence in R1.evidence.items()}
-    assert grades["stream"] is grades["waist"] is grades["loco"] is Grade.CONTRADICTED
+    assert grades["stream"] is grades["waist"] is Grade.CONTRADICTED
+    assert grades["modes"] is grades["loco"] is Grade.SEEN
+    assert grades["other modes"] is Grade.REPORTED
     assert grades["joints"] is Grade.PUBLISHED
     assert set(R1.works) == {"list", "teach", "play", "rename", "delete", "stop"}
     assert set(R1.works.values()) == {Grade.INFERRED}
 
 
 def test_it_is_told_from_a_g1_by_its_modes_and_is_taught_where_it_stands() -> None:
-    assert R1.modes.distinctive == {811, 816, 830}
+    assert R1.modes.distinctive == {811, 812, 813, 814, 815, 816, 830, 831, 833}
     assert R1.modes.balanced(R1.modes.standing)
     assert R1.modes.balanced(830)
     assert not R1.modes.balanced(816)
-    assert (R1.modes.standing, R1.modes.damp) == (811, None)
+    assert (R1.modes.standing, R1.modes.damp) == (811, 1)
+    assert [mode.id for mode in R1.modes.all if mode.balanced] == [811, 830]
+
+
+def test_it_is_damped_from_every_mode_and_leaves_walking_modes_only_as_its_lists_allow() -> None:
+    ids = {mode.id for mode in R1.modes.all}
+    assert ids == {0, 1, 4, 5, 6, 7, *range(601, 609), 701, 702, *range(811, 817), 830, 831, 833}
+    changes = {before: {after for b, after in R1.modes.moves if b == before} for before in ids}
+    assert all(1 in changes[mode] for mode in ids - {1})
+    assert changes[0] == {1, 4, 5}
+    assert changes[1] == {0, 4, 5}
+    assert changes[4] == ids - {4}
+    assert changes[811] == {1, 4, 702}
+    assert changes[813] == changes[814] == {1}
+    assert changes[816] == changes[831] == {1, 4}
+    assert changes[830] == {1, 4, 702, 833}
+    assert R1.modes.to_stand == {4: (811,)}, "no log shows another way up"
+
+
+def test_modes_that_it_does_not_report_are_named() -> None:
+    assert R1.modes.silent == {5, 6, 7, 800, 804, 805, 813, 814}
+    assert R1.modes.standing not in R1.modes.silent
 
 
 def test_its_own_key_and_its_serial_are_always_needed() -> None:
-    assert (R1.signalling, R1.answers_everybody) == (3, False)
+    assert (R1.signalling, R1.answers_general_search) == (3, False)

@@ -178,7 +178,7 @@ def test_a_family_that_contradicts_itself_is_refused_with_its_reason(bring: Brin
 
 def test_an_entry_point_that_names_no_family_is_refused(bring: Bring) -> None:
     bring("tripod = bringer:NUMBER", "NUMBER = 3")
-    with pytest.raises(BadRequestError, match=r"'tripod' of rote\.robots names no robot, but 3"):
+    with pytest.raises(BadRequestError, match=r"'tripod' of rote\.robots is 3, not a robot"):
         registry.names()
 
 

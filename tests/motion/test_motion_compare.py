@@ -97,9 +97,8 @@ def test_neither_the_clock_nor_the_rate_of_a_track_matters() -> None:
     assert found.max_rad < 1e-3
 
 
-@pytest.mark.parametrize("count", [0, 1])
-def test_a_comparison_needs_two_samples_of_each_track(count: int) -> None:
-    short = Track(times_s=np.arange(float(count)), joints_rad=np.zeros((count, 3)), names=NAMES)
+def test_a_comparison_needs_two_samples_of_each_track() -> None:
+    short = Track(times_s=np.zeros(1), joints_rad=np.zeros((1, 3)), names=NAMES)
     for reference, other in ((short, moved()), (moved(), short)):
         with pytest.raises(BadRequestError, match="two samples"):
             deviation(reference, other, NAMES)
@@ -190,7 +189,7 @@ def test_the_average_of_identical_takes_is_the_take(count: int, seed: int) -> No
     assert found.times_s == pytest.approx(take.times_s, abs=1e-9)
     assert found.joints_rad == pytest.approx(take.joints_rad, abs=1e-9)
     assert found.marks[0].time_s == pytest.approx(3.3)
-    assert found.history == (f"average of {count} takes, beginning from the 1. of them",)
+    assert found.history == (f"average of {count} takes, starting from take 1",)
 
 
 def test_the_average_is_in_the_middle_of_poses_and_of_timing() -> None:

@@ -120,11 +120,6 @@ def test_links_of_one_joint_are_never_asked_about(body: ContactModel) -> None:
     assert not {tuple(sorted((joint.parent, LINKS[joint.index]))) for joint in G1_JOINTS} & met
 
 
-def test_no_poses_touch_nothing(body: ContactModel) -> None:
-    empty = Track(times_s=np.zeros(0), joints_rad=np.zeros((0, 29)), names=G1_29.names)
-    assert body.find_contacts(empty) == []
-
-
 def test_joints_a_track_lacks_are_where_the_robot_is(body: ContactModel) -> None:
     pose = held(right_shoulder_pitch=0.0, right_shoulder_yaw=1.5, right_elbow=-0.3).joints_rad[0]
     track = Track(times_s=np.zeros(1), joints_rad=np.zeros((1, 1)), names=("waist_yaw_joint",))

@@ -1,19 +1,29 @@
 """Motions of other programs come in, and ours go out to theirs."""
 
+import bz2
+import gzip
+import lzma
 import os
 import pickle
 import struct
+import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from motion.exchange_files import (
     MADE,
+    asap,
+    asap_motion,
     beyondmimic,
     gmr,
+    joblib_bytes,
     kimodo,
+    kimodo_bones,
     seq,
     unitree_csv,
     whole_body,
@@ -24,8 +34,12 @@ from rote.model.g1 import G1, G1_23, G1_29
 from rote.motion.body.preview_body import compile_body
 from rote.motion.files import load, save
 from rote.motion.files.exchange import EXCHANGE, export_motion, import_motion, recognise_format
-from rote.motion.files.exchange.bodies import angular_velocities, bodies, speeds
-from rote.motion.files.exchange.contents import breadth_first
+from rote.motion.files.exchange.bodies import (
+    compute_angular_velocities,
+    compute_link_poses,
+    compute_speeds,
+)
+from rote.motion.files.exchange.contents import list_joints_breadth_first
 from rote.motion.files.exchange.plain_pickle import read_plain
 from rote.motion.track import Track
 
@@ -123,14 +137,14 @@ def test_where_the_links_are_is_what_mujoco_says() -> None:
     model, data = body.model, body.data
     track = whole_body(400, fps=200.0)
     assert track.root is not None
-    world = bodies(track, track.root, G1_29)
+    world = compute_link_poses(track, track.root, G1_29)
     places = [model.joint(name).qposadr[0] for name in track.names]
     numbers = [model.body(name).id for name in world.names]
     lines, turns = (
-        speeds(world.position_m, 1 / 200),
-        angular_velocities(world.quaternion_wxyz, 1 / 200),
+        compute_speeds(world.position_m, 1 / 200),
+        compute_angular_velocities(world.quaternion_wxyz, 1 / 200),
     )
-    joints = speeds(track.joints_rad.T, 1 / 200)
+    joints = compute_speeds(track.joints_rad.T, 1 / 200)
     for sample in range(1, 400, 57):
         turn = track.root.quaternion_wxyz[sample]
         data.qpos[:3], data.qpos[3:7] = track.root.position_m[sample], turn
@@ -155,7 +169,7 @@ def test_where_the_links_are_is_what_mujoco_says() -> None:
 def test_isaacs_order_is_that_of_the_tree_and_of_the_permutation_that_others_publish() -> None:
     places = [0, 3, 6, 9, 13, 17, 1, 4, 7, 10, 14, 18, 2, 5, 8, 11, 15, 19, 21, 23, 25, 27, 12, 16,
               20, 22, 24, 26, 28]  # fmt: skip
-    assert [breadth_first()[place] for place in places] == list(G1_29.names)
+    assert [list_joints_breadth_first()[place] for place in places] == list(G1_29.names)
 
 
 # ---- two readings -------------------------------------------------------------------------------
@@ -200,9 +214,9 @@ def test_an_npz_in_which_nothing_moves_is_refused_unless_it_is_named(tmp_path: P
     track = whole_body()
     still = replace(track, joints_rad=np.zeros_like(track.joints_rad))
     path = written(tmp_path, "mjlab", still)
-    with pytest.raises(BadRequestError, match="mjlab or of BeyondMimic"):
+    with pytest.raises(BadRequestError, match="mjlab or BeyondMimic"):
         import_motion(path)
-    assert import_motion(path, "beyondmimic").track.names == breadth_first()
+    assert import_motion(path, "beyondmimic").track.names == list_joints_breadth_first()
 
 
 def test_a_rate_that_the_file_does_not_state_is_said_to_be_assumed(tmp_path: Path) -> None:
@@ -304,6 +318,185 @@ def test_what_many_entries_of_a_pickle_share_is_shared_when_it_is_read() -> None
     assert found["0"] is found["999"]
 
 
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize("alignment", [None, 16])
+def test_a_joblib_file_holds_the_arrays_that_were_written(
+    protocol: int, alignment: int | None
+) -> None:
+    wanted: dict[str, dict[str, Any]] = {
+        "one": {
+            "rows": np.arange(12.0).reshape(4, 3),
+            "columns": np.asfortranarray(np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)),
+            "whole": np.arange(-3, 3, dtype=np.int64),
+            "big end first": np.arange(5, dtype=">f4"),
+            "flags": np.array([True, False]),
+            "none": np.zeros((0, 3)),
+            "single": np.array(2.5),
+            "scalar": np.float32(1.5),
+            "text": "behind all of them",
+        }
+    }
+    found = read_plain(joblib_bytes(wanted, protocol, alignment))
+    assert list(found["one"]) == list(wanted["one"])
+    for name, value in wanted["one"].items():
+        assert np.array_equal(found["one"][name], value), name
+        assert np.shape(found["one"][name]) == np.shape(value), name
+
+
+@pytest.mark.parametrize(
+    "pack", [zlib.compress, gzip.compress, bz2.compress, lzma.compress, "lzma alone"]
+)
+def test_a_compressed_joblib_file_is_recognised_and_read(
+    pack: Callable[[bytes], bytes] | str, tmp_path: Path
+) -> None:
+    data, path = asap(whole_body()), tmp_path / "dance.pkl"
+    if callable(pack):
+        path.write_bytes(pack(data))
+    else:
+        path.write_bytes(lzma.compress(data, format=lzma.FORMAT_ALONE))
+    found = import_motion(path)
+    assert found.format == "asap"
+    assert np.array_equal(found.track.joints_rad, whole_body().joints_rad)
+
+
+def test_a_joblib_file_that_unpacks_to_more_than_is_read_is_refused() -> None:
+    with pytest.raises(DecodeError, match="unpacks to more than 64 MB"):
+        read_plain(zlib.compress(bytes(65 << 20)))
+    with pytest.raises(DecodeError, match="lz4"):
+        read_plain(b"\x04\x22\x4d\x18" + bytes(20))
+    with pytest.raises(DecodeError, match="cannot be unpacked with bz2"):
+        read_plain(b"BZh9" + bytes(20))
+
+
+def test_a_joblib_file_cut_anywhere_is_refused() -> None:
+    data = joblib_bytes({"one": {"dof": np.arange(6.0), "fps": 30}})
+    read_plain(data)
+    for length in range(len(data)):
+        with pytest.raises(DecodeError):
+            read_plain(data[:length])
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"\x80\x02cjoblib.numpy_pickle\nNumpyArrayWrapper\nK\x01\x85\x81.", "not an array"),
+        (b"\x80\x02cjoblib.numpy_pickle\nNumpyArrayWrapper\n)R.", "calls something"),
+        (b"\x80\x02cjoblib.numpy_pickle\nNumpyArrayWrapper\n)\x81}b.", "not a complete pickle"),
+        (b"\x80\x02cnumpy\nndarray\n)\x81.", "not an array"),
+        (b"\x80\x02cjoblib.numpy_pickle\nNDArrayWrapper\n)\x81.", "NDArrayWrapper"),
+        (b"\x80\x02]}b.", "changes something"),
+        (b"\x80\x02cos\nsystem\n.", "os.system"),
+        (b"\x80\x02(ios\nsystem\n.", "could run code"),
+        (b"\x01", "not an instruction"),
+        (b"\x80\x05\x96" + (2**40).to_bytes(8, "little") + b"x.", "ends in the middle"),
+        (b"\x80\x02" + b"N0" * 1_000_001 + b"N.", "more than 2,000,000 instructions"),
+    ],
+)
+def test_a_pickle_that_does_more_than_build_arrays_is_refused(data: bytes, said: str) -> None:
+    with pytest.raises(DecodeError, match=said):
+        read_plain(data)
+
+
+def test_a_joblib_file_with_an_array_of_objects_is_refused(tmp_path: Path) -> None:
+    class _Objects:
+        def __reduce__(self) -> tuple[object, tuple[str, bool, bool]]:
+            return np.dtype, ("O8", False, True)
+
+    wrapper = b"\x80\x02cjoblib.numpy_pickle\nNumpyArrayWrapper\n)\x81"
+    state = pickle.dumps({"dtype": _Objects(), "shape": (1,), "order": "C"}, protocol=2)[2:-1]
+    with pytest.raises(DecodeError, match="'O8', not of numbers"):
+        read_plain(wrapper + state + b"b" + pickle.dumps(_Runs(), protocol=2) + b".")
+
+
+def test_the_23_joints_of_asap_are_those_of_a_robot_without_wrists(tmp_path: Path) -> None:
+    names = tuple(name for name in G1_29.names if "wrist" not in name)
+    whole = whole_body()
+    track = replace(whole, joints_rad=whole.joints_rad[:, whole.columns_of(names)], names=names)
+    path = tmp_path / "dance.pkl"
+    path.write_bytes(asap(track))
+    found = import_motion(path)
+    assert found.format == "asap"
+    assert found.track.names == names
+    assert np.array_equal(found.track.joints_rad, track.joints_rad)
+    assert found.track.rate_hz == pytest.approx(30.0)
+    # The joints of a G1 that is built with 23 joints turn about other axes.
+    path.write_bytes(asap(replace(track, names=G1_23.names)))
+    with pytest.raises(BadRequestError, match="waist_roll_joint about another axis"):
+        import_motion(path)
+
+
+def test_angles_of_asap_may_have_a_third_axis(tmp_path: Path) -> None:
+    motion = asap_motion(whole_body())
+    motion["dof"] = motion["dof"][:, :, None]
+    (tmp_path / "dance.pkl").write_bytes(joblib_bytes({"dance": motion}))
+    found = import_motion(tmp_path / "dance.pkl").track
+    assert np.array_equal(found.joints_rad, whole_body().joints_rad)
+
+
+def test_a_file_of_several_motions_is_refused_with_their_names(tmp_path: Path) -> None:
+    motion = asap_motion(whole_body(10))
+    (tmp_path / "all.pkl").write_bytes(joblib_bytes({"walk": motion, "jump": motion}))
+    with pytest.raises(BadRequestError, match="2 motions: walk, jump"):
+        import_motion(tmp_path / "all.pkl")
+
+
+@pytest.mark.parametrize(
+    ("held", "mounted_first"),
+    [
+        ("local_rot_mats", True),
+        ("local_rot_mats", False),
+        ("global_rot_mats", True),
+        ("both", True),
+    ],
+)
+def test_rotations_of_bones_are_read_as_angles(
+    held: str, mounted_first: bool, tmp_path: Path
+) -> None:
+    track = whole_body()
+    arrays = kimodo_bones(track, mounted_first=mounted_first)
+    for name in ("local_rot_mats", "global_rot_mats"):
+        if held not in {name, "both"}:
+            del arrays[name]
+    np.savez(tmp_path / "motion.npz", **arrays)
+    found = import_motion(tmp_path / "motion.npz")
+    assert found.format == "kimodo-npz"
+    assert np.abs(found.track.joints_rad - track.joints_rad).max() < 1e-6
+    assert not any("no joint can" in note.message for note in found.notes)
+    assert any("30 frames a second" in note.message for note in found.notes)
+
+
+def test_a_rotation_that_no_joint_can_make_is_left_out_with_a_note(tmp_path: Path) -> None:
+    track = whole_body()
+    arrays = kimodo_bones(track)
+    c, s = np.cos(0.3), np.sin(0.3)
+    # The left elbow turns about y, which is x in the file; this turns it about z, there y.
+    arrays["local_rot_mats"][:, 21] @= np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
+    np.savez(tmp_path / "motion.npz", **arrays)
+    found = import_motion(tmp_path / "motion.npz")
+    assert any("left_elbow_joint by up to 0.30 rad" in note.message for note in found.notes)
+    column = track.names.index("left_elbow_joint")
+    assert np.abs(found.track.joints_rad - track.joints_rad)[:, column].max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda a: a | {"local_rot_mats": np.zeros((4, 77, 3, 3))}, "person: 77 bones of SOMA"),
+        (lambda a: a | {"local_rot_mats": np.zeros((4, 5, 3, 3))}, "not \\(n, 34, 3, 3\\)"),
+        (lambda a: a | {"local_rot_mats": 1.1 * a["local_rot_mats"]}, "not rotations in sample 1"),
+        (lambda a: a | {"local_rot_mats": -a["local_rot_mats"]}, "not rotations"),
+        (lambda a: a | {"root_positions": a["root_positions"][1:]}, "root_positions are of shape"),
+        (lambda a: a | {"root_positions": np.nan * a["root_positions"]}, "not numbers in sample 1"),
+    ],
+)
+def test_bones_that_cannot_be_those_of_a_g1_are_refused(
+    change: Callable[[dict[str, Any]], dict[str, Any]], said: str, tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "motion.npz", **change(kimodo_bones(whole_body(4))))
+    with pytest.raises(BadRequestError, match=said):
+        import_motion(tmp_path / "motion.npz")
+
+
 def test_an_npz_with_more_links_than_any_robot_is_refused(tmp_path: Path) -> None:
     np.savez(
         tmp_path / "links.npz",
@@ -336,6 +529,27 @@ def test_a_seq_is_read_as_the_yaml_that_another_library_writes(tmp_path: Path) -
     assert yaml.safe_load(seq(track).decode())["components"][1]["frames"] == frames
 
 
+@pytest.mark.parametrize("name", ["unitree-csv", None])
+def test_quaternions_a_little_off_length_1_are_normalised_with_a_note(
+    name: str | None, tmp_path: Path
+) -> None:
+    track = whole_body()
+    path = written(tmp_path, "unitree-csv", track)
+    table = np.loadtxt(path, delimiter=",")
+    table[10:20, 3:7] *= 0.98
+    np.savetxt(path, table, delimiter=",", fmt="%.17g")
+    found = import_motion(path, name)
+    assert found.track.root is not None
+    assert track.root is not None
+    turned = found.track.root.quaternion_wxyz - track.root.quaternion_wxyz
+    assert np.abs(turned).max() < 1e-9
+    assert any("0.02 from length 1" in note.message for note in found.notes)
+    table[10:20, 3:7] *= 0.5
+    np.savetxt(path, table, delimiter=",", fmt="%.17g")
+    with pytest.raises(BadRequestError, match="length 1"):
+        import_motion(path, "unitree-csv")
+
+
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
@@ -347,7 +561,7 @@ def test_a_seq_is_read_as_the_yaml_that_another_library_writes(tmp_path: Path) -
         ("unitree-csv", b"0," * 35 + b"nan\n", "row 1, column 36"),
         ("bones-seed", b"Frame,root_translateX\n1,2\n", "first row"),
         ("mjlab", b"PK\x03\x04", "NPZ"),
-        ("gmr", b"\x80\x04N.", "no dictionary"),
+        ("gmr", b"\x80\x04N.", "not hold a dictionary"),
         ("gmr", b"\x80\x04}.", "no 'fps'"),
         ("seq", b"components:\n", "no list of components"),
         ("nothing", b"", "there is no format"),
@@ -370,6 +584,21 @@ def test_what_is_no_motion_at_all_is_refused_with_the_names_of_all_formats(tmp_p
 
 
 def test_a_format_that_is_only_read_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(BadRequestError, match="read here, not written"):
+    with pytest.raises(BadRequestError, match="can be read, not written"):
         export_motion(whole_body(), tmp_path / "out.pkl", "gmr")
     assert not (tmp_path / "out.pkl").exists()
+
+
+@pytest.mark.parametrize("named", [None, "gmr"])
+def test_a_pickle_whose_quaternions_have_w_first_is_refused_rather_than_turned_over(
+    named: str | None, tmp_path: Path
+) -> None:
+    motion = pickle.loads(gmr(whole_body()))
+    motion["root_rot"] = np.tile([1.0, 0.0, 0.0, 0.0], (len(motion["dof_pos"]), 1))
+    path = tmp_path / "turned.pkl"
+    path.write_bytes(pickle.dumps(motion))
+    with pytest.raises(BadRequestError, match="read as xyzw the base is tilted 180 degrees"):
+        import_motion(path, named)
+    found = import_motion(path, "gmr", quat="wxyz")
+    assert found.track.root is not None
+    assert found.track.root.tilt_rad.max() < 0.5

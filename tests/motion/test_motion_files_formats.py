@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from motion.motion_tracks import assert_same, assert_same_numbers, full_disk, tracks, waving
@@ -23,6 +23,7 @@ from rote.motion import files
 from rote.motion.files import disk, metadata
 from rote.motion.formats import FORMATS
 from rote.motion.track import Mark, Track
+from sampled import sample_examples
 
 SUFFIXES = tuple(FORMATS)
 EXACT = tuple(suffix for suffix, found in FORMATS.items() if not found.loss)
@@ -57,7 +58,7 @@ def test_the_native_format_and_two_more_lose_nothing() -> None:
 
 
 @pytest.mark.parametrize("suffix", EXACT)
-@settings(max_examples=60)
+@sample_examples(20)
 @given(track=tracks())
 def test_an_exact_format_keeps_every_field_to_the_last_bit(suffix: str, track: Track) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -67,7 +68,7 @@ def test_an_exact_format_keeps_every_field_to_the_last_bit(suffix: str, track: T
         assert list(Path(folder).iterdir()) == [path]
 
 
-@settings(max_examples=60)
+@sample_examples(20)
 @given(track=tracks())
 def test_csv_keeps_the_numbers_and_says_that_the_words_are_lost(track: Track) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -91,10 +92,10 @@ def test_capital_endings_are_understood(tmp_path: Path, suffix: str) -> None:
 def test_an_ending_nobody_knows_is_refused_with_those_that_are_known(
     tmp_path: Path, name: str
 ) -> None:
-    with pytest.raises(BadRequestError, match="ending") as refused:
+    with pytest.raises(BadRequestError, match="the format of") as refused:
         files.save(waving(), tmp_path / name)
     assert ".mcap, .npz, .json or .csv" in refused.value.remedy
-    with pytest.raises(BadRequestError, match="ending"):
+    with pytest.raises(BadRequestError, match="the format of"):
         files.load(tmp_path / name)
 
 
@@ -144,7 +145,7 @@ def test_a_file_larger_than_is_read_is_not_written(
     tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(disk, "MAX_BYTES", 1000)
-    with pytest.raises(BadRequestError, match="read at most"):
+    with pytest.raises(BadRequestError, match="can be read again"):
         files.save(waving(), tmp_path / f"take{suffix}")
     assert list(tmp_path.iterdir()) == []
 
@@ -173,7 +174,7 @@ def test_times_that_repeat_or_go_back_are_named_by_their_row(
 ) -> None:
     path = tmp_path / f"take{suffix}"
     FORMATS[suffix].save(changed(waving(), 20, -1, value), path)
-    wanted = rf"{ROW[suffix]} {FIRST[suffix] + 20} cannot be read.*{value} is not after"
+    wanted = rf"{ROW[suffix]} {FIRST[suffix] + 20} cannot be read.*{value} is not later"
     with pytest.raises(BadRequestError, match=wanted):
         files.load(path)
 
@@ -201,11 +202,11 @@ def test_angles_that_could_not_be_loaded_are_not_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize(("count", "found"), [(0, "none|no joint states"), (1, "is 1")])
+@pytest.mark.parametrize(("count", "found"), [(0, "none|no joint states"), (1, "has 1")])
 def test_nothing_and_one_sample_are_no_motion(
     tmp_path: Path, suffix: str, count: int, found: str
 ) -> None:
-    track = replace(waving(), times_s=np.arange(float(count)), joints_rad=np.zeros((count, 3)))
+    track = unchecked(waving(), times_s=np.arange(float(count)), joints_rad=np.zeros((count, 3)))
     path = tmp_path / f"take{suffix}"
     FORMATS[suffix].save(track, path)
     with pytest.raises(BadRequestError, match=rf"take\{suffix}.*({found})"):
@@ -251,10 +252,10 @@ def test_the_joints_of_a_robot_unknown_here_are_its_own_business(tmp_path: Path)
 @pytest.mark.parametrize("names", [("a", "a"), ("a", "")], ids=["twice", "empty"])
 def test_joints_need_one_name_each(tmp_path: Path, suffix: str, names: tuple[str, ...]) -> None:
     track = waving(names=names)
-    with pytest.raises(BadRequestError, match="one name each"):
+    with pytest.raises(BadRequestError, match="needs its own name"):
         files.save(track, tmp_path / f"take{suffix}")
     FORMATS[suffix].save(track, tmp_path / f"take{suffix}")
-    with pytest.raises(BadRequestError, match="one name each"):
+    with pytest.raises(BadRequestError, match="needs its own name"):
         files.load(tmp_path / f"take{suffix}", any_joints=True)
 
 
@@ -274,7 +275,7 @@ def test_times_that_are_no_seconds_are_named_by_their_row(tmp_path: Path, suffix
     stamps = unchecked(track, times_s=1.7e18 + np.arange(3) * 1e7)
     path = tmp_path / f"take{suffix}"
     FORMATS[suffix].save(stamps, path)
-    first = FORMATS[suffix].file_location(path).first
+    first = FORMATS[suffix].file_location(path).first_row
     with pytest.raises(BadRequestError, match=rf" {first} cannot be read: its time 1.7e\+18"):
         files.load(path)
 
@@ -433,7 +434,7 @@ def test_three_arrays_make_an_npz_track(tmp_path: Path) -> None:
         ({"names": np.array("waist")}, "not a list of words"),
         ({"document": np.frombuffer(b"{", np.uint8)}, "document cannot be read"),
         ({"document": np.frombuffer(b"[]", np.uint8)}, "does not hold a track"),
-        ({"names": np.array([{}], dtype=object)}, "cannot be read as NPZ.*allow_pickle"),
+        ({"names": np.array([{}], dtype=object)}, "cannot be read as NPZ.*Python objects"),
     ],
     ids=lambda value: str(value)[:40],
 )
@@ -466,7 +467,7 @@ def header(shape: str) -> bytes:
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda: packed("times_s.npy", bytes(disk.MAX_BYTES + 1)), "unpacks to 256 MB"),
+        (lambda: packed("times_s.npy", bytes(disk.MAX_BYTES + 1)), "unpacks to 16 MB"),
         (lambda: packed("times_s.npy", header("(10**30,)")), "cannot be read as NPZ"),
         (lambda: packed("times_s.npy", header("(99999999999,)")), "cannot be read as NPZ"),
         (lambda: packed("x.txt", b"hello"), "no array 'names'"),
@@ -474,8 +475,9 @@ def header(shape: str) -> bytes:
     ids=["bomb", "no shape", "empty promise", "another archive"],
 )
 def test_archives_that_promise_too_much_are_refused(
-    tmp_path: Path, make: Callable[[], bytes], problem: str
+    tmp_path: Path, make: Callable[[], bytes], problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(disk, "MAX_BYTES", 16 * 2**20)  # to make an archive of 256 MB takes long
     (tmp_path / "take.npz").write_bytes(make())
     with pytest.raises(BadRequestError, match=problem):
         files.load(tmp_path / "take.npz")
@@ -511,7 +513,7 @@ BOMBS: dict[str, tuple[dict[str, Zeros], str]] = {
         "document unpack to 95 MB",
     ),
     "an array that nobody asked for": (
-        {"more": Zeros((250_000_000,))},
+        {"more": Zeros((100_000_000,))},
         "row 2 cannot be read",
     ),
 }
@@ -543,5 +545,24 @@ def test_a_header_that_contradicts_the_directory_is_refused(tmp_path: Path) -> N
     path = tmp_path / "take.npz"
     for shape in ("(1000,)", "(-1,)", "(0, 5)"):
         path.write_bytes(packed("times_s.npy", header(shape) + bytes(24)))
-        with pytest.raises(BadRequestError, match="its header says"):
+        with pytest.raises(BadRequestError, match="its header states"):
             files.load(path)
+
+
+def test_times_in_milliseconds_are_recognised_and_the_history_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "ms.csv"
+    rows = [f"{10 * n},{0.001 * n}" for n in range(200)]
+    path.write_text("\n".join(["t,left_elbow_joint", *rows]))
+    track = files.load(path)
+    assert track.duration_s == pytest.approx(1.99)
+    assert track.rate_hz == pytest.approx(100.0)
+    assert track.history == (
+        "the times were read as milliseconds: as seconds they would be too far apart",
+    )
+
+
+def test_a_few_poses_seconds_apart_are_in_seconds(tmp_path: Path) -> None:
+    path = tmp_path / "poses.csv"
+    path.write_text("t,left_elbow_joint\n0,0\n100,0.5\n200,0")
+    assert files.load(path).duration_s == 200.0
+    assert files.load(path).history == ()

@@ -20,13 +20,14 @@ from rote.motion.keyframes.search import (
     played_track,
 )
 from rote.motion.track import Array, Track
+from sampled import sample_parameters
 
 NAMES = ("left_elbow_joint", "right_elbow_joint", "waist_yaw_joint")
 LINEAR = Interpolation.LINEAR
 
 
 def least_error(values: Array, nodes: tuple[int, ...]) -> float:
-    """Return the least greatest error of lines through free values on these samples."""
+    """Return the least the error measure max of lines through free values on these samples."""
     # What is played at sample m is known at the start and linear in the values of the nodes.
     weights = np.zeros((len(values), len(nodes) + 1))
     knots = [0, *nodes]
@@ -66,7 +67,7 @@ def errors(track: Track, compressed: Compressed) -> Array:
     return np.abs(played_track(track, compressed).joints_rad - track.joints_rad)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", sample_parameters(range(12), 3))
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_number_of_keyframes_errs_as_little_as_brute_force_finds(seed: int, count: int) -> None:
     values = np.random.default_rng(seed).normal(0.0, 0.3, 8).cumsum()
@@ -76,7 +77,7 @@ def test_a_number_of_keyframes_errs_as_little_as_brute_force_finds(seed: int, co
     assert best_rad - 1e-6 <= found.max_error_rad <= best_rad * (1 + 1 / (VALUES - 2)) + 1e-6
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", sample_parameters(range(6), 2))
 def test_a_bound_needs_no_more_keyframes_than_brute_force_finds(seed: int) -> None:
     values = np.random.default_rng(seed).normal(0.0, 0.3, 8).cumsum()
     for count in (1, 2):
@@ -97,7 +98,7 @@ def test_the_values_of_given_keyframes_are_the_best_there_are(seed: int) -> None
     assert joint.error_rad(knots) == pytest.approx(error_rad, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", sample_parameters(range(4), 1))
 def test_free_values_are_never_worse_than_values_on_samples(seed: int) -> None:
     random = np.random.default_rng(seed)
     track = of(random.normal(0.0, 0.02, (150, 3)).cumsum(axis=0))
@@ -143,7 +144,7 @@ def test_free_values_are_for_straight_lines(how: Interpolation) -> None:
         compress_to_bound(track, 0.05, how, free=True)
     with pytest.raises(BadRequestError):
         compress_to_budget(track, 3, how, free=True)
-    with pytest.raises(BadRequestError, match="greatest error"):
+    with pytest.raises(BadRequestError, match="the error measure max"):
         compress_to_budget(track, 3, LINEAR, "rms", free=True)
 
 

@@ -13,12 +13,13 @@ from rote.messages import Interpolation
 from rote.model.g1 import G1, G1_29, G1_REST_RAD, TAUGHT_JOINTS
 from rote.motion.body.kinematics import kinematics_of
 from rote.motion.interpolate import sample_keyframes
-from rote.motion.keyframes.hand_error import hand_error, levers_m
 from rote.motion.keyframes.search import (
     MIN_HAND_MM,
     Compressed,
     compress_to_bound,
     compress_to_budget,
+    hand_error,
+    measure_levers_m,
 )
 from rote.motion.track import Array, Track
 
@@ -105,7 +106,7 @@ def test_the_tightest_bound_for_the_hands_can_be_kept(seed: int) -> None:
 
 @pytest.mark.parametrize("hand_mm", [0.0, -1.0, np.nan, np.inf])
 def test_a_bound_for_the_hands_that_is_none_is_refused(hand_mm: float) -> None:
-    with pytest.raises(BadRequestError, match="a hand's bound of"):
+    with pytest.raises(BadRequestError, match="the hands' bound must be"):
         compress_to_bound(waving(1), 0.05, Interpolation.LINEAR, hand_mm=hand_mm)
 
 
@@ -123,7 +124,7 @@ def test_a_lever_is_how_far_a_little_turn_of_its_joint_moves_a_hand(name: str) -
     turned = track.joints_rad.copy()
     turned[:, column] += turn_rad
     moved_mm = np.linalg.norm(hands_of(turned) - hands_of(track.joints_rad), axis=2).max() * 1000
-    assert levers_m(track)[column] == pytest.approx(moved_mm / 1000 / turn_rad, rel=1e-4)
+    assert measure_levers_m(track)[column] == pytest.approx(moved_mm / 1000 / turn_rad, rel=1e-4)
     error = hand_error(track, turned)
     assert error is not None
     assert error.error_mm == pytest.approx(moved_mm, rel=1e-6)
@@ -132,6 +133,6 @@ def test_a_lever_is_how_far_a_little_turn_of_its_joint_moves_a_hand(name: str) -
 def test_legs_and_strangers_have_no_lever() -> None:
     names = ("left_knee_joint", "tail", "left_elbow_joint")
     track = Track(times_s=np.arange(3.0), joints_rad=np.zeros((3, 3)), names=names)
-    assert (levers_m(track) > 0).tolist() == [False, False, True]
+    assert (measure_levers_m(track) > 0).tolist() == [False, False, True]
     assert BODY.poses(track).shape == (3, 29)
     assert {len(chain) for chain in BODY.chains} == {10}

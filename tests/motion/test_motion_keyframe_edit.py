@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from rote.errors import BadRequestError
 from rote.model.registry import build_named
 from rote.motion.edit.table import EDITS
-from rote.motion.keyframes.edit import keyframe
-from rote.motion.keyframes.proposal import BOUND_RAD, propose
+from rote.motion.keyframes.edit import BOUND_RAD, keyframe, propose_keyframes
 from rote.motion.track import Track
 
 PAGE = [0.702639, 0.679924, 0.945216, 1.14074, 1.1, 0.913395, 0.403407, 0.416175]
@@ -79,7 +78,9 @@ def test_the_first_and_the_last_pose_can_be_moved() -> None:
 
 def test_an_angle_beyond_the_joints_limit_is_refused_with_what_is_possible() -> None:
     upper_rad = {joint.name: joint.upper_rad for joint in build_named("g1-29").joints}[ELBOW]
-    with pytest.raises(BadRequestError, match=rf"{ELBOW} is 2\.5 rad; possible is .*{upper_rad:g}"):
+    with pytest.raises(
+        BadRequestError, match=rf"{ELBOW} is 2\.5 rad; the range is .*{upper_rad:g}"
+    ):
         keyframe(wave(), 2.0, {ELBOW: 2.5})
 
 
@@ -95,7 +96,7 @@ def test_what_is_bent_beyond_a_limit_stays_at_the_limit() -> None:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"time_s": 4.5, "pose": {ELBOW: 0.1}}, r"the moment is 4\.5 s; possible is 0 to 4 s"),
+        ({"time_s": 4.5, "pose": {ELBOW: 0.1}}, r"the moment is 4\.5 s; the range is 0 to 4 s"),
         ({"time_s": 1.0, "to_s": 9.0, "pose": {ELBOW: 0.1}}, "the new moment is 9 s"),
         ({"time_s": 1.0, "to_s": 1.6, "pose": {ELBOW: 0.1}}, "would cause a jump"),
         ({"time_s": 1.0, "before_s": 0.0, "pose": {ELBOW: 0.1}}, "would cause a jump"),
@@ -146,7 +147,7 @@ def _judge(new: Track, to_s: float, value_rad: float) -> None:
 
 def test_a_few_keyframes_are_proposed_and_lie_on_the_motion() -> None:
     track = wave(8.0)
-    found, error_rad = propose(track)
+    found, error_rad = propose_keyframes(track)
     elbow = [each for each in found if each.joint == ELBOW]
     assert 4 <= len(elbow) <= 9
     assert [elbow[0].time_s, elbow[-1].time_s] == pytest.approx([0.0, 8.0])
@@ -159,7 +160,7 @@ def test_a_joint_that_stands_still_has_no_keyframes_and_a_long_motion_has_them_e
     since_s = np.arange(9001) / 50
     joints_rad = np.column_stack([0.5 * np.sin(since_s), np.full(since_s.size, 0.3)])
     track = Track(times_s=since_s, joints_rad=joints_rad, names=(ELBOW, SHOULDER))
-    found, _ = propose(track)
+    found, _ = propose_keyframes(track)
     assert {each.joint for each in found} == {ELBOW}
     times_s = [each.time_s for each in found]
     assert times_s == sorted(set(times_s))

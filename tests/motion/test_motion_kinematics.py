@@ -63,7 +63,7 @@ def test_all_links_are_where_a_walk_along_the_chain_finds_them(poses: Array) -> 
     for index, link in enumerate(LINKS):
         place, turn = walked(poses[1], link)
         assert frames.positions_m[index, :, 1] == pytest.approx(place, abs=1e-12)
-        assert frames.turns[index, :, :, 1] == pytest.approx(turn, abs=1e-12)
+        assert frames.rotations[index, :, :, 1] == pytest.approx(turn, abs=1e-12)
 
 
 def test_hanging_arms_have_the_hands_beside_the_hips() -> None:
@@ -88,18 +88,18 @@ def test_a_mirrored_pose_has_mirrored_hands_and_a_mirrored_centre_of_mass(poses:
     frames, others = BODY.forward(track.joints_rad), BODY.forward(other.joints_rad)
     hands, mirrored = BODY.tips_m(frames), BODY.tips_m(others)
     assert mirrored[:, 0] == pytest.approx(hands[:, 1] * [1, -1, 1], abs=1e-3)
-    load = BODY.weights()
+    load = BODY.link_masses()
     centre = BODY.centre_of_mass_m(frames, load)
     assert BODY.centre_of_mass_m(others, load) == pytest.approx(centre * [1, -1, 1], abs=1e-3)
 
 
 def test_the_whole_robot_weighs_what_its_maker_says() -> None:
-    assert BODY.weights().masses_kg.sum() + PELVIS_MASS_KG == pytest.approx(33.341, abs=0.002)
+    assert BODY.link_masses().masses_kg.sum() + PELVIS_MASS_KG == pytest.approx(33.341, abs=0.002)
 
 
 def test_what_hands_carry_is_weighed_where_they_are() -> None:
     frames = BODY.forward(REST_RAD[None, :])
-    empty, loaded = BODY.weights(), BODY.weights(2.0)
+    empty, loaded = BODY.link_masses(), BODY.link_masses(2.0)
     assert loaded.masses_kg.sum() - empty.masses_kg.sum() == pytest.approx(4.0)
     total = empty.masses_kg.sum() + PELVIS_MASS_KG
     hands = BODY.tips_m(frames)[0].mean(axis=0)
@@ -111,7 +111,7 @@ def test_what_hands_carry_is_weighed_where_they_are() -> None:
 @given(POSES)
 def test_the_arms_weigh_on_their_joints_as_the_simulated_body_has_it(poses: Array) -> None:
     poses[:, :15] = 0.0
-    torques = BODY.gravity_torque_nm(BODY.forward(poses), BODY.weights())
+    torques = BODY.gravity_torque_nm(BODY.forward(poses), BODY.link_masses())
     arms = np.array([*LEFT_ARM, *RIGHT_ARM])
     for pose, torque in zip(poses, torques, strict=True):
         assert torque[arms] == pytest.approx(arm_weight_nm(pose[arms]), abs=1e-9)
@@ -119,7 +119,7 @@ def test_the_arms_weigh_on_their_joints_as_the_simulated_body_has_it(poses: Arra
 
 @given(POSES)
 def test_torque_is_how_much_height_a_joint_costs(poses: Array) -> None:
-    load, step = BODY.weights(), 1e-5
+    load, step = BODY.link_masses(), 1e-5
     total = load.masses_kg.sum() + PELVIS_MASS_KG
 
     def energy(pose: Array) -> float:
@@ -207,11 +207,11 @@ def test_a_body_may_have_any_axes(seed: int, aligned: bool) -> None:
     for index, link in enumerate(body.links):
         place, turn = walked(poses[1], link, body.joints, "rock")
         assert frames.positions_m[index, :, 1] == pytest.approx(place, abs=1e-12)
-        assert frames.turns[index, :, :, 1] == pytest.approx(turn, abs=1e-12)
+        assert frames.rotations[index, :, :, 1] == pytest.approx(turn, abs=1e-12)
     assert body.chains == (frozenset({"tip_joint", "root_joint", "middle_joint"}),)
     assert body.tips_m(frames).shape == (2, 1, 3)
     # Torque is how much height a joint costs.
-    load, step = body.weights(0.7), 1e-5
+    load, step = body.link_masses(0.7), 1e-5
     assert load.masses_kg.sum() + body.base_mass()[0] == pytest.approx(1 + 2 + 3 + 0.5 + 0.7 + 3)
     total = load.masses_kg.sum() + body.base_mass()[0]
     torques = body.gravity_torque_nm(frames, load)[0]

@@ -6,6 +6,7 @@ episodes, statistics, `delta_timestamps` and a data loader.
 
 import json
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,15 +20,20 @@ from motion.motion_tracks import full_disk, waving
 from rote.errors import BadRequestError, MissingExtraError
 from rote.model.g1 import G1_23
 from rote.motion.edit.operations import resample
-from rote.motion.files.exchange.lerobot_names import joint_named
 from rote.motion.files.exchange.lerobot_read import import_lerobot
-from rote.motion.files.lerobot import export_lerobot
+from rote.motion.files.lerobot import export_lerobot, joint_named
 from rote.motion.track import Origin, Track
 
+PLUGIN = Path(__file__).parents[2] / "packages" / "lerobot_robot_rote"
 FPS = 50
 DEFAULTS = {"timestamp": "float32"} | dict.fromkeys(
     ("frame_index", "episode_index", "index", "task_index"), "int64"
 )
+
+
+def test_the_plug_in_installs_what_the_programs_of_lerobot_need() -> None:
+    project = tomllib.loads((PLUGIN / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {"lerobot[dataset]>=0.4.4", "torch<2.12"} <= set(project["dependencies"])
 
 
 @pytest.fixture
@@ -229,7 +235,7 @@ def test_each_take_has_its_own_task_and_more_can_be_appended(tmp_path: Path) -> 
     assert stats["index"]["max"] == [227]
     assert stats["index"]["count"] == [228]
     assert "3 episodes" in (folder / "README.md").read_text()
-    with pytest.raises(BadRequestError, match="other joints"):
+    with pytest.raises(BadRequestError, match="different joints"):
         export_lerobot([waving(151)], folder, fps=30, task="bow", velocities=True, append=True)
     assert not list(tmp_path.glob(".*"))
 

@@ -385,7 +385,7 @@ def test_a_thumbnail_shows_the_joints_that_move_most() -> None:
 def test_a_pose_is_a_flat_line_and_nothing_is_an_empty_picture() -> None:
     points = lines_of(thumbnail(take(0.3)))[NAMES[0]]
     assert {y for _, y in points} == {24.0}
-    assert lines_of(thumbnail(waving(0))) == {}
+    assert lines_of(thumbnail(waving(1, ()))) == {}
     assert set(lines_of(thumbnail(waving(1)))) == set(NAMES)
 
 
@@ -402,7 +402,7 @@ def test_a_sketch_rises_and_falls_as_the_joint_does_that_moves_most() -> None:
 
 
 def test_a_sketch_of_little_is_short_and_of_rest_is_flat() -> None:
-    assert sketch(waving(0)) == {}
+    assert sketch(waving(1, ())) == {}
     assert [len(line) for line in sketch(waving(3), most=9).values()] == [3, 3, 3]
     still = replace(waving(50), joints_rad=np.full((50, 3), 0.4))
     assert set("".join(sketch(still).values())) == {"▅"}
@@ -443,7 +443,7 @@ def test_a_list_is_the_same_when_it_is_not_read_again(
     def unread(path: Path) -> object:
         raise AssertionError(f"{path} is read again")
 
-    monkeypatch.setattr("rote.motion.files.mcap_file.summary", unread)
+    monkeypatch.setattr("rote.motion.files.mcap_file.read_summary", unread)
     monkeypatch.setattr("rote.motion.files.load", unread)
     assert library.list() == first
     assert library.list("leg bow") == first[:1]
@@ -493,7 +493,7 @@ def test_folders_and_files_may_be_text(tmp_path: Path) -> None:
     takes.save(files.load(str(tmp_path / "wave.npz")), "wave")
     assert_same(Library(Path(folder)).load("wave"), takes.load("wave"))
     assert files.format_of("wave.CSV").name == "csv"
-    with pytest.raises(BadRequestError, match="no ending"):
+    with pytest.raises(BadRequestError, match="is not known"):
         files.load("wave")
 
 

@@ -17,9 +17,9 @@ from rote.motion.compare import average, compare
 from rote.motion.edit import align
 from rote.motion.edit import retime as retime_module
 from rote.motion.edit.retime import retime
-from rote.motion.edit.spline import peaks
+from rote.motion.edit.spline import find_spline_peaks
 from rote.motion.files import disk, metadata
-from rote.motion.files.mcap_file import load_mcap, recover, summary
+from rote.motion.files.mcap_file import load_mcap, read_summary, recover
 from rote.motion.files.take_writer import TakeWriter
 from rote.motion.track import Mark, Track
 
@@ -63,7 +63,7 @@ def test_a_take_that_unpacks_to_more_than_fits_in_memory_at_once_is_read(
         assert path.stat().st_size > disk.MAX_BYTES
         assert_same(files.load(path), track)
         assert_same(recover(path), track)
-        assert summary(path).samples == len(track)
+        assert read_summary(path).samples == len(track)
 
 
 def test_a_long_take_that_was_cut_off_is_recovered_to_its_last_chunk(
@@ -90,7 +90,7 @@ def test_other_formats_refuse_to_write_what_they_could_not_read(
     monkeypatch.setattr(disk, "MAX_BYTES", 200_000)
     for suffix in (".npz", ".json", ".csv"):
         # Zeros are small in an archive, and large when they are unpacked.
-        with pytest.raises(BadRequestError, match="read at most") as refused:
+        with pytest.raises(BadRequestError, match="can be read again") as refused:
             files.save(still, tmp_path / f"take{suffix}")
         assert ".mcap" in refused.value.remedy
     assert list(tmp_path.iterdir()) == []
@@ -143,11 +143,11 @@ def test_a_take_of_more_samples_than_are_searched_is_compared_and_averaged_as_we
 def test_a_take_of_more_samples_than_a_path_has_is_retimed_within_its_limits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(retime_module, "_LONG", 500)
+    monkeypatch.setattr(retime_module, "_LONG_PATH_STEPS", 500)
     track = long_take(10.0, joints=2)
     done = retime(track, velocity=0.1, acceleration=1.0, jerk=20.0)
     assert done.duration_s > track.duration_s
-    speed, acceleration, jerk = peaks(1 / RATE_HZ, done.joints_rad)
+    speed, acceleration, jerk = find_spline_peaks(1 / RATE_HZ, done.joints_rad)
     assert speed.max() <= 0.1 * (1 + 1e-6)
     assert acceleration.max() <= 1.0 * (1 + 1e-6)
     assert jerk.max() <= 20.0 * (1 + 1e-6)

@@ -59,7 +59,7 @@ def test_a_label_is_one_line_of_a_few_words(label: str) -> None:
 def test_a_mark_outside_of_the_motion_is_refused() -> None:
     with pytest.raises(BadRequestError, match=r"the time of the mark is 2\.5 s"):
         done(track(), "mark", time_s=2.5, label="late")
-    with pytest.raises(BadRequestError, match="no change of the mark"):
+    with pytest.raises(BadRequestError, match="no change to the mark"):
         done(track(Mark(5.5, "a")), "change_mark", time_s=0.5)
 
 

@@ -22,14 +22,14 @@ from rote.motion.body.preview import preview
 from rote.motion.check.rules import check, check_contact, check_joints
 from rote.motion.compare import compare
 from rote.motion.draw.figure import frames_figure
-from rote.motion.draw.figure_body import body_of, figure_of, sticks
+from rote.motion.draw.figure_body import figure_of, pose_sticks, sticks
 from rote.motion.draw.plot import track_figure
 from rote.motion.edit import operations as edit
 from rote.motion.edit.mirror import mirror
 from rote.motion.edit.retime import retime
 from rote.motion.files.lerobot import export_lerobot
 from rote.motion.files.library import Library
-from rote.motion.files.metadata import variant_with
+from rote.motion.files.metadata import find_variant
 from rote.motion.files.thumbnail import sketch, thumbnail
 from rote.motion.formats import FORMATS
 from rote.motion.keyframes.search import compress_to_bound
@@ -162,9 +162,9 @@ def test_it_comes_to_another_build_of_its_own_and_to_no_other_robot(family: Fami
 def test_a_calm_motion_is_fit_and_what_was_not_looked_at_is_one_note(family: Family) -> None:
     (note,) = check(waving(family)).findings
     assert (note.severity, note.kind) == (Severity.NOTE, FindingKind.COLLISION)
-    assert note.message == "balance and contact were not checked: not known for a Tripod"
+    assert note.message == "balance and contact were not checked: there is no data for a Tripod"
     (less,) = check(waving(family), contact=False).findings
-    assert less.message == "balance was not checked: not known for a Tripod"
+    assert less.message == "balance was not checked: there is no data for a Tripod"
     assert less.kind is FindingKind.BALANCE
     (alone,) = check_contact(waving(family)).findings
     assert alone.message.startswith("self-contact was not checked")
@@ -232,7 +232,7 @@ def test_a_robot_that_nobody_drew_is_drawn_by_its_tree_of_joints(family: Family)
     assert ends[0].tolist() == [[0.0, 0.0, 0.0], [0.0, 0.0, 0.2]]
     assert ends[3, 1] == pytest.approx([0.0, 0.25, 0.4])
     assert body.hands_m[..., 0] == pytest.approx(np.array([[0.0, 0.25, 0.4], [0.0, -0.25, 0.4]]))
-    lifted = body_of(waving(family), np.array([0.5]))
+    lifted = pose_sticks(waving(family), np.array([0.5]))
     assert lifted.hands_m[0, 2, 0] > lifted.hands_m[1, 2, 0] + 0.05
 
 
@@ -306,7 +306,7 @@ def test_numbered_joints_survive_every_format(tmp_path: Path, suffix: str) -> No
     files.save(numbers(), tmp_path / f"wave{suffix}")
     found = files.load(tmp_path / f"wave{suffix}")
     assert_same_numbers(found, numbers())
-    assert found.variant == variant_with(SLOTS) == "unknown"
+    assert found.variant == find_variant(SLOTS) == "unknown"
 
 
 def test_numbered_joints_are_edited_and_plotted() -> None:
@@ -334,8 +334,8 @@ def test_a_check_says_which_joints_no_robot_has() -> None:
 def test_what_needs_a_body_is_refused_where_there_is_none() -> None:
     with pytest.raises(BadRequestError, match="slot_0 cannot be mirrored: no known robot"):
         mirror(numbers())
-    with pytest.raises(BadRequestError, match="no other robot is drawn"):
-        body_of(numbers(), np.zeros(1))
+    with pytest.raises(BadRequestError, match="the robot cannot be drawn"):
+        pose_sticks(numbers(), np.zeros(1))
     with pytest.raises(BadRequestError, match="any of the track's joints"):
         preview(numbers())
     with pytest.raises(BadRequestError, match="its shapes are not known"):

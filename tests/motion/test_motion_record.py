@@ -3,9 +3,11 @@
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rote.errors import BadRequestError
 from rote.messages import RobotState
 from rote.model.g1 import G1_29
 from rote.motion.record import Recorder
@@ -43,11 +45,12 @@ def test_a_state_of_another_width_is_left_out() -> None:
     assert recorder.track().names == G1_29.names[:12]
 
 
-def test_nothing_recorded_is_an_empty_track_of_all_joints() -> None:
+def test_nothing_recorded_has_all_joints_and_no_track() -> None:
     recorder = Recorder()
-    track = recorder.track()
-    assert len(recorder) == len(track) == 0
-    assert track.joints_rad.shape == (0, 29)
+    assert (len(recorder), recorder.duration_s, recorder.rate_hz) == (0, 0.0, 0.0)
+    assert len(recorder.names) == 29
+    with pytest.raises(BadRequestError, match="at least one sample"):
+        recorder.track()
 
 
 def test_a_track_taken_early_does_not_grow_with_the_recording() -> None:

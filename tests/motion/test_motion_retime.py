@@ -1,8 +1,10 @@
 """A retimed track keeps its limits, measured anew and otherwise than in the code, and its path."""
 
+import re
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError
@@ -12,9 +14,10 @@ from rote.model.g1 import G1_29
 from rote.motion.check.limits import MAX_PLAYED_RAD_S, RETIME_RAD_S2, RETIME_RAD_S3
 from rote.motion.check.rules import check
 from rote.motion.edit.retime import FINER, TOLERANCE_RAD, retime
-from rote.motion.edit.spline import curve, peaks
+from rote.motion.edit.spline import find_spline_peaks, sample_spline
 from rote.motion.interpolate import minimum_jerk, sample
 from rote.motion.track import Array, Mark, Track
+from sampled import sample_examples
 
 NAMES = ("left_elbow_joint", "right_elbow_joint", "waist_yaw_joint")
 
@@ -99,7 +102,7 @@ def recordings(draw: st.DrawFn) -> Track:
 LIMITS = st.tuples(st.floats(0.5, 20.0), st.floats(2.0, 100.0), st.floats(20.0, 5000.0))
 
 
-@settings(max_examples=15, deadline=None)
+@sample_examples(6)
 @given(recordings(), LIMITS, st.sampled_from([50.0, 100.0]), st.booleans())
 def test_every_retimed_track_meets_its_limits_at_ten_times_its_rate_and_keeps_its_path(
     track: Track, limits: tuple[float, float, float], rate_hz: float, calm: bool
@@ -155,7 +158,7 @@ def test_a_lower_limit_of_jerk_takes_longer_and_is_kept() -> None:
 
 
 def test_each_joint_may_have_its_own_limit() -> None:
-    track = wave()
+    track = wave(seconds=1.5)
     limits = np.linspace(1.0, 3.0, 29)
     by_number = retime(track, velocity=limits.tolist())
     assert_limits_hold(by_number, limits, RETIME_RAD_S2, RETIME_RAD_S3)
@@ -164,7 +167,7 @@ def test_each_joint_may_have_its_own_limit() -> None:
 
 
 def test_a_joint_that_is_not_named_keeps_its_usual_limit() -> None:
-    track = wave()
+    track = wave(seconds=1.5)
     slow = retime(track, velocity={"left_elbow_joint": 0.2})
     _, values = smooth_curve(slow)
     speeds = np.abs(np.diff(values, axis=0)).max(axis=0) * 1000.0
@@ -243,10 +246,31 @@ def test_the_stated_deviation_is_no_larger_than_the_tolerance() -> None:
     assert 0.004 < stated <= TOLERANCE_RAD
 
 
+def swinging_arm() -> Track:
+    """Return two joints that swing fast, and at the ends of the recording too."""
+    times_s = np.arange(101) / 100
+    phases = 2 * np.pi * 1.8 * times_s[:, None] + np.array([1.6, 0.5])
+    names = ("left_shoulder_pitch_joint", "left_shoulder_roll_joint")
+    return of(times_s, np.array([0.9, 0.8]) * np.sin(phases), names)
+
+
+def test_a_path_that_uses_its_tolerance_for_smoothing_is_not_slowed_down() -> None:
+    # At the moment that is nearest by the sum over joints, one joint is beyond the tolerance.
+    assert retime(swinging_arm()).duration_s < 3.0
+
+
+def test_a_result_more_than_twice_as_long_says_why() -> None:
+    slow = retime(reach(), velocity=0.2)
+    assert slow.duration_s > 4.0
+    reason = r"more than twice as long: left_elbow_joint reaches 0.93\d rad/s at \S+ s"
+    assert re.search(f"; {reason}, 0.2 are allowed$", slow.history[-1])
+    assert "twice" not in retime(reach(), velocity=0.6).history[-1]
+
+
 @pytest.mark.parametrize("limit", [0.0, -1.0, float("nan"), float("inf"), [1.0, 2.0, 0.0]])
 def test_a_limit_that_is_none_is_refused(limit: float | list[float]) -> None:
     track = of(np.arange(5.0), np.zeros((5, 3)))
-    with pytest.raises(BadRequestError, match="a limit of jerk is above 0"):
+    with pytest.raises(BadRequestError, match="a limit of jerk must be above 0"):
         retime(track, jerk=limit)
 
 
@@ -259,7 +283,7 @@ def test_limits_that_do_not_fit_the_joints_are_refused() -> None:
 
 @pytest.mark.parametrize("rate_hz", [0.0, 9.0, 2001.0, float("nan")])
 def test_a_rate_out_of_reason_is_refused(rate_hz: float) -> None:
-    with pytest.raises(BadRequestError, match="possible is 10 to 2000 Hz"):
+    with pytest.raises(BadRequestError, match="the range is 10 to 2000 Hz"):
         retime(reach(), rate_hz=rate_hz)
 
 
@@ -281,7 +305,7 @@ def test_limits_that_would_take_for_ever_are_refused() -> None:
 def test_the_curve_goes_through_its_samples_and_holds_outside() -> None:
     values = np.array([[0.0], [1.0], [0.5], [2.0]])
     at_s = np.array([-50.0, -3.0, 0.0, 0.1, 0.2, 0.3, 4.0, 50.0])
-    found = curve(0.1, values, at_s)[:, 0]
+    found = sample_spline(0.1, values, at_s)[:, 0]
     assert found == pytest.approx([0.0, 0.0, 0.0, 1.0, 0.5, 2.0, 2.0, 2.0], abs=1e-9)
 
 
@@ -290,13 +314,17 @@ def test_the_curve_is_that_of_the_whole_system() -> None:
     step_s, wanted = smooth_curve(track)
     inner = wanted[30 * FINER : 30 * FINER + 50 * FINER]
     at_s: Array = np.arange(float(len(inner))) * step_s
-    found = curve(0.01, track.joints_rad, at_s)
+    found = sample_spline(0.01, track.joints_rad, at_s)
     assert found == pytest.approx(inner, abs=1e-12)
 
 
 @pytest.mark.parametrize(
     ("far_rad", "velocity", "acceleration", "jerk"),
-    [(1.0, 10.0, 40.0, 800.0), (2.0, 2.0, 10.0, 100.0), (1.0, 3.0, 20.0, 200.0)],
+    [
+        (1.0, 10.0, 40.0, 800.0),
+        pytest.param(2.0, 2.0, 10.0, 100.0, marks=pytest.mark.soak),
+        pytest.param(1.0, 3.0, 20.0, 200.0, marks=pytest.mark.soak),
+    ],
 )
 def test_a_move_from_rest_to_rest_is_nearly_as_fast_as_any_can_be(
     far_rad: float, velocity: float, acceleration: float, jerk: float
@@ -322,9 +350,9 @@ def test_a_move_from_rest_to_rest_is_nearly_as_fast_as_any_can_be(
 
 def test_the_peaks_of_a_curve_are_those_of_its_finest_samples() -> None:
     values = np.random.default_rng(5).normal(0.0, 1.0, (40, 3)).cumsum(axis=0)
-    found = peaks(0.01, values)
+    found = find_spline_peaks(0.01, values)
     at_s: Array = np.arange(-12_000.0, 28_000.0) * (0.01 / 400)
-    fine = curve(0.01, values, at_s)
+    fine = sample_spline(0.01, values, at_s)
     for order, most_found in enumerate(found, start=1):
         sampled = most(fine, 0.01 / 400, order)
         # Never above, and hardly below; of third differences rounding takes some digits.

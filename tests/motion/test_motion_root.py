@@ -10,7 +10,7 @@ from rote.errors import BadRequestError
 from rote.motion.body.root_path import RootPath
 from rote.motion.edit.table import EDITS
 from rote.motion.files import load, save
-from rote.motion.track import ROOT_LOST, Origin, Track
+from rote.motion.track import ROOT_LOST, Mark, Origin, Track
 
 NAMES = ("left_elbow_joint", "right_elbow_joint")
 
@@ -62,6 +62,11 @@ _VALUES: dict[str, dict[str, object]] = {
     "to_build": {"build": "g1-23"},
     "keyframe": {"time_s": 1.0, "pose": {NAMES[0]: 0.4}},
     "through": {"time_s": 1.0, "pose": {NAMES[0]: 0.4}},
+    "to_robot": {"build": "r1"},
+    "move_hand": {"hand": "right", "by": [0.0, 0.0, 0.01]},
+    "warp": {"moves": [[1.0, 1.2]]},
+    "beat": {"bpm": 60.0},
+    "merge": {"parts": [[1.0, 2.0]]},
     "mark": {"time_s": 1.0, "label": "here"},
     "layer": {"joints": [NAMES[0]]},
     "retime": {"velocity": 0.5},
@@ -70,16 +75,29 @@ _VALUES: dict[str, dict[str, object]] = {
 }
 
 
+def walking_with_an_arm() -> Track:
+    """Return a walk with two marks in which a whole arm moves a little."""
+    track = walking()
+    arm = tuple(f"right_shoulder_{axis}_joint" for axis in ("pitch", "roll", "yaw"))
+    still = np.tile([0.3, -0.3, 0.1], (len(track), 1))
+    return replace(
+        track,
+        names=(*arm, "right_elbow_joint"),
+        joints_rad=np.column_stack([still, 0.4 + 0.2 * np.sin(track.times_s)]),
+        marks=(Mark(0.3, "one"), Mark(1.2, "two")),
+    )
+
+
 @pytest.mark.parametrize("name", [n for n in EDITS if n not in {"change_mark", "remove_mark"}])
 def test_an_edit_keeps_the_root_or_says_that_it_is_left_out(name: str) -> None:
     edit = EDITS[name]
-    track = walking()
+    track = walking_with_an_arm() if name in {"to_robot", "move_hand", "beat"} else walking()
     tracks = [track] * (edit.tracks or 2)
     after = edit.apply(tracks, _VALUES.get(name, {}))
     assert after.origin == track.origin
     if after.root is None:
         assert after.history[-1].endswith(ROOT_LOST)
-        assert name == "average"
+        assert name in {"average", "to_robot"}
     else:
         assert len(after.root) == len(after)
         assert ROOT_LOST not in after.history[-1]

@@ -97,7 +97,7 @@ def test_a_recording_that_could_not_be_read_again_ends_before_that(
 ) -> None:
     monkeypatch.setattr(disk, "MAX_BYTES", 4000)
     with TakeWriter(tmp_path / "wave.npz", NAMES) as writer:
-        with pytest.raises(BadRequestError, match="are read at most"):
+        with pytest.raises(BadRequestError, match="can be read again"):
             filled(writer, 1000)
         kept = len(writer)
         monkeypatch.setattr(disk, "MAX_BYTES", 2 << 20)

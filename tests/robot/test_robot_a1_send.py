@@ -69,9 +69,9 @@ def test_all_fields_of_a_high_level_command_arrive() -> None:
 def test_a_robot_walks_to_a_place() -> None:
     async def main() -> None:
         async with pair() as (_, _, robot):
-            robot.send_command(HighCmd(mode=3, position_m=(0.5, 0.25), speed_level=1))
-            await asyncio.sleep(4.0)
-            assert robot.status().place_m == pytest.approx((0.5, 0.25), abs=0.05)
+            robot.send_command(HighCmd(mode=3, position_m=(0.25, 0.125), speed_level=1))
+            await asyncio.sleep(3.0)
+            assert robot.status().place_m == pytest.approx((0.25, 0.125), abs=0.05)
             assert robot.status().mode == "walk to"
             with pytest.raises(BadRequestError, match=r"position_m\[0\]"):
                 robot.send_command(HighCmd(mode=3, position_m=(51.0, 0.0)))
@@ -87,7 +87,7 @@ def test_the_oldest_dialect_takes_its_own_command() -> None:
             )
             await asyncio.sleep(1.5)
             assert world.high_state().velocity_m_s[0] == pytest.approx(0.5, abs=0.02)
-            with pytest.raises(BadRequestError, match=r"no HighCmd in the dialect 3\.2"):
+            with pytest.raises(BadRequestError, match=r"dialect 3\.2 has no HighCmd"):
                 robot.send_command(HighCmd())
 
     virtual.run(main())
@@ -157,7 +157,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"speed_level": 3}, "speed_level"),
     ({"velocity_m_s": (1.2, 0.0)}, "forward_m_s"),
     ({"velocity_m_s": (NAN, 0.0)}, "velocity_m_s"),
-    ({"velocity_m_s": (0.0, 0.0, 0.0)}, "velocity_m_s is 2 numbers"),
+    ({"velocity_m_s": (0.0, 0.0, 0.0)}, "velocity_m_s must have 2 numbers"),
     ({"yaw_speed_rad_s": math.inf}, "yaw_speed"),
     ({"body_height_m": 0.2}, "body_height_m"),
     ({"foot_raise_height_m": NAN}, "foot_raise_height_m"),
@@ -196,7 +196,7 @@ def test_what_is_dangerous_on_purpose_wants_force() -> None:
     check_high(HighCmd(mode=7), Dialect.A1_3_3_4, LYING)
     with pytest.raises(BadRequestError, match="lies"):
         check_high(HighCmd(mode=2), Dialect.A1_3_3_4, LYING)
-    with pytest.raises(BadRequestError, match="mode 5 means nothing"):
+    with pytest.raises(BadRequestError, match="mode 5 does not exist"):
         check_high(ScaledHighCmd(mode=5), Dialect.A1_3_2, STANDING)
     with pytest.raises(BadRequestError, match="gait 4"):
         check_high(HighCmd(gait=4), Dialect.A1_3_3, STANDING)

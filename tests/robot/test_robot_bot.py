@@ -25,20 +25,20 @@ def where(robot: Pair) -> tuple[float, float, float]:
     return state.position_m[0], state.position_m[1], math.degrees(state.imu.rpy_rad[2])
 
 
-def test_walk_2_m_turn_90_degrees_walk_1_m_ends_where_it_should() -> None:
+def test_a_walk_a_turn_of_90_degrees_and_a_walk_end_where_they_should() -> None:
     async def main() -> None:
         async with pair(dialect=Dialect.GO1) as robot:
-            bot = Bot(robot.robot).walk(2.0).turn(math.pi / 2).walk(1.0)
+            bot = Bot(robot.robot).walk(0.6).turn(math.pi / 2).walk(0.3)
             assert len(bot) == 3
             report = await bot.execute()
             assert report.completed
             assert [done.label for done in report.done][1:] == [
                 "a turn of 90 degrees",
-                "a walk of 1.00 m",
+                "a walk of 0.30 m",
             ]
             await asyncio.sleep(0.5)
             x, y, degrees = where(robot)
-            assert math.hypot(x - 2.0, y - 1.0) < 0.05
+            assert math.hypot(x - 0.6, y - 0.3) < 0.05
             assert abs(degrees - 90.0) < 3.0
             assert robot.world.newest.mode == 0  # type: ignore[union-attr]
             assert len(bot) == 0
@@ -89,7 +89,7 @@ def test_what_never_comes_about_has_a_time_limit_and_the_robot_stands() -> None:
     async def main() -> None:
         async with pair() as robot:
             bot = Bot(robot.robot).go(lambda _: False, forward_m_s=0.2, limit_s=1.0)
-            with pytest.raises(TimeLimitError, match=r"not done within 1\.0 s") as raised:
+            with pytest.raises(TimeLimitError, match=r"did not finish within 1\.0 s") as raised:
                 await bot.execute()
             assert raised.value.remedy
             await asyncio.sleep(0.05)
@@ -119,6 +119,7 @@ def test_what_takes_feet_is_refused_at_once_where_it_lies(start: str) -> None:
     virtual.run(main())
 
 
+@pytest.mark.each_once("dialect", "start")
 @pytest.mark.parametrize("dialect", [Dialect.A1_3_2, Dialect.GO1])
 @pytest.mark.parametrize("start", ["lie", "damp"])
 def test_who_lies_gets_up_to_stand_and_that_counts(start: str, dialect: Dialect) -> None:
@@ -220,7 +221,7 @@ def test_a_tripped_protection_ends_in_damping_for_a_second_and_arms_again() -> N
         async with pair() as robot:
             running = asyncio.create_task(Bot(robot.robot).walk(5.0).execute())
             await asyncio.sleep(0.5)
-            robot.world.health.heat(5)
+            robot.world.health.overheat_motor(5)
             with pytest.raises(ProtectionError, match="temperature") as raised:
                 await running
             await asyncio.sleep(1.5)

@@ -11,7 +11,7 @@ import pytest
 
 import rote
 import virtual
-from rig import Pipe, Rig, rig
+from rig import SERVICES_HZ, Pipe, Rig, client_of, rig
 from rote import messages as m
 from rote.connection import connect
 from rote.errors import (
@@ -26,7 +26,7 @@ from rote.errors import (
 from rote.messages import Code, Phase
 from rote.motion.track import Track
 from rote.robot.api_values import Waiting, Waits
-from rote.robot.g1 import G1
+from rote.robot.message_robot import G1
 from rote.robot.streaming import TimedStart
 from rote.sim.fsm import ArmActivity
 from rote.sim.quirks import Quirk, Quirks
@@ -43,7 +43,8 @@ Story = Callable[[Rig, G1], Awaitable[None]]
 
 def tell(story: Story, wire: str = "services", *quirks: str, polite: bool = True) -> None:
     async def run() -> None:
-        async with rig(wire, quirks=quirks, polite=polite) as one, one.connect() as robot:
+        own = rig(wire, quirks=quirks, polite=polite, services_hz=SERVICES_HZ)
+        async with own as one, one.connect() as robot:
             await story(one, robot)
 
     virtual.run(run())
@@ -109,14 +110,15 @@ def test_a_stop_before_the_arms_are_asked_to_be_soft_keeps_them_stiff(wire: str)
 )
 def test_arms_hold_although_the_recording_could_not_be_stopped(error: Exception) -> None:
     async def story(one: Rig, robot: G1) -> None:
-        send = robot._client.ask
+        client = client_of(robot)
+        send = client.ask
 
         async def ask(command: m.Command) -> m.Reply:
             if command == m.Record(on=False):
                 raise error
             return await send(command)
 
-        robot._client.ask = ask  # type: ignore[method-assign]
+        client.ask = ask  # type: ignore[method-assign]
         with suppress(RoteError):  # whether it was saved does not matter here
             async with robot.teach("wave"):
                 await asyncio.sleep(1.0)
@@ -129,13 +131,14 @@ def test_arms_hold_although_the_recording_could_not_be_stopped(error: Exception)
 def test_the_recording_is_stopped_before_the_teaching_is_left() -> None:
     async def story(one: Rig, robot: G1) -> None:
         asked: list[m.Command] = []
-        send = robot._client.ask
+        client = client_of(robot)
+        send = client.ask
 
         async def ask(command: m.Command) -> m.Reply:
             asked.append(command)
             return await send(command)
 
-        robot._client.ask = ask  # type: ignore[method-assign]
+        client.ask = ask  # type: ignore[method-assign]
         async with robot.teach("wave"):
             await asyncio.sleep(1.0)
         off = asked.index(m.Record(on=False))
@@ -153,7 +156,7 @@ def test_closing_a_robot_ends_the_teaching_before_the_connection(wire: str) -> N
         notes = [notice.message for notice in one.world.notices]
         assert not one.world.body.soft
         assert "teaching ended: the arms hold" in notes
-        assert "the teacher is gone: the arms hold" not in notes
+        assert "the teaching client has left: the arms hold" not in notes
 
     tell(story, wire)
 
@@ -214,7 +217,7 @@ def test_an_unanswered_end_of_a_teaching_is_not_hidden_behind_the_blocks_own_err
         with pytest.raises(NoAnswerError) as caught:
             async with robot.teach("wave"):
                 await asyncio.sleep(0.6)
-                lose_teaching_requests(one._pipes[0])
+                lose_teaching_requests(one.pipes[0])
                 raise KeyError
         assert isinstance(caught.value.__context__, KeyError)
         assert one.world.body.soft, "which the error tells"
@@ -229,8 +232,8 @@ def test_a_refused_teaching_leaves_nothing_to_keep_alive_or_to_end() -> None:
             await other.start("stored")
             await asyncio.sleep(1.0)
             with pytest.raises(RefusedError):
-                await robot._client.ask(m.EnterTeaching(name="wave"))
-            sent = sent_calls(one._pipes[0])
+                await client_of(robot).ask(m.EnterTeaching(name="wave"))
+            sent = sent_calls(one.pipes[0])
             await asyncio.sleep(3.5)
             assert not [each for each in sent if each[0] == ArmApi.TEACH]
             await robot.stop()
@@ -248,8 +251,7 @@ def test_after_a_loss_nothing_is_kept_alive_and_the_arms_are_unknown() -> None:
                 await one.die(silently_for_the_client=False)
                 await asyncio.sleep(3600)
         assert robot.stop_pending
-        client = robot._client
-        assert isinstance(client, ServicesClient)
+        client = client_of(robot, ServicesClient)
         assert not client.reports.arms_known
         assert client.teaching._keep_alive_timer is None
 
@@ -335,7 +337,7 @@ def test_a_stop_without_a_status_is_believed_only_if_the_arms_are_seen_at_rest(
 
 def test_an_answer_without_a_status_is_not_taken_for_done() -> None:
     async def story(one: Rig, robot: G1) -> None:
-        with pytest.raises(NoAnswerError, match="no status"):
+        with pytest.raises(NoAnswerError, match="without a status"):
             await robot.audio.light(1, 2, 3)
 
     tell(story, "services", "no-status")
@@ -343,8 +345,8 @@ def test_an_answer_without_a_status_is_not_taken_for_done() -> None:
 
 def test_a_request_that_does_something_is_sent_once_though_its_answer_is_lost() -> None:
     async def story(one: Rig, robot: G1) -> None:
-        lose_answers(one._pipes[0], VoiceApi.SET_LIGHT)
-        sent = sent_calls(one._pipes[0])
+        lose_answers(one.pipes[0], VoiceApi.SET_LIGHT)
+        sent = sent_calls(one.pipes[0])
         with pytest.raises(NoAnswerError):
             await robot.audio.light(1, 2, 3)
         assert [api for api, _ in sent].count(VoiceApi.SET_LIGHT) == 1
@@ -364,7 +366,7 @@ def test_a_timed_start_that_fails_after_the_robot_accepted_stops_it() -> None:
         while one.world.machine.activity is not ArmActivity.PLAYING:
             await asyncio.sleep(0.001)
         virtual.hang(2.0)  # the robot has accepted, and this program is held up
-        with pytest.raises(BadRequestError, match="too late"):
+        with pytest.raises(BadRequestError, match="s late, so its arms"):
             await playing
         notes = [notice.message for notice in one.world.notices]
         assert "stopped: the arms return softly" in notes
@@ -383,10 +385,10 @@ def test_joints_that_are_not_reported_any_more_are_not_shown_as_measured() -> No
         silent = Quirk(
             name="silent", group="joints", wires=("webrtc",), what="", lowstate=lambda _: None
         )
-        one._pipes[0].robot._quirks = Quirks([silent])
+        one.pipes[0].robot.quirks = Quirks([silent])
         await asyncio.sleep(2.0)
         assert robot.state.joints_rad
-        assert not robot.state.joints_told
+        assert not robot.state.has_joints
         await asyncio.sleep(1.5)
         assert robot.state.joints_rad == ()
 
@@ -414,13 +416,13 @@ def test_a_request_that_a_robot_never_answers_fails_in_time() -> None:
                     if frame.command != frames.CommandId.LIST_ACTIONS:
                         receive(datagram)
 
-                return one._memory.connect(lossy)
+                return one.memory.connect(lossy)
 
             client = TeachingClient("memory://g1")
             await client.open(dial)
             asked_at = loop.time()
             async with asyncio.timeout(20.0):
-                with pytest.raises(NoAnswerError, match="though it is there"):
+                with pytest.raises(NoAnswerError, match="though it is connected"):
                     await G1(client).actions()
             assert loop.time() - asked_at < 10.0
             await client.close()
@@ -433,8 +435,7 @@ def test_no_pose_is_sent_after_a_loss_nor_after_the_reconnect() -> None:
         loop = asyncio.get_running_loop()
         cut = Impairment(cut_after_s=2.0, cut_for_s=4.0)
         async with rig("udp", impairment=cut) as one, one.connect() as robot:
-            client = robot._client
-            assert isinstance(client, TeachingClient)
+            client = client_of(robot, TeachingClient)
             state = await anext(robot.states())
             await client.ask(m.BeginStream())
             pose = m.StreamPose(1, 0.0, state.joints_rad[: len(robot.build.taught)])
@@ -519,11 +520,11 @@ def test_a_robot_connected_without_reconnect_stays_lost(wire: str) -> None:
     async def story() -> None:
         cut = Impairment(cut_after_s=2.0, cut_for_s=3.5)
         async with (
-            rig(wire, impairment=cut) as one,
+            rig(wire, impairment=cut, services_hz=SERVICES_HZ) as one,
             connect(one.url, family="g1", reconnect=False) as robot,
         ):
             await asyncio.sleep(20.0)
-            assert robot._client.reconnects == 0  # type: ignore[attr-defined]
+            assert client_of(robot).reconnects == 0  # type: ignore[attr-defined]
             with pytest.raises(PeerLostError):
                 await robot.actions()
             with pytest.raises(PeerLostError):

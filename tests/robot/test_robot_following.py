@@ -10,8 +10,10 @@ from rig import rig
 from rote.errors import BadRequestError, RefusedError, UnsafeMotionError
 from rote.messages import RobotState
 from rote.model.g1 import G1_29
-from rote.robot.following import MAX_RAD_S, MAX_RAD_S2, SILENT_S, LivePoses
+from rote.robot.following import GOAL_TIMEOUT_S, MAX_RAD_S, MAX_RAD_S2, LivePoses
 from rote.robot.streaming import taught_joint_arrays
+
+pytestmark = pytest.mark.usefixtures("keeps_time")
 
 ELBOW = "right_elbow_joint"
 AT = G1_29.names.index(ELBOW)
@@ -42,6 +44,14 @@ def test_a_far_pose_is_reached_within_limits_and_without_overshoot() -> None:
     assert np.abs(speeds).max() <= taught_joint_arrays(G1_29).soft_rad_s + 1e-9
 
 
+@pytest.mark.parametrize("rate_hz", [0.5, 1.0, 2.5, 10.0, 1000.0])
+def test_the_last_pose_lets_go_of_the_arms_at_any_rate(rate_hz: float) -> None:
+    poses = LivePoses(G1_29, G1_29.rest_rad, rate_hz)
+    poses[0]
+    poses.end()
+    assert poses[len(poses) - 1].weight == 0.0
+
+
 def test_the_weight_rises_softly_and_falls_again_at_the_end() -> None:
     poses = live()
     rising = [poses[n].weight for n in range(1, 300)]
@@ -67,13 +77,16 @@ def test_arms_that_are_moving_are_braked_before_they_go_back() -> None:
     assert way[-1] == pytest.approx(G1_29.rest[ELBOW])
 
 
-def test_after_the_longest_time_the_arms_are_at_rest_and_let_go_of() -> None:
-    poses = LivePoses(G1_29, G1_29.rest_rad, 5.0)  # few poses a second, to be there soon
+def test_after_the_longest_time_the_arms_are_at_rest_and_let_go_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rote.robot.following._MAX_DURATION_S", 1800.0)
+    poses = LivePoses(G1_29, G1_29.rest_rad, 3.0)  # few poses a second, to be there soon
     goal = taught_joint_arrays(G1_29).rest_rad.copy()
     goal[G1_29.taught.index(ELBOW)] += 0.3
     number = 0
     while not poses.finished:
-        if number % 20 == 0:
+        if number % 12 == 0:
             poses.aim(goal)
         last = poses[number]
         number += 1
@@ -83,10 +96,10 @@ def test_after_the_longest_time_the_arms_are_at_rest_and_let_go_of() -> None:
 
 def test_without_a_new_pose_the_arms_hold_and_then_go_to_rest() -> None:
     poses = live({ELBOW: 0.2})
-    held = poses[round(SILENT_S * RATE_HZ) - 1].joints_rad
+    held = poses[round(GOAL_TIMEOUT_S * RATE_HZ) - 1].joints_rad
     assert held[G1_29.taught.index(ELBOW)] == pytest.approx(0.2, abs=1e-3)
     before = poses.returning
-    _ = poses[round(SILENT_S * RATE_HZ) + 5]
+    _ = poses[round(GOAL_TIMEOUT_S * RATE_HZ) + 5]
     assert (before, poses.returning) == (False, True)
     assert poses[len(poses) - 1].joints_rad == pytest.approx(
         taught_joint_arrays(G1_29).rest_rad.tolist()
@@ -205,7 +218,7 @@ def test_the_way_that_is_checked_is_the_way_that_is_sent() -> None:
         _ = poses[number]
     goal = taught_joint_arrays(G1_29).rest_rad.copy()
     goal[:4] += 0.5
-    begin, way = poses.forecast(goal, lead=7)
+    begin, way = poses.forecast(goal, lead_ticks=7)
     assert begin == 59 + 7
     _ = poses[62]  # some poses are sent while the way is checked
     assert poses.aim(goal, begin)
@@ -219,7 +232,35 @@ def test_a_way_whose_check_took_too_long_is_not_gone() -> None:
     poses = live()
     goal = taught_joint_arrays(G1_29).rest_rad.copy()
     goal[0] += 0.5
-    begin, _ = poses.forecast(goal, lead=2)
+    begin, _ = poses.forecast(goal, lead_ticks=2)
     stayed = poses[begin + 1].joints_rad
     assert not poses.aim(goal, begin)
     assert poses[begin + 100].joints_rad == stayed
+
+
+def test_a_goal_may_be_approached_slowly_again() -> None:
+    poses, column = live(), G1_29.taught.index(ELBOW)
+    goal = taught_joint_arrays(G1_29).rest_rad.copy()
+    goal[column] = 1.0
+    _ = poses[1]
+    poses.aim(goal)
+    before = [poses[number].joints_rad[column] for number in range(2, 1000)]
+    assert poses.reached
+    goal[column] = 2.0
+    assert poses.aim(goal, softly=True)
+    way = np.array([before[-1], *(poses[n].joints_rad[column] for n in range(1000, 1400))])
+    assert np.diff(way[way < 1.95]).max() * RATE_HZ <= taught_joint_arrays(G1_29).soft_rad_s + 1e-9
+    poses.aim(goal)
+    for number in range(1400, 2200):
+        poses.keep()
+        _ = poses[number]
+    assert poses.reached
+
+
+def test_a_goal_that_is_kept_is_held_for_as_long_as_wanted() -> None:
+    poses = live({ELBOW: 0.2})
+    for number in range(1, round(3 * GOAL_TIMEOUT_S * RATE_HZ)):
+        if number % 100 == 0:
+            poses.keep()
+        _ = poses[number]
+    assert not poses.returning

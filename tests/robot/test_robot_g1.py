@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import virtual
 from rig import Pipe
-from rote.robot.g1 import G1
+from rote.robot.message_robot import G1
 from rote.sim.server import Simulator
 from rote.sim.services import Services
 from rote.sim.store import Store

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("cyclonedds")
 
 import virtual
-from rig import DDS_HZ, free_domain, rig
+from rig import DDS_HZ, client_of, free_domain, rig
 from rote.connection import connect
 from rote.errors import (
     BadRequestError,
@@ -21,13 +21,14 @@ from rote.errors import (
     UnsafeMotionError,
     UnsupportedError,
 )
+from rote.findings import FindingKind
 from rote.messages import BeginStream, Phase, RobotState
 from rote.model.dex3 import DEX3, DEX3_LEFT, DEX3_RIGHT
 from rote.model.family import Hand
 from rote.model.g1 import G1_29
 from rote.motion.files.library import Library
 from rote.motion.track import Array, Track
-from rote.robot.g1 import G1
+from rote.robot.message_robot import G1
 from rote.robot.streaming import PoseStreaming
 from rote.sim.dds import DdsDoor
 from rote.sim.server import Simulator
@@ -125,14 +126,14 @@ def test_hands_that_report_are_columns_of_states_from_the_first_one_on() -> None
     async def story(door: DdsDoor, robot: G1) -> None:
         assert robot.build.names == (*G1_29.names, *FINGERS)
         assert "hands" in robot.abilities
-        door.fingers[1].joints_rad = np.array([0.1, 0.2, -0.3, 0.4, 0.5, 0.6, 0.7])
+        door.simulated_hands[1].joints_rad = np.array([0.1, 0.2, -0.3, 0.4, 0.5, 0.6, 0.7])
         await asyncio.sleep(0.2)
         state = robot.state
         assert state is not None
         assert len(state.joints_rad) == len(state.velocities_rad_s) == 43
         assert len(state.temperatures_c) == 43
-        assert state.joints_rad[-7:] == pytest.approx(door.fingers[1].joints_rad)
-        assert await robot.preflight() == []
+        assert state.joints_rad[-7:] == pytest.approx(door.simulated_hands[1].joints_rad)
+        assert [found.kind for found in await robot.preflight()] == [FindingKind.ARMS]
 
     tell(story)
 
@@ -169,7 +170,7 @@ def test_a_take_has_the_fingers_as_a_person_moved_them_and_is_kept_so(tmp_path: 
         kept = library.load("grip")
         assert (kept.names, kept.variant) == (track.names, "g1-29")
         assert kept.joints_rad == pytest.approx(track.joints_rad, abs=1e-6)
-        assert door._world.store.load(1) is not None
+        assert door.services.world.store.load(1) is not None
 
     tell(story)
 
@@ -202,7 +203,7 @@ def test_a_hand_that_falls_silent_is_said_and_keeps_its_place_in_states_and_take
         async with robot.teach("grip") as take:
             await robot.move_by_hand("wave", 2.0)
             await asyncio.sleep(0.8)
-            door.hands_report = False
+            door.hands_are_reporting = False
             await asyncio.sleep(0.7)
             robot.on_state(seen.append)
             await asyncio.sleep(0.5)
@@ -215,7 +216,7 @@ def test_a_hand_that_falls_silent_is_said_and_keeps_its_place_in_states_and_take
         assert words == [f"the {side} hand stopped reporting here" for side in ("left", "right")]
         found = [finding.message for finding in await robot.preflight()]
         assert sum("hand has stopped reporting" in each for each in found) == 2
-        door.hands_report = True
+        door.hands_are_reporting = True
         await asyncio.sleep(0.3)
         assert (await anext(robot.states())).silent_hands == ()
 
@@ -247,7 +248,7 @@ def test_hands_are_left_out_and_named_unless_they_are_asked_for() -> None:
         assert playing.left_out == FINGERS
         assert (await playing).completed
         assert overheard.commands == {"left": [], "right": []}
-        assert np.abs(door.fingers[0].joints_rad).max() == 0.0
+        assert np.abs(door.simulated_hands[0].joints_rad).max() == 0.0
         overheard.close()
 
     tell(story)
@@ -255,7 +256,7 @@ def test_hands_are_left_out_and_named_unless_they_are_asked_for() -> None:
 
 def test_hands_that_are_asked_for_follow_the_take_at_the_arms_pace_and_are_let_go_of() -> None:
     async def story(door: DdsDoor, robot: G1) -> None:
-        door.fingers[0].joints_rad = np.array([0.3, 0.3, 0.3, -0.3, -0.3, -0.3, -0.3])
+        door.simulated_hands[0].joints_rad = np.array([0.3, 0.3, 0.3, -0.3, -0.3, -0.3, -0.3])
         await asyncio.sleep(0.2)
         overheard, shown = Overheard(), []
         track = grasping(4.0)
@@ -276,7 +277,7 @@ def test_hands_that_are_asked_for_follow_the_take_at_the_arms_pace_and_are_let_g
         assert np.abs(shown).max(axis=0)[:7] == pytest.approx(furthest, abs=0.15)
         gaps_s = np.diff(overheard.times_s[::2])
         assert np.median(gaps_s) == pytest.approx(1 / 250.0, abs=1e-3)
-        assert all(each.relaxed for each in door.fingers)
+        assert all(each.relaxed for each in door.simulated_hands)
         overheard.close()
 
     tell(story)
@@ -284,7 +285,7 @@ def test_hands_that_are_asked_for_follow_the_take_at_the_arms_pace_and_are_let_g
 
 def test_a_joint_that_the_take_does_not_have_stays_and_its_other_hand_is_not_told() -> None:
     async def story(door: DdsDoor, robot: G1) -> None:
-        door.fingers[0].joints_rad = np.array([0.2] * 3 + [-0.2] * 4)
+        door.simulated_hands[0].joints_rad = np.array([0.2] * 3 + [-0.2] * 4)
         await asyncio.sleep(0.2)
         overheard = Overheard()
         names = ("left_hand_index_0_joint", "left_hand_index_1_joint")
@@ -320,12 +321,12 @@ def test_fingers_are_let_go_of_softly_however_a_stream_ends(how: str) -> None:
                     streaming._ticker.stop()  # as if this program hung, and woke up again
                     assert not (await streaming).completed
                 elif how == "silent":
-                    door.hands_report = False
+                    door.hands_are_reporting = False
                     assert not (await streaming).completed
             await asyncio.sleep(4.0)
             for side in ("left", "right"):
                 overheard.check_soft(side)
-            assert all(each.relaxed for each in door.fingers)
+            assert all(each.relaxed for each in door.simulated_hands)
             overheard.close()
 
     virtual.run(run())
@@ -335,11 +336,11 @@ def test_hands_of_a_lost_robot_are_let_go_of_and_follow_again_when_it_is_back() 
     async def story(door: DdsDoor, robot: G1) -> None:
         overheard = Overheard()
         with pytest.raises(PeerLostError):
-            await robot.play_track(grasping(20.0), hands=True)
-        await asyncio.sleep(6.0)
+            await robot.play_track(grasping(10.0), hands=True)
+        await asyncio.sleep(4.0)
         for side in ("left", "right"):
             overheard.check_soft(side)
-        assert all(each.relaxed for each in door.fingers)
+        assert all(each.relaxed for each in door.simulated_hands)
         state = await anext(robot.states())
         assert (len(state.joints_rad), state.silent_hands) == (43, ())
         assert (await robot.play_track(grasping(2.0), hands=True)).completed
@@ -358,12 +359,12 @@ def test_a_hand_relaxes_by_itself_when_whoever_moved_it_is_gone_without_a_word()
             for _ in range(30):
                 outlet.write(dds_hands.encode_command([0.3] * 3 + [-0.3] * 4, 1.0, hand=DEX3_LEFT))
                 await asyncio.sleep(0.02)
-            relaxed = [door.fingers[0].relaxed]
+            relaxed = [door.simulated_hands[0].relaxed]
             bus.close()
             await asyncio.sleep(1.2)
-            relaxed.append(door.fingers[0].relaxed)
+            relaxed.append(door.simulated_hands[0].relaxed)
             assert relaxed == [False, True]
-            assert any("relaxes" in notice.message for notice in door._world.notices)
+            assert any("relaxes" in notice.message for notice in door.services.world.notices)
 
     virtual.run(run())
 
@@ -421,7 +422,7 @@ def test_a_hand_that_reports_and_obeys_nobody_is_refused_when_the_stream_begins(
         with pytest.raises(NoAnswerError, match="no program on the robot reads rt/dex3/left/cmd"):
             await robot.play_track(grasping(1.0, DEX3_LEFT.names, 0.3), hands=True)
         with pytest.raises(NoAnswerError, match="no right hand"):
-            await robot._client.ask(BeginStream(("right",)))
+            await client_of(robot).ask(BeginStream(("right",)))
         assert (await robot.play_track(grasping(1.0))).completed
         bus.close()
 

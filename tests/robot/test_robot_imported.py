@@ -36,9 +36,7 @@ def test_over_a_wire_a_strangers_motion_needs_a_yes() -> None:
             assert (await robot.play_track(waving(None))).completed
             assert (await robot.play_track(waving(STRANGER), imported=True, force=True)).completed
 
-    import asyncio
-
-    asyncio.run(story())
+    virtual.run(story())
 
 
 def test_the_simulated_robot_of_this_process_plays_it_unasked() -> None:

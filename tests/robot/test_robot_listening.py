@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import virtual
 from a1_rig import pair
 from rote.errors import PeerLostError, ProtectionError
-from rote.robot.state_feed import MAX_WAITING, iterate_states
+from rote.robot.link import MAX_QUEUED_STATES, iterate_states
 from rote.session.a1 import Level
 from rote.wire.a1.motors import MotorCmds
 
@@ -33,7 +33,7 @@ class Voice:
             listener(what)
 
 
-@given(st.lists(st.integers(0, 2 * MAX_WAITING), min_size=1, max_size=4))
+@given(st.lists(st.integers(0, 2 * MAX_QUEUED_STATES), min_size=1, max_size=4))
 def test_who_is_slow_gets_the_newest_states_in_order_and_then_the_loss(bursts: list[int]) -> None:
     async def story() -> None:
         states, losses = Voice(), Voice()
@@ -47,7 +47,7 @@ def test_who_is_slow_gets_the_newest_states_in_order_and_then_the_loss(bursts: l
             for number in range(told, told + burst):
                 states.say(number)
             told += burst
-            newest = range(told)[-min(burst, MAX_WAITING) :] if burst else []
+            newest = range(told)[-min(burst, MAX_QUEUED_STATES) :] if burst else []
             assert [await anext(heard) for _ in newest] == list(newest)
         states.say(told)
         losses.say(LOST)
@@ -65,14 +65,14 @@ def test_a_loss_is_heard_even_where_nobody_took_a_state() -> None:
         heard = iterate_states(states.on, losses.on)
         first = asyncio.create_task(cast("Any", anext(heard)))
         await asyncio.sleep(0)
-        for number in range(MAX_WAITING):
+        for number in range(MAX_QUEUED_STATES):
             states.say(number)
         losses.say(LOST)
         got = [await first]
         with pytest.raises(PeerLostError):
             while True:
                 got.append(await anext(heard))
-        assert got == list(range(1, MAX_WAITING))
+        assert got == list(range(1, MAX_QUEUED_STATES))
 
     virtual.run(story())
 

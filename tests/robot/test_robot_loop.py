@@ -157,7 +157,7 @@ def test_a_loop_is_made_as_in_the_documents_with_its_cpu_before_the_function() -
         assert called.wait(5.0)
         loop.shutdown()
         assert not loop.running
-    with pytest.raises(BadRequestError, match="there is no CPU 4096"):
+    with pytest.raises(BadRequestError, match="may not use CPU 4096"):
         LoopFunc("UDPRecv", PERIOD_S, 4096, called.set)
     with pytest.raises(TypeError, match="function"):
         LoopFunc("UDPRecv", PERIOD_S, 1)  # type: ignore[call-overload]
@@ -168,7 +168,7 @@ def test_a_loop_is_made_as_in_the_documents_with_its_cpu_before_the_function() -
 def test_what_cannot_run_is_refused() -> None:
     with pytest.raises(TypeError, match="function"):
         LoopFunc("test", PERIOD_S, None)  # type: ignore[call-overload]
-    with pytest.raises(BadRequestError, match="there is no CPU 4096"):
+    with pytest.raises(BadRequestError, match="may not use CPU 4096"):
         LoopFunc("test", PERIOD_S, lambda: None, cpu=4096)
     loop = LoopFunc("test", PERIOD_S, lambda: None).start()
     with pytest.raises(BadRequestError, match="started already"):
@@ -203,7 +203,7 @@ def test_priority_is_asked_for_and_its_absence_is_no_error(monkeypatch: pytest.M
 
 def test_a_system_without_precise_timers_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
-    assert not realtime.precise_timers()
+    assert not realtime.request_precise_timers()
 
 
 def test_calls_that_were_missed_while_the_computer_was_suspended_count_as_late() -> None:

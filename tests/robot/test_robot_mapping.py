@@ -59,7 +59,7 @@ def test_a_motion_of_the_same_build_asks_nobody() -> None:
 
 
 def test_nothing_makes_a_quadruped_s_motion_a_g1_s() -> None:
-    with pytest.raises(BadRequestError, match="motion of an A1, and the robot is a G1"):
+    with pytest.raises(BadRequestError, match="motion of an A1, but the robot is a G1"):
         taught_poses(still(A1_BUILD), G1_29, mapped=True)
 
 

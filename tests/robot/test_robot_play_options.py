@@ -38,18 +38,18 @@ def test_a_method_its_keywords_and_its_options_have_the_same_names_and_defaults(
 
 
 def test_what_differs_from_the_stored_action_is_known() -> None:
-    assert not PlayOptions().check_tempo()
-    assert PlayOptions(speed=0.5).check_tempo()
-    assert PlayOptions(interpolation="cubic").check_tempo()
+    assert not PlayOptions().changes_tempo()
+    assert PlayOptions(speed=0.5).changes_tempo()
+    assert PlayOptions(interpolation="cubic").changes_tempo()
     assert PlayOptions(interpolation="Cubic").interpolation_kind is Interpolation.CUBIC
     assert not PlayOptions().is_partial
     assert PlayOptions(frames=3).is_partial
 
 
 def test_the_requested_length_follows_from_speed_or_duration() -> None:
-    assert PlayOptions().requested_s(4.0) == 0.0
-    assert PlayOptions(duration=3.0).requested_s(4.0) == 3.0
-    assert PlayOptions(speed=0.5).requested_s(4.0) == 8.0
+    assert PlayOptions().compute_requested_s(4.0) == 0.0
+    assert PlayOptions(duration=3.0).compute_requested_s(4.0) == 3.0
+    assert PlayOptions(speed=0.5).compute_requested_s(4.0) == 8.0
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_the_requested_length_follows_from_speed_or_duration() -> None:
 )
 def test_an_impossible_tempo_is_refused(options: PlayOptions) -> None:
     with pytest.raises(BadRequestError):
-        options.check_tempo()
+        options.changes_tempo()

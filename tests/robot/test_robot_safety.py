@@ -35,7 +35,7 @@ def state(
 ) -> LowState:
     motors = [MotorState(mode=mode, q_rad=q, dq_rad_s=dq, tau_nm=tau, temperature_c=celsius)
               for q in joints_rad]  # fmt: skip
-    return LowState(imu=Imu(rpy_rad=rpy), motors=MotorStates.of(motors).compact())
+    return LowState(imu=Imu(rpy_rad=rpy), motors=MotorStates.of(motors).to_compact())
 
 
 def tripped(safety: Safety, told: LowState | HighState, age_s: float = 0.0) -> str:

@@ -9,7 +9,7 @@ from rote.messages import Interpolation
 from rote.model.g1 import G1_29, G1_REST_RAD
 from rote.motion.interpolate import sample_keyframes
 from rote.motion.track import Array, Track
-from rote.robot.storing import compress, make_storable
+from rote.robot.streamer import compress, make_storable
 from rote.robot.streaming import taught_joint_arrays
 
 ELBOW = "right_elbow_joint"
@@ -67,7 +67,7 @@ def test_keyframes_that_would_be_another_motion_are_refused_with_the_number() ->
 
 def test_a_motion_that_stays_at_rest_is_refused() -> None:
     # No keyframes would mean: save what was recorded.
-    with pytest.raises(BadRequestError, match="stays at rest"):
+    with pytest.raises(BadRequestError, match="no joint moves"):
         compress(make_storable(elbow([0.0, 1.0], [1.0, 1.0]), G1_29), G1_29, 20)
 
 

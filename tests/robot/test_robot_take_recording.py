@@ -17,8 +17,8 @@ from rote.errors import BadRequestError, PeerLostError
 from rote.model.g1 import G1_29
 from rote.motion.files.library import Library
 from rote.motion.record import Sample
-from rote.robot.g1 import G1
-from rote.robot.take_recording import BackgroundTakeWriter
+from rote.robot.message_robot import G1
+from rote.robot.take import BackgroundTakeWriter
 
 
 async def wave(robot: G1, library: Library, seconds: float = 1.0) -> Path | None:

@@ -4,15 +4,16 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
 import virtual
-from rig import Pipe, Rig, rig
+from rig import Pipe, Rig, client_of, rig
 from rote.errors import NoAnswerError, PeerLostError, RefusedError, RoteError
 from rote.messages import Code
-from rote.robot.g1 import G1
-from rote.robot.teacher import Teacher
+from rote.robot.message_robot import G1
+from rote.robot.message_teaching import Teacher, TeachOptions
 from rote.wire.services.rpc import ArmApi
 
 Story = Callable[[Rig, G1], Awaitable[None]]
@@ -39,8 +40,8 @@ async def names(robot: G1) -> list[str]:
 def lose_next_word_of_teaching(pipe: Pipe, what: str) -> None:
     """Lose the next request that has to do with teaching, or the answer to it."""
     teaching = re.compile(rf'"api_id": ?{int(ArmApi.TEACH)}\b')
-    whose, where = (pipe, "send") if what == "request" else (pipe.robot, "_send")
-    send: Callable[[str | bytes], None] = getattr(whose, where)
+    target: Any = pipe if what == "request" else pipe.robot
+    send: Callable[[str | bytes], None] = target.send
     lost: list[object] = []
 
     def lossy(message: str | bytes) -> None:
@@ -49,7 +50,7 @@ def lose_next_word_of_teaching(pipe: Pipe, what: str) -> None:
         else:
             send(message)
 
-    setattr(whose, where, lossy)
+    target.send = lossy
 
 
 class CheckedTeacher(Teacher):
@@ -90,7 +91,7 @@ def test_a_name_that_somebody_takes_just_before_a_refusal_stays_his() -> None:
                 return False
 
             with pytest.raises(RefusedError, match="in use by another motion"):
-                async with CheckedTeacher(robot, check).teach("wave"):
+                async with CheckedTeacher(robot, check).teach("wave", TeachOptions()):
                     raise AssertionError("the arms are not soft")
             assert await names(robot) == ["wave"]
 
@@ -127,11 +128,11 @@ def test_a_teaching_whose_answer_is_unknown_ends_with_holding_arms_and_loses_no_
             return was_there
 
         async def lesson() -> None:
-            async with CheckedTeacher(robot, check).teach("wave"):
+            async with CheckedTeacher(robot, check).teach("wave", TeachOptions()):
                 raise AssertionError("nobody knows whether the arms are soft")
 
         if end != "cancelled":
-            lose_next_word_of_teaching(one._pipes[0], end)
+            lose_next_word_of_teaching(one.pipes[0], end)
         task = asyncio.create_task(lesson())
         await asyncio.sleep(0.2)  # the robot takes longer to answer
         assert bool(one.world.body.soft) == (end != "request")
@@ -167,7 +168,7 @@ def test_a_stop_before_the_first_report_of_soft_arms_ends_the_teaching(
 def test_a_stop_by_somebody_else_before_the_first_report_ends_the_teaching() -> None:
     async def story(one: Rig, robot: G1) -> None:
         async with one.bystander() as other:
-            with pytest.raises(RefusedError, match="it was stopped, or it never began") as caught:
+            with pytest.raises(RefusedError, match="was stopped, or never began") as caught:
                 async with robot.teach("wave"):
                     await other.stop()
                     assert robot.state is not None
@@ -241,8 +242,8 @@ def test_a_listener_that_fails_keeps_nobody_from_hearing_of_a_loss() -> None:
         def broken(_: object) -> None:
             raise ZeroDivisionError
 
-        robot._client.on_loss(broken)
-        robot._client.on_loss(heard.append)
+        client_of(robot).on_loss(broken)
+        client_of(robot).on_loss(heard.append)
         await one.die()
         await asyncio.sleep(5.0)
         assert isinstance(heard[0], PeerLostError)

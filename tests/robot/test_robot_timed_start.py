@@ -68,7 +68,7 @@ def test_a_robot_that_accepts_too_late_is_not_led_into_the_middle_of_the_motion(
                     break
             forget = robot.on_state(seen.append)
             start.at(loop.time() + lead_s + 0.1)
-            with pytest.raises(BadRequestError, match="too late"):
+            with pytest.raises(BadRequestError, match="s late, so its arms"):
                 await playing
             with contextlib.suppress(BadRequestError):
                 await theirs

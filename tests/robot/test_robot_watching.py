@@ -7,7 +7,14 @@ import pytest
 from rote.errors import NoAnswerError, NotBegunError, TimeLimitError
 from rote.messages import Phase, RobotState
 from rote.model.g1 import G1_29
-from rote.robot.motion_watch import BEGIN_S, ENDS_S, MOTIONLESS_S, RESTS_S, SILENT_S, MotionWatch
+from rote.robot.motion_watch import (
+    BEGIN_TIMEOUT_S,
+    MAX_OVERHEAD_S,
+    MAX_SETTLING_S,
+    MOTIONLESS_S,
+    STATE_TIMEOUT_S,
+    MotionWatch,
+)
 
 REST = RobotState(joints_rad=G1_29.rest_rad, velocities_rad_s=(0.0,) * 29, mode=500)
 ARM = G1_29.taught_columns[0]
@@ -58,7 +65,7 @@ def test_a_robot_that_says_late_that_it_plays_has_played() -> None:
 
 def test_a_robot_that_says_yes_and_rests_has_not_begun() -> None:
     film = Film()
-    film.phase(Phase.NONE, BEGIN_S - 0.2)
+    film.phase(Phase.NONE, BEGIN_TIMEOUT_S - 0.2)
     assert film.watch.timeout_error(film.now) is None
     film.phase(Phase.NONE, 0.3)
     assert isinstance(film.watch.timeout_error(film.now), NotBegunError)
@@ -67,7 +74,7 @@ def test_a_robot_that_says_yes_and_rests_has_not_begun() -> None:
 
 def test_a_robot_that_says_nothing_at_all_has_not_begun() -> None:
     film = Film(latest=None)
-    error = film.watch.timeout_error(film.now + BEGIN_S)
+    error = film.watch.timeout_error(film.now + BEGIN_TIMEOUT_S)
     assert isinstance(error, NotBegunError)
     assert "neither" in str(error)
 
@@ -76,7 +83,7 @@ def test_the_return_from_a_teaching_is_no_playback() -> None:
     film = Film()
     for turn in range(20):  # the arms sink back meanwhile
         film.show(moved(replace(REST, phase=Phase.RETURN), ARM, 0.5 - turn / 40), 0.1)
-    film.phase(Phase.NONE, BEGIN_S + 0.2)
+    film.phase(Phase.NONE, BEGIN_TIMEOUT_S + 0.2)
     assert film.watch.completed is None
     assert isinstance(film.watch.timeout_error(film.now), NotBegunError)
 
@@ -96,26 +103,26 @@ def test_arms_that_are_said_to_come_to_rest_may_begin_later_but_not_for_ever() -
     film.phase(Phase.RETURN, 5.0)
     film.phase(Phase.NONE, 0.5)
     assert film.watch.timeout_error(film.now) is None
-    film.phase(Phase.RETURN, RESTS_S + BEGIN_S)
+    film.phase(Phase.RETURN, MAX_SETTLING_S + BEGIN_TIMEOUT_S)
     assert isinstance(film.watch.timeout_error(film.now), NotBegunError)
 
 
 def test_joints_show_what_a_robot_does_not_say() -> None:
     film = Film()
-    film.shake(2.5, phase_told=False)
+    film.shake(2.5, has_phase=False)
     assert film.watch.begun
-    film.show(replace(REST, phase_told=False), MOTIONLESS_S)
+    film.show(replace(REST, has_phase=False), MOTIONLESS_S)
     assert film.watch.completed is None
-    film.show(replace(REST, phase_told=False), 0.3)
+    film.show(replace(REST, has_phase=False), 0.3)
     assert film.watch.completed is True
 
 
 def test_joints_that_rest_long_before_the_end_were_stopped() -> None:
     film = Film(duration_s=10.0)
-    film.shake(1.0, phase_told=False)
-    film.show(replace(REST, phase_told=False), 8.0)
+    film.shake(1.0, has_phase=False)
+    film.show(replace(REST, has_phase=False), 8.0)
     assert film.watch.completed is None
-    film.show(replace(REST, phase_told=False), 2.0)
+    film.show(replace(REST, has_phase=False), 2.0)
     assert film.watch.completed is False
 
 
@@ -129,7 +136,7 @@ def test_legs_that_balance_are_no_motion() -> None:
 @pytest.mark.parametrize("duration_s", [2.0, 0.0])
 def test_a_robot_that_plays_for_ever_is_given_up(duration_s: float) -> None:
     film = Film(duration_s)
-    most_s = (duration_s or 180.0) * 1.5 + ENDS_S
+    most_s = (duration_s or 180.0) * 1.5 + MAX_OVERHEAD_S
     film.phase(Phase.PLAYING, most_s - 1.0)
     assert film.watch.timeout_error(film.now) is None
     film.phase(Phase.PLAYING, 2.0)
@@ -145,36 +152,36 @@ def test_a_loop_goes_on_for_ever_as_long_as_it_is_reported() -> None:
     watch.on_state(replace(REST, phase=Phase.PLAYING), 1.0)
     watch.on_state(replace(REST, phase=Phase.PLAYING), 4000.0)
     assert watch.timeout_error(4000.0) is None
-    assert isinstance(watch.timeout_error(4000.0 + SILENT_S), NoAnswerError)
+    assert isinstance(watch.timeout_error(4000.0 + STATE_TIMEOUT_S), NoAnswerError)
 
 
 def test_a_phase_that_is_no_longer_told_is_not_taken_for_the_end() -> None:
     film = Film()
     film.phase(Phase.PLAYING, 1.0)
-    film.show(replace(REST, phase=Phase.NONE, phase_told=False), 1.0)
+    film.show(replace(REST, phase=Phase.NONE, has_phase=False), 1.0)
     assert film.watch.completed is None
 
 
 def test_a_confirmed_stop_ends_a_motion_as_soon_as_the_joints_rest() -> None:
     film = Film(duration_s=10.0)
-    film.shake(1.0, phase_told=False)
+    film.shake(1.0, has_phase=False)
     film.watch.on_stop_confirmed(film.now)
-    film.shake(1.0, phase_told=False)  # the arms return softly
-    film.show(replace(REST, phase_told=False), MOTIONLESS_S - 0.3)
+    film.shake(1.0, has_phase=False)  # the arms return softly
+    film.show(replace(REST, has_phase=False), MOTIONLESS_S - 0.3)
     early = film.watch.completed
-    film.show(replace(REST, phase_told=False), 0.6)
+    film.show(replace(REST, has_phase=False), 0.6)
     assert (early, film.watch.completed) == (None, False)
     assert film.watch.reason == "a stop was requested"
 
 
 def test_joints_that_rested_before_a_stop_are_watched_after_it() -> None:
     film = Film(duration_s=10.0)
-    film.shake(1.0, phase_told=False)
-    film.show(replace(REST, phase_told=False), 4.0)
+    film.shake(1.0, has_phase=False)
+    film.show(replace(REST, has_phase=False), 4.0)
     film.watch.on_stop_confirmed(film.now)
-    film.show(replace(REST, phase_told=False), MOTIONLESS_S - 0.3)
+    film.show(replace(REST, has_phase=False), MOTIONLESS_S - 0.3)
     assert film.watch.completed is None
-    film.show(replace(REST, phase_told=False), 0.6)
+    film.show(replace(REST, has_phase=False), 0.6)
     assert film.watch.completed is False
 
 
@@ -182,9 +189,9 @@ def test_arms_that_do_not_rest_after_a_stop_was_confirmed_end_the_wait() -> None
     film = Film(duration_s=600.0)
     film.phase(Phase.PLAYING, 1.0)
     film.watch.on_stop_confirmed(film.now)
-    film.phase(Phase.PLAYING, ENDS_S / 2)
+    film.phase(Phase.PLAYING, MAX_OVERHEAD_S / 2)
     film.watch.on_stop_confirmed(film.now)  # a repeated stop gives no more time
-    film.phase(Phase.PLAYING, ENDS_S / 2 - 1.0)
+    film.phase(Phase.PLAYING, MAX_OVERHEAD_S / 2 - 1.0)
     assert film.watch.timeout_error(film.now) is None
     film.phase(Phase.PLAYING, 1.5)
     error = film.watch.timeout_error(film.now)
@@ -226,10 +233,12 @@ def test_a_robot_that_reports_that_it_was_stopped_has_not_completed_the_motion()
 def test_the_time_that_this_computer_did_not_run_is_not_counted() -> None:
     film = Film()
     film.watch.extend_deadlines(60.0)
-    assert film.watch.timeout_error(film.now + 60.0 + BEGIN_S - 0.1) is None
-    assert isinstance(film.watch.timeout_error(film.now + 60.0 + BEGIN_S), NotBegunError)
+    assert film.watch.timeout_error(film.now + 60.0 + BEGIN_TIMEOUT_S - 0.1) is None
+    assert isinstance(film.watch.timeout_error(film.now + 60.0 + BEGIN_TIMEOUT_S), NotBegunError)
     playing = Film()
     playing.phase(Phase.PLAYING, 1.0)
     playing.watch.extend_deadlines(60.0)
-    assert playing.watch.timeout_error(playing.now + 60.0 + SILENT_S - 0.1) is None
-    assert isinstance(playing.watch.timeout_error(playing.now + 60.0 + SILENT_S), NoAnswerError)
+    assert playing.watch.timeout_error(playing.now + 60.0 + STATE_TIMEOUT_S - 0.1) is None
+    assert isinstance(
+        playing.watch.timeout_error(playing.now + 60.0 + STATE_TIMEOUT_S), NoAnswerError
+    )

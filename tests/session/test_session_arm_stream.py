@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError
@@ -50,7 +50,6 @@ def test_a_stream_that_fades_takes_no_more_poses_and_is_on_its_way_back() -> Non
     assert seen == [(True, Phase.PLAYING), (False, Phase.RETURN)]
 
 
-@settings(max_examples=60)
 @given(
     st.floats(0.0, 1.0),
     st.floats(-1.0, 1.0),
@@ -140,7 +139,6 @@ def test_nothing_is_streamed_to_a_machine_without_a_family() -> None:
 WORN = attach_hands(G1_29, DEX3)
 
 
-@settings(max_examples=40)
 @given(
     st.floats(0.0, 1.0),
     st.lists(st.floats(0.0, 1.0), min_size=14, max_size=14),

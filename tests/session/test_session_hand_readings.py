@@ -45,13 +45,13 @@ def test_a_hand_that_falls_silent_is_named_and_keeps_its_last_position() -> None
     readings.add_report(DEX3_RIGHT, at(0.4, 2.0), 10.0, 5.0)
     just_before, after = 10.0 + SILENT_S - 0.01, 10.0 + SILENT_S + 0.01
     readings.add_report(DEX3_RIGHT, at(0.4, 2.0), just_before, 5.4)
-    assert readings.silent(just_before) == ()
-    assert readings.silent(after) == ("left",)
+    assert readings.find_silent_sides(just_before) == ()
+    assert readings.find_silent_sides(after) == ("left",)
     read = readings.read(after, 5.6)
     assert read.joints_rad == (0.3,) * 7 + (0.4,) * 7
     assert read.velocities_rad_s == (0.0,) * 7 + (2.0,) * 7
     readings.add_report(DEX3_LEFT, at(0.5), after, 5.6)
-    assert readings.silent(after) == ()
+    assert readings.find_silent_sides(after) == ()
 
 
 def test_a_robot_whose_clock_begins_anew_shows_what_was_told_last() -> None:

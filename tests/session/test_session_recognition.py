@@ -115,8 +115,8 @@ def test_before_the_robot_was_heard_it_is_the_one_named_or_the_usual_g1() -> Non
     assert Identity().build is G1_29
     assert Identity(G1_23).build is G1_23
     assert not Identity().recognised
-    assert Identity().stream_problem() is not None
-    assert Identity().mode_problem() is not None
+    assert Identity().find_stream_problem() is not None
+    assert Identity().find_mode_problem() is not None
 
 
 def test_the_same_machine_said_again_changes_nothing() -> None:
@@ -149,8 +149,8 @@ def test_a_robot_stays_what_it_is_when_it_changes_into_a_mode_that_others_have_t
 def test_a_g1_may_be_streamed_to_and_put_into_another_mode(machine: int) -> None:
     who = identity(machine)
     assert who.recognised
-    assert who.stream_problem() is None
-    assert who.mode_problem() is None
+    assert who.find_stream_problem() is None
+    assert who.find_mode_problem() is None
 
 
 @pytest.mark.parametrize(("machine", "mode"), [(0, 500), (77, 500), (5, 601), (0, -1)])
@@ -159,7 +159,7 @@ def test_an_unknown_machine_is_not_moved_and_the_words_say_why_and_a_way_round(
 ) -> None:
     who = identity(machine, mode)
     assert not who.recognised
-    for problem in (who.stream_problem(), who.mode_problem()):
+    for problem in (who.find_stream_problem(), who.find_mode_problem()):
         assert problem is not None
         words, remedy = problem
         assert who.note in words
@@ -172,7 +172,7 @@ def test_no_build_of_which_that_is_contradicted_is_streamed_to() -> None:
     for family in families():
         for build in family.builds:
             if build.stream is None:
-                problem = identity(0, 500, wanted=build).stream_problem()
+                problem = identity(0, 500, wanted=build).find_stream_problem()
                 assert problem is not None
                 assert build.no_stream in problem[0]
 
@@ -184,8 +184,8 @@ def test_a_name_decides_where_the_robot_does_not_tell() -> None:
     who = identity(0, wanted=G1_23)
     assert who.build.name == "g1-23"
     assert who.note == ""
-    assert who.mode_problem() is None
-    problem = who.stream_problem()
+    assert who.find_mode_problem() is None
+    problem = who.find_stream_problem()
     assert problem is not None  # its mode_machine proves nothing
     assert "mode_machine is 0" in problem[0]
 
@@ -193,7 +193,7 @@ def test_a_name_decides_where_the_robot_does_not_tell() -> None:
 def test_a_name_that_the_robot_confirms_has_its_motors() -> None:
     who = identity(15, wanted=G1_29)
     assert who.note == ""
-    assert who.stream_problem() is None
+    assert who.find_stream_problem() is None
     wrist = who.build.joint("left_wrist_yaw_joint")
     assert wrist is not None
     assert wrist.effort_nm == 13.4
@@ -210,17 +210,17 @@ def test_a_name_that_contradicts_the_robot_is_kept_noted_and_never_streamed_to(
     assert who.build.name == wanted
     assert wanted in who.note
     assert f"mode_machine {machine}" in who.note
-    assert who.stream_problem() is not None
-    assert who.mode_problem() is None
+    assert who.find_stream_problem() is not None
+    assert who.find_mode_problem() is None
 
 
 def test_a_joint_that_the_robot_does_not_tell_of_stops_a_stream_if_it_is_streamed() -> None:
     who = identity(5)
     who.on_missing_columns((G1_29.names.index("left_knee_joint"),))
     assert who.missing == ("left_knee_joint",)
-    assert who.stream_problem() is None
+    assert who.find_stream_problem() is None
     who.on_missing_columns((G1_29.names.index("left_elbow_joint"),))
-    problem = who.stream_problem()
+    problem = who.find_stream_problem()
     assert problem is not None
     assert "left_elbow_joint" in problem[0]
 
@@ -233,7 +233,7 @@ def test_a_weight_where_a_joint_is_stops_a_stream() -> None:
         streamed=G1_27.streamed,
         stream=StreamFacts(weight_slot=28),
     )
-    problem = identity(0, wanted=wrong).stream_problem()
+    problem = identity(0, wanted=wrong).find_stream_problem()
     assert problem is not None
     assert "weight" in problem[0]
 
@@ -249,7 +249,7 @@ def test_a_serial_of_other_robots_makes_the_machine_uncertain(serial: str, certa
     who.on_motors(5, 35)
     assert who.build is G1_29
     assert ("Go2" in who.note) is not certain
-    assert (who.stream_problem() is None) is certain
+    assert (who.find_stream_problem() is None) is certain
 
 
 def test_a_serial_alone_names_no_machine() -> None:

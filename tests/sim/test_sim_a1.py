@@ -214,8 +214,8 @@ def test_a_second_client_at_the_same_level_keeps_the_motors_driven() -> None:
 def test_a_robot_that_falls_silent_is_lost_and_one_whose_clock_jumps_is_noticed() -> None:
     async def work() -> None:
         world = A1World()
-        world.health.plan(parse_a1_fault("clock:30s@0.5"))
-        world.health.plan(parse_a1_fault("silent@1"))
+        world.health.plan_fault(parse_a1_fault("clock:30s@0.5"))
+        world.health.plan_fault(parse_a1_fault("silent@1"))
         async with A1Simulator(world) as robot, calling(robot, Level.LOW) as caller:
             await caller.speak(0.8, STANDING)
             assert len(caller.heard(Jumped)) == 1
@@ -229,7 +229,7 @@ def test_a_robot_that_falls_silent_is_lost_and_one_whose_clock_jumps_is_noticed(
 def test_states_with_no_numbers_in_them_are_sent_on_request_and_dropped_by_the_client() -> None:
     async def work() -> None:
         world = A1World()
-        world.health.plan(parse_a1_fault("nan:motors@0.5"))
+        world.health.plan_fault(parse_a1_fault("nan:motors@0.5"))
         async with A1Simulator(world) as robot, calling(robot, Level.LOW) as caller:
             await caller.speak(0.3, STANDING)
             assert not caller.session.dropped

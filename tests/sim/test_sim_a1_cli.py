@@ -116,7 +116,7 @@ def test_an_a1_is_named_like_any_other_robot(
     way: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["sim", *way, "--dialect", "4.0"]) == 2
-    assert "there is no dialect '4.0'" in capsys.readouterr().err
+    assert "unknown dialect '4.0'" in capsys.readouterr().err
 
 
 def test_a_robots_ports_are_its_own_or_free_ones(capsys: pytest.CaptureFixture[str]) -> None:

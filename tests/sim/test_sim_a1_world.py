@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rote.errors import BadRequestError
 from rote.model.a1 import A1_STAND_RAD
 from rote.motion.track import Array
-from rote.session.a1 import Level, neutral
+from rote.session.a1 import Level, make_neutral_command
 from rote.sim.quadruped.faults import corrupt_state, parse_a1_fault
 from rote.sim.quadruped.hands import SCRIPTS, A1Hand, parse_hand
 from rote.sim.quadruped.walker import HEIGHT_M, Posture, walk_goal_from
@@ -287,7 +287,7 @@ def test_the_level_that_spoke_first_keeps_the_robot_until_it_is_gone() -> None:
     assert not world.obey(walking(world.dialect, ahead=0.5))
     world.advance(0.2)
     assert world.driver is Level.LOW
-    world.fall_silent(Level.HIGH)
+    world.handle_silence(Level.HIGH)
     world.forget(Level.HIGH)
     assert world.driver is Level.LOW
     world.forget(Level.LOW)
@@ -313,7 +313,7 @@ def test_without_low_level_commands_the_motors_brake_and_the_next_one_counts_aga
     world = A1World()
     world.obey(STANDING)
     world.advance(0.5)
-    world.fall_silent(Level.LOW)
+    world.handle_silence(Level.LOW)
     world.advance(2.0)
     assert world.body.height_m < 0.1
     lowered = np.array(world.body.q_rad)
@@ -327,13 +327,13 @@ def test_without_high_level_commands_a_walking_robot_stands_and_a_posing_one_sta
     world = A1World()
     world.obey(walking(world.dialect, ahead=0.5))
     world.advance(1.0)
-    world.fall_silent(Level.HIGH)
+    world.handle_silence(Level.HIGH)
     world.advance(1.0)
     there = world.body.x_m
     world.advance(1.0)
     assert (world.body.x_m, reported(world).mode) == (there, 0)
     world.obey(HighCmd(mode=1, euler_rad=(0.2, 0.0, 0.0)))
-    world.fall_silent(Level.HIGH)
+    world.handle_silence(Level.HIGH)
     world.advance(1.0)
     assert reported(world).imu.rpy_rad[0] == pytest.approx(0.2, abs=0.03)
 
@@ -418,7 +418,7 @@ def test_a_hand_that_cannot_be_is_refused_with_a_remedy(text: str) -> None:
 
 def test_a_hot_motor_tells_it_gives_no_torque_and_cools() -> None:
     world = A1World(start="hung")
-    world.health.plan(parse_a1_fault("hot-motor:4@0.5"))
+    world.health.plan_fault(parse_a1_fault("hot-motor:4@0.5"))
     world.obey(STANDING)
     world.advance(0.8)
     motor = measured(world).motors[4]
@@ -441,7 +441,7 @@ def test_a_battery_runs_low_on_request_and_else_slowly() -> None:
     bms = measured(world).bms
     assert bms is not None
     assert bms.charge_percent == 99
-    world.health.plan(parse_a1_fault("low-battery"))
+    world.health.plan_fault(parse_a1_fault("low-battery"))
     world.advance(0.2)
     bms = reported(world).bms
     assert bms is not None
@@ -451,8 +451,8 @@ def test_a_battery_runs_low_on_request_and_else_slowly() -> None:
 
 def test_the_clock_jumps_on_request() -> None:
     world = A1World()
-    world.health.plan(parse_a1_fault("clock:-2s@1"))
-    world.health.plan(parse_a1_fault("clock:500ms@2"))
+    world.health.plan_fault(parse_a1_fault("clock:-2s@1"))
+    world.health.plan_fault(parse_a1_fault("clock:500ms@2"))
     world.advance(1.5)
     assert measured(world).tick == (1_500_000 - 2_000_000) % 2**32
     world.advance(1.0)
@@ -555,7 +555,7 @@ def test_whatever_is_sent_the_state_is_finite_sound_and_within_limits(
 @ALL
 def test_to_ask_for_nothing_moves_nothing_but_soft_legs(dialect: Dialect) -> None:
     world = A1World(dialect=dialect)
-    world.obey(neutral(Level.HIGH, dialect))
+    world.obey(make_neutral_command(Level.HIGH, dialect))
     world.advance(1.0)
     assert reported(world).body_height_m == pytest.approx(HEIGHT_M, abs=0.01)
     assert (world.body.x_m, world.body.heading_rad) == (0.0, 0.0)

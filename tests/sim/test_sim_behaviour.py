@@ -37,7 +37,7 @@ def ask(services: Services, call: rpc.Call) -> ServiceAnswer:
 
 
 def doing(services: Services) -> int:
-    said = services.arm_state()
+    said = services.encode_arm_state()
     assert said is not None
     return rpc.decode_arm_state(said).id
 
@@ -76,11 +76,11 @@ def store_one(services: Services) -> None:
 
 def test_starts_are_as_late_as_in_the_logs() -> None:
     chance = np.random.default_rng(1)
-    drawn = np.array([LOGGED.start_delay_s(chance) for _ in range(20_000)])
+    drawn = np.array([LOGGED.draw_start_delay_s(chance) for _ in range(20_000)])
     assert 0.0 <= drawn.min() < 0.02
     assert 0.7 < drawn.max() <= MAX_START_S
     assert float(np.mean(drawn > 0.5)) == pytest.approx(2 / 15, abs=0.01)
-    lingers = np.array([LOGGED.linger_for_s(chance) for _ in range(20_000)])
+    lingers = np.array([LOGGED.draw_linger_s(chance) for _ in range(20_000)])
     assert (lingers.min(), lingers.max()) == pytest.approx((0.25, 0.9), abs=0.01)
 
 

@@ -14,6 +14,8 @@ from rote.sim.firmware import (
     firmware_of,
     unknown_modes,
 )
+from rote.sim.store import Store
+from rote.sim.world import World
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
@@ -41,11 +43,27 @@ def test_a_robot_that_is_no_g1_has_a_firmware_without_a_number() -> None:
 
 @pytest.mark.parametrize(("version", "build"), [("9.9.9", G1_29), ("1.4.7", A1_BUILD)])
 def test_a_firmware_that_a_build_does_not_have_is_refused(version: str, build: Build) -> None:
-    with pytest.raises(BadRequestError, match=f"no firmware '{version}' of {build.name}"):
+    with pytest.raises(
+        BadRequestError, match=f"unknown firmware version '{version}' for {build.name}"
+    ):
         firmware_named(version, build)
 
 
-def test_the_usual_robot_answers_everybody_and_newer_ones_do_not() -> None:
-    assert DEFAULT.answers_everybody
+@pytest.mark.parametrize("build", [G1_27, G1_23], ids=lambda build: build.name)
+def test_software_that_ignores_mode_500_does_so_only_with_a_waist_of_three_joints(
+    build: Build,
+) -> None:
+    assert PROFILES["1.5.3"].ignored == {Mode.WALK}
+    firmware = firmware_named("1.5.3", build)
+    assert not firmware.ignored
+    assert firmware.version == "1.5.3"
+    store = Store(":memory:")
+    assert World(store, build=build, firmware=firmware).machine.mode == Mode.WALK
+    assert World(store, build=G1_29, firmware=PROFILES["1.5.3"]).machine.mode == Mode.WALK_WAIST
+    store.close()
+
+
+def test_the_usual_robot_answers_a_general_search_and_newer_ones_do_not() -> None:
+    assert DEFAULT.answers_general_search
     assert (DEFAULT.signalling, PROFILES["1.5.3"].signalling) == (2, 3)
-    assert not PROFILES["1.5.3"].answers_everybody
+    assert not PROFILES["1.5.3"].answers_general_search

@@ -132,7 +132,7 @@ def test_damping_overtakes_a_change_under_way() -> None:
 def test_a_robot_nobody_controls_falls_at_once_and_forgets_where_it_was_going() -> None:
     machine = Machine(G1_MODES, Mode.LOCK_STAND)
     machine.change_mode(Mode.WALK, 0.0)
-    machine.fall()
+    machine.enter_damp_mode()
     assert machine.mode == Mode.DAMP
     assert not machine.advance(1e9)
 

@@ -41,7 +41,7 @@ def test_an_hour_takes_half_the_battery_and_a_night_leaves_the_reserve() -> None
 def test_a_low_battery_is_a_fault_and_stays_low() -> None:
     health = Health(began_unix_s=1000.0)
     run(health, 60)
-    health.low_battery()
+    health.discharge_battery()
     run(health, 60)
     assert health.weak
     assert health.battery_percent < RESERVE_PERCENT
@@ -70,7 +70,7 @@ def test_motors_that_give_all_they_can_overheat() -> None:
 
 def test_a_hot_motor_is_a_fault_until_it_has_cooled() -> None:
     health = Health()
-    health.hot_motor(16)
+    health.overheat_motor(16)
     health.add_fault(100, 1)
     assert sources(health) == [3016, 100]
     assert "motor 16: winding overheating" in health.messages[0]
@@ -117,7 +117,7 @@ def test_a_fault_in_words_comes_when_it_is_due(
     planned = parse_fault(text)
     assert planned.when_s == when_s
     health = Health()
-    health.plan(planned)
+    health.plan_fault(planned)
     health.advance(when_s - 0.1, 0.1, RESTING)
     assert sources(health) == []
     for moment_s in (when_s, when_s + 1):

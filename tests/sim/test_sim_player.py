@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from g1_29 import LOWER_RAD, REST_RAD, SOFT_RAD_S, UPPER_RAD
@@ -15,10 +15,17 @@ from rote.model.g1 import G1_29, TAUGHT_JOINTS
 from rote.motion.track import Array
 from rote.sim.body import STEP_S
 from rote.sim.hands import ScriptedHand
-from rote.sim.player import BRAKE_S, SOFT_MIN_S, JointSetpoint, Playback, soft_move
+from rote.sim.player import (
+    BRAKE_S,
+    SOFT_MIN_S,
+    JointSetpoint,
+    MotionCheckCache,
+    Playback,
+    plan_soft_move,
+)
 from rote.sim.refusal import RefusalError
-from rote.sim.safety import MotionCheckCache
 from rote.sim.store import StoredAction
+from sampled import sample_examples
 
 EVERY = list(Interpolation)
 MAX_RAD_S = 10.0
@@ -81,7 +88,7 @@ def check_never_jumps(start_rad: Array, setpoints: Sequence[JointSetpoint]) -> N
 @given(st.floats(-3.0, 3.0), st.floats(-3.0, 3.0))
 def test_a_soft_move_arrives_and_is_never_faster_than_soft(start: float, end: float) -> None:
     here, there = np.array([start, 0.0]), np.array([end, 0.01])
-    poses = soft_move(here, there, SOFT_RAD_S)
+    poses = plan_soft_move(here, there, SOFT_RAD_S)
     np.testing.assert_allclose(poses[-1], there, atol=1e-12)
     speeds = np.abs(np.diff(np.vstack([here, poses]), axis=0)) / STEP_S
     assert speeds.max() <= SOFT_RAD_S + ROUNDING
@@ -89,12 +96,12 @@ def test_a_soft_move_arrives_and_is_never_faster_than_soft(start: float, end: fl
 
 
 def test_a_long_soft_move_uses_the_speed_it_may_have() -> None:
-    poses = soft_move(np.array([0.0]), np.array([2.0]), SOFT_RAD_S)
+    poses = plan_soft_move(np.array([0.0]), np.array([2.0]), SOFT_RAD_S)
     assert np.abs(np.diff(poses, axis=0)).max() / STEP_S > 0.99 * SOFT_RAD_S
 
 
 def test_a_soft_move_to_where_one_is_stays_there() -> None:
-    assert (soft_move(REST_RAD, REST_RAD, SOFT_RAD_S) == REST_RAD).all()
+    assert (plan_soft_move(REST_RAD, REST_RAD, SOFT_RAD_S) == REST_RAD).all()
 
 
 # ---- the whole of a playback --------------------------------------------------------------------
@@ -256,7 +263,7 @@ def test_a_loop_has_no_seam_and_no_end(action: StoredAction, play: PlayAction) -
     assert all(s.phase is Phase.PLAYING for s in setpoints[begun:])
     # After the 1001 poses of the motion it moves softly to the first of them, and on.
     poses = poses_of(setpoints[begun:])
-    period = 1001 + len(soft_move(poses[1000], poses[0], SOFT_RAD_S))
+    period = 1001 + len(plan_soft_move(poses[1000], poses[0], SOFT_RAD_S))
     seam = speeds_between(poses[1000], setpoints[begun + 1001 : begun + period])
     assert seam.max() <= SOFT_RAD_S + ROUNDING
     np.testing.assert_array_equal(poses[period:], poses[:-period])
@@ -303,7 +310,7 @@ def check_stops_without_a_jump(playback: Playback, after: int) -> None:
     assert not setpoints[-1].speed_rad_s.any()
 
 
-@settings(max_examples=60)
+@sample_examples(20)
 @given(
     action=st.sampled_from([WAVE, KEYS, FAST]),
     loop=st.booleans(),
@@ -423,7 +430,7 @@ ROW = st.tuples(
 )
 
 
-@settings(max_examples=60)
+@sample_examples(20)
 @given(
     rows=st.lists(ROW, min_size=1, max_size=8),
     how=st.sampled_from(EVERY),
@@ -449,7 +456,7 @@ def test_any_playback_that_is_not_refused_never_jumps(
 
 
 def test_a_motion_is_checked_once_and_another_one_again() -> None:
-    checks = MotionCheckCache(most=2)
+    checks = MotionCheckCache(max_entries=2)
     times_s: Array = np.array([0.0, 1.0, 2.0])
     poses = np.repeat(REST_RAD[None], 3, axis=0)
     first = checks.check(times_s, poses, None, G1_29)

@@ -85,7 +85,7 @@ def test_quirks_are_chosen_by_name_one_by_one_or_in_a_list() -> None:
     chosen = quirks_named(["no-dq, no-tick", "nul"])
     assert [quirk.name for quirk in chosen.chosen] == ["no-tick", "no-dq", "nul"]
     assert not quirks_named([])
-    with pytest.raises(BadRequestError, match="no quirk"):
+    with pytest.raises(BadRequestError, match="unknown quirk"):
         quirks_named(["no-such"])
 
 
@@ -114,14 +114,14 @@ def test_any_two_quirks_go_together() -> None:
     for pair in itertools.combinations(QUIRKS.values(), 2):
         both = Quirks(pair)
         assert {*both.chosen} == {*pair}
-        both.arm_state({"holding": False, "id": 100, "name": "mine"})
-        both.lowstate(LOWSTATE)
-        both.state(STATE)
-        both.mode(500)
-        both.data(json.dumps(both.actions(LISTS)))
-        both.message(json.dumps(both.response(RESPONSE)))
-        both.description("a=candidate:1 1 udp 1 10.0.0.1 5 typ host\r\n")
-        both.frame_state(STATE)
+        both.change_arm_state({"holding": False, "id": 100, "name": "mine"})
+        both.change_lowstate(LOWSTATE)
+        both.change_state(STATE)
+        both.change_mode(500)
+        both.change_data(json.dumps(both.change_actions(LISTS)))
+        both.change_message(json.dumps(both.change_response(RESPONSE)))
+        both.change_description("a=candidate:1 1 udp 1 10.0.0.1 5 typ host\r\n")
+        both.change_frame_state(STATE)
 
 
 # ---- over the data channel ----------------------------------------------------------------------
@@ -175,7 +175,7 @@ def visited(name: str, *calls: rpc.Call, seconds: float = 1.0) -> Raws:
         assert world.obey("test", save) == m.Status()
         client = Raws(Services(world))
         try:
-            client.say(channel.Validation(channel.answer_to(CHALLENGE)))
+            client.say(channel.Validation(channel.answer_challenge(CHALLENGE)))
             for topic in TOPICS:
                 client.say(channel.Subscription(topic))
             client.heard.clear()
@@ -407,7 +407,7 @@ def test_a_robot_without_quirks_has_none_of_this() -> None:
 
 def test_an_unreadable_candidate_stands_before_the_readable_ones() -> None:
     sdp = "v=0\r\na=candidate:1 1 udp 5 10.0.0.1 9 typ host\r\n"
-    told = quirks_named(["unreadable-candidate"]).description(sdp)
+    told = quirks_named(["unreadable-candidate"]).change_description(sdp)
     first, second = (line for line in told.split("\r\n") if line.startswith("a=candidate:"))
     assert first != second == "a=candidate:1 1 udp 5 10.0.0.1 9 typ host"
 
@@ -417,7 +417,7 @@ def test_a_robot_that_takes_short_messages_says_so() -> None:
         quirks = ("small-message-size", "unreadable-candidate")
         async with rig("webrtc", quirks=quirks) as one:
             carrier = await webrtc.connect_carrier(webrtc.read_url(urlsplit(one.url)))
-            assert carrier.most_bytes == SMALL_MESSAGE
+            assert carrier.max_message_bytes == SMALL_MESSAGE
             await carrier.close()
 
     virtual.run(run())
@@ -435,16 +435,16 @@ def test_a_robot_that_takes_short_messages_says_so() -> None:
     ],
 )
 def test_dds_has_a_zero_where_a_field_is_missing(name: str, field: str, value: object) -> None:
-    told = quirks_named([name]).state(STATE)
+    told = quirks_named([name]).change_state(STATE)
     assert told is not None
     assert getattr(told, field) == value
     assert told.joints_rad == STATE.joints_rad
 
 
 def test_what_stands_for_no_mode_is_no_mode() -> None:
-    assert quirks_named(["mode-refused"]).mode(500) is Refused
-    assert quirks_named(["mode-missing"]).mode(500) is Missing
-    assert quirks_named(["no-lowstate"]).state(STATE) is None
+    assert quirks_named(["mode-refused"]).change_mode(500) is Refused
+    assert quirks_named(["mode-missing"]).change_mode(500) is Missing
+    assert quirks_named(["no-lowstate"]).change_state(STATE) is None
 
 
 # ---- UDP frames ---------------------------------------------------------------------------------
@@ -532,7 +532,7 @@ def test_the_command_lists_every_quirk(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--quirk", "nonsense"], "There are: "),
+        (["--quirk", "nonsense"], "Known quirks: "),
         (["--quirk", "mode-text"], "Add --webrtc or --dds"),
         (["--webrtc", "127.0.0.1", "--quirk", "frames-page"], "Add --udp"),
         (["--a1", "127.0.0.1:0", "--quirk", "nul"], "not for a"),

@@ -61,7 +61,7 @@ class Client:
         self.say(call.request(number))
 
     def enter(self) -> None:
-        self.say(Validation(channel.answer_to(CHALLENGE)))
+        self.say(Validation(channel.answer_challenge(CHALLENGE)))
 
     def take(self) -> list[Value]:
         heard, self.heard = self.heard, []
@@ -128,7 +128,7 @@ def faults_in(values: list[Value]) -> list[tuple[Change, list[tuple[int, int]]]]
 
 def test_all_faults_are_told_right_after_validation_and_every_five_seconds() -> None:
     async def story(client: Client) -> None:
-        client.world.health.low_battery()
+        client.world.health.discharge_battery()
         await client.wait(1.0)
         assert faults_in(client.take()) == []
         client.enter()
@@ -147,7 +147,7 @@ def test_a_fault_that_comes_or_goes_is_told_at_once_and_once() -> None:
         client.enter()
         client.take()
         client.world.health.add_fault(100, 1)
-        client.world.health.hot_motor(3)
+        client.world.health.overheat_motor(3)
         await client.wait(0.1)
         added = faults_in(client.take())
         assert sorted(added, key=str) == [
@@ -312,8 +312,8 @@ def test_media_are_accepted_and_a_hand_that_makes_no_sense_is_not() -> None:
         client.enter()
         client.take()
         client.say(
-            MediaRequest(MediaTrack.VIDEO, wanted=True),
-            MediaRequest(MediaTrack.AUDIO, wanted=False),
+            MediaRequest(MediaTrack.VIDEO, active=True),
+            MediaRequest(MediaTrack.AUDIO, active=False),
         )
         client.say(ChannelMessage("rt/rote/hand", {"script": 5}), ChannelMessage("rt/other", "x"))
         assert client.take() == []

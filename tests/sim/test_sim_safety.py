@@ -12,9 +12,8 @@ from rote.errors import UnsafeMotionError
 from rote.messages import Code
 from rote.model.g1 import G1_29, TAUGHT_JOINTS
 from rote.motion.track import Array
-from rote.sim.player import Playback
+from rote.sim.player import Playback, check_motion
 from rote.sim.presets import PRESETS, SimPreset, motion_of
-from rote.sim.safety import check_motion
 from rote.sim.store import Store, StoredAction
 from rote.sim.world import World
 
@@ -61,7 +60,7 @@ def test_a_recording_with_a_hole_is_refused_in_words(world: World) -> None:
     stored(world, times_s[keep], poses[keep])
     reply, said = played(world)
     assert reply == m.Status(Code.UNSAFE)
-    assert "hole in the recording" in said
+    assert "gap in the recording" in said
     assert "0.8" in said
     # What somebody sends with the request was not recorded, and has no holes.
     keyframes = (m.Keyframe(joint=ELBOW, time_ms=1000, value_rad=0.8),)

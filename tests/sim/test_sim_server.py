@@ -1,7 +1,8 @@
 """The simulated robot on its wires: its clock, its strangers and its end."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+import math
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, closing
 from typing import Any
 
@@ -25,6 +26,25 @@ class HeldUpLoop(VirtualLoop):
         return super().time() + self.lost_s
 
 
+class MillisecondLoop(VirtualLoop):
+    """Counts whole milliseconds and rounds delays to them, as uvloop does."""
+
+    timers = 0
+
+    def time(self) -> float:
+        # A sum of ticks is not exact: after this long it is past the millisecond that it means.
+        return 35_000.0 + math.floor(1000.0 * super().time()) / 1000.0
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, **options: Any
+    ) -> asyncio.TimerHandle:
+        self.timers += 1
+        self.hang(0.00001)  # a call takes time
+        now = self.time()
+        when = now + round(1000.0 * (when - now)) / 1000.0
+        return super().call_at(when, callback, *args, **options)
+
+
 @asynccontextmanager
 async def simulating() -> AsyncIterator[Simulator]:
     with closing(Store(":memory:")) as store:
@@ -46,6 +66,20 @@ def test_the_robots_clock_keeps_up_with_the_loops() -> None:
     first, second = run(work())
     assert first == pytest.approx(1.0, abs=2 * TICK_S)
     assert second == pytest.approx(3.0, abs=2 * TICK_S)
+
+
+def test_between_two_ticks_the_robot_waits_though_the_loop_counts_milliseconds() -> None:
+    async def work() -> tuple[float, int]:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, MillisecondLoop)
+        async with simulating() as simulator:
+            await asyncio.sleep(10.0)
+            return simulator.world.time_s, loop.timers
+
+    with asyncio.Runner(loop_factory=MillisecondLoop) as runner:
+        passed_s, timers = runner.run(work())
+    assert passed_s == pytest.approx(10.0, abs=2 * TICK_S)
+    assert timers < 1.1 * 10.0 / TICK_S
 
 
 def test_while_the_process_is_held_up_the_robots_time_stands_still() -> None:

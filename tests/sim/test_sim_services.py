@@ -10,6 +10,7 @@ import pytest
 from rote import messages as m
 from rote.model.family import Build
 from rote.model.g1 import G1_23, G1_27, G1_29, Mode
+from rote.model.r1 import R1_26
 from rote.sim.firmware import PROFILES
 from rote.sim.presets import PRESETS, presets_of
 from rote.sim.services import ServiceAnswer, Services
@@ -42,7 +43,7 @@ def teach(services: Services, name: str, seconds: float = 1.0) -> None:
 
 
 def doing(services: Services) -> rpc.ArmState:
-    said = services.arm_state()
+    said = services.encode_arm_state()
     assert said is not None
     return rpc.decode_arm_state(said)
 
@@ -98,37 +99,37 @@ def test_a_stop_without_a_teaching_is_answered_zero_and_saves_nothing(services: 
 
 def test_a_preset_is_answered_when_it_is_over_and_shows_its_id(services: Services) -> None:
     answer = ask(services, rpc.execute_preset(27))
-    assert (answer.code, answer.after) == (0, 27)
+    assert (answer.code, answer.after_preset) == (0, 27)
     services.world.advance(4.0)
-    assert not services.is_over(answer)
+    assert not services.can_send(answer)
     assert doing(services).label == "preset 27 (shake_hand)"
     assert ask(services, rpc.execute_preset(26)).code == 7400
     services.world.advance(0.3)
-    assert services.is_over(answer)
+    assert services.can_send(answer)
     services.world.advance(1.0)
     assert doing(services).label == "idle"
     release = ask(services, rpc.execute_preset(99))
-    assert (release.code, release.after) == (0, 99)
+    assert (release.code, release.after_preset) == (0, 99)
     assert doing(services).label == "releasing (release_arm)"
     services.world.advance(4.0)
-    assert not services.is_over(release)
+    assert not services.can_send(release)
     services.world.advance(0.2)
-    assert services.is_over(release)
+    assert services.can_send(release)
 
 
 def test_a_preset_that_holds_is_answered_when_its_pose_is_reached(services: Services) -> None:
     answer = ask(services, rpc.execute_preset(15))
     services.world.advance(2.0)
-    assert not services.is_over(answer)
+    assert not services.can_send(answer)
     services.world.advance(2.0)
-    assert services.is_over(answer)
+    assert services.can_send(answer)
     assert doing(services).label == "preset 15 (both_hands_up), holding"
     assert ask(services, rpc.execute_preset(27)).code == 7401
     assert ask(services, rpc.start_teaching("mine")).code == 7401
     again = ask(services, rpc.execute_preset(15))
     assert again.code == 0
-    assert services.is_over(again)
-    assert ask(services, rpc.execute_preset(99)).after == 99
+    assert services.can_send(again)
+    assert ask(services, rpc.execute_preset(99)).after_preset == 99
 
 
 def test_a_release_during_a_preset_is_answered_at_once_and_comes_after_it(
@@ -137,7 +138,7 @@ def test_a_release_during_a_preset_is_answered_at_once_and_comes_after_it(
     ask(services, rpc.execute_preset(27))
     services.world.advance(1.0)
     release = ask(services, rpc.execute_preset(99))
-    assert (release.code, release.after) == (0, 0)
+    assert (release.code, release.after_preset) == (0, 0)
     assert doing(services).id == 27
     services.world.advance(4.0)
     assert doing(services).id == 99
@@ -219,11 +220,120 @@ def test_without_balance_nothing_is_taught_or_played(services: Services) -> None
     assert json.loads(ask(services, rpc.GET_FSM).data) == {"data": 4}
 
 
+@pytest.fixture
+def newer_services() -> Iterator[Services]:
+    """A G1 with 29 joints and the software of which logs of a real one were published."""
+    store = Store(":memory:")
+    yield Services(World(store, build=G1_29, firmware=PROFILES["1.5.3"]))
+    store.close()
+
+
+@pytest.mark.parametrize("mode", [99999, 500, 501, 801])
+def test_newer_software_confirms_a_mode_that_it_does_not_enter(
+    newer_services: Services, mode: int
+) -> None:
+    newer_services.world.machine.mode = Mode.DAMP
+    assert ask(newer_services, rpc.set_fsm(mode)).code == 0
+    newer_services.world.advance(3.0)
+    assert newer_services.world.machine.mode == Mode.DAMP
+
+
+def test_newer_software_stands_by_1_4_501_and_drops_501_until_it_stands(
+    newer_services: Services,
+) -> None:
+    world = newer_services.world
+    assert world.machine.mode == 501
+    for mode in (1, 4):
+        assert ask(newer_services, rpc.set_fsm(mode)).code == 0
+        if mode == 4:
+            world.advance(0.5)  # it is getting up
+            assert ask(newer_services, rpc.set_fsm(501)).code == 0
+        world.advance(3.0)
+        assert world.machine.mode == mode
+    assert ask(newer_services, rpc.set_fsm(501)).code == 0
+    world.advance(3.0)
+    assert world.machine.mode == 501
+
+
+def test_newer_software_lists_a_new_action_at_once_and_plays_it_after_the_release(
+    newer_services: Services,
+) -> None:
+    teach(newer_services, "mine")
+    newer_services.world.advance(0.9)
+    assert taught(newer_services) == ["mine"]
+    assert ask(newer_services, rpc.play_taught("mine")).code == 7400
+    newer_services.world.advance(5.0)
+    assert ask(newer_services, rpc.play_taught("mine")).code == 0
+
+
+@pytest.mark.parametrize("version", ["1.4.7", "1.5.3"])
+def test_an_empty_object_keeps_a_teaching_alive_and_only_an_empty_text_ends_it(
+    version: str,
+) -> None:
+    store = Store(":memory:")
+    services = Services(World(store, build=G1_29, firmware=PROFILES[version]))
+    assert ask(services, rpc.start_teaching("mine")).code == 0
+    for _ in range(4):
+        services.world.advance(8.0)
+        assert ask(services, rpc.Call("arm", 7110, "{}")).code == 0
+        assert services.world.teaching, "32 s are over three times the lapse"
+    assert ask(services, rpc.Call("arm", 7110, "")).code == 0
+    assert not services.world.teaching
+    store.close()
+
+
+@pytest.fixture
+def r1_services() -> Iterator[Services]:
+    store = Store(":memory:")
+    yield Services(World(store, build=R1_26, polite=True))
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        (rpc.set_fsm(811), 1001),
+        (rpc.set_fsm(813), 1001),
+        (rpc.set_fsm(0), 1001),
+        (rpc.set_fsm(9999), 1003),
+        (rpc.set_fsm(500), 1003),
+        (rpc.Call("sport", 7105, '{"velocity":[0,0,0]}'), 127),
+        (rpc.Call("sport", 7002), 3203),
+        (rpc.Call("sport", 7107, '{"data":1}'), 3203),
+    ],
+)
+def test_an_r1_refuses_by_its_own_codes(r1_services: Services, call: rpc.Call, code: int) -> None:
+    assert ask(r1_services, call).code == code
+    assert r1_services.world.machine.mode == 811
+    assert rpc.explain("sport", code)[0] != "for a reason it does not explain"
+
+
+def test_an_r1_changes_its_mode_as_in_the_log_of_a_real_one(r1_services: Services) -> None:
+    for mode in (4, 811, 1, 0):
+        assert ask(r1_services, rpc.set_fsm(mode)).code == 0
+        r1_services.world.advance(3.0)
+        assert rpc.decode_value(ask(r1_services, rpc.GET_FSM).data) == mode
+
+
+def test_an_r1_does_not_report_some_of_its_modes_and_is_damped_from_there(
+    r1_services: Services,
+) -> None:
+    for mode in (4, 813):
+        assert ask(r1_services, rpc.set_fsm(mode)).code == 0
+        r1_services.world.advance(3.0)
+    assert r1_services.world.machine.mode == 813
+    assert ask(r1_services, rpc.GET_FSM).code != 0
+    assert not isinstance(r1_services.read_mode(), int)
+    assert ask(r1_services, rpc.set_fsm(1)).code == 0
+    r1_services.world.advance(1.0)
+    assert r1_services.read_mode() == 1
+
+
 def test_the_other_services_answer(services: Services) -> None:
     assert rpc.decode_mode_check(ask(services, rpc.CHECK_MODE).data) == "ai"
     assert rpc.decode_value(ask(services, rpc.Call("sport", 7002)).data) == 0
     listed = json.loads(ask(services, rpc.Call("robot_state", 1003)).data)
-    assert "g1_arm_example" in {service["name"] for service in listed}
+    assert {service["name"]: service["status"] for service in listed}["g1_arm_example"] == 0
 
 
 def test_a_broken_store_is_a_code_and_no_crash(services: Services) -> None:

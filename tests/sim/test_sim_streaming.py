@@ -182,7 +182,7 @@ def test_while_somebody_teaches_nothing_is_streamed(world: World) -> None:
     ("fault", "code"), [("low-battery", Code.LOW_BATTERY), ("hot-motor:16", Code.MOTOR_ERROR)]
 )
 def test_a_robot_that_is_not_well_streams_nothing(world: World, fault: str, code: Code) -> None:
-    world.health.plan(parse_fault(fault))
+    world.health.plan_fault(parse_fault(fault))
     world.advance(0.2)
     assert ask(world, m.BeginStream()) == code
 

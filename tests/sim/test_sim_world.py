@@ -12,6 +12,7 @@ from g1_29 import LOWER_RAD, REST_RAD, UPPER_RAD
 from motion.motion_tracks import full_disk
 from rote import messages as m
 from rote.messages import Code, Phase
+from rote.model.family import MAX_MOTION_S
 from rote.model.g1 import G1_29, MODES, TAUGHT_JOINTS, Mode
 from rote.motion.compare import deviation
 from rote.motion.record import Recorder
@@ -215,7 +216,7 @@ def test_a_save_that_describes_the_recording_wrongly_keeps_all_of_it_and_says_so
     record(world, seconds=1.0)
     reply = world.obey(ANN, saving(duration_ms=stated_ms, frames=frames))
     assert reply == m.Status(Code.OK, "kept all 100 frames, 0.99 s")
-    said = f"the client said {frames} frames, {stated_ms / 1000:.2f} s"
+    said = f"the client stated {frames} frames, {stated_ms / 1000:.2f} s"
     assert world.notices[-1].message == f"saved 'wave': kept all 100 frames, 0.99 s; {said}"
     action = world.store.load(1)
     assert action is not None
@@ -417,7 +418,7 @@ def test_a_refusal_names_who_is_teaching(
 
 def test_the_teacher_itself_is_not_taken_for_another_client(world: World) -> None:
     tell(world, m.EnterTeaching())
-    own = m.Status(Code.BUSY, "you are teaching: leave it first")
+    own = m.Status(Code.BUSY, "you are teaching: end it first")
     assert world.obey(ANN, m.BeginStream()) == own
     assert world.obey(ANN, m.EnterTeaching(name="named")) == own
     assert world.obey(BOB, m.BeginStream()) == m.Status(Code.BUSY, "ann is teaching")
@@ -654,20 +655,34 @@ def test_leaving_teaching_ends_the_recording_and_keeps_it(world: World) -> None:
     assert listed(world) == [("wave", 990)]
 
 
-def test_a_recording_ends_by_itself_after_three_minutes(world: World) -> None:
+@pytest.fixture(params=[20.0, pytest.param(MAX_MOTION_S, marks=pytest.mark.soak)])
+def longest_s(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> float:
+    """The maximum duration of a teaching: soft arms take long to compute."""
+    monkeypatch.setattr("rote.sim.teaching.MAX_MOTION_S", request.param)
+    return float(request.param)
+
+
+def test_the_longest_teaching_lasts_three_minutes() -> None:
+    assert MAX_MOTION_S == 180.0
+
+
+def test_a_recording_ends_by_itself_when_it_is_as_long_as_allowed(
+    world: World, longest_s: float
+) -> None:
     tell(world, m.EnterTeaching(), m.Record(on=True))
-    advance_keeping(world, 179.9)
+    advance_keeping(world, longest_s - 0.1)
     still_on = world.recording
     advance_keeping(world, 0.5)
     assert (still_on, world.recording) == (True, False)
     assert world.state().arms_soft, "teaching goes on"
     assert any("full" in notice.message for notice in world.notices)
-    tell(world, m.ExitTeaching(), saving(duration_ms=180_000))
+    frames = round(100 * longest_s)
+    tell(world, m.ExitTeaching(), saving(duration_ms=10 * frames))
     action = world.store.load(1)
     assert action is not None
-    assert (action.frames, action.duration_ms) == (18_000, 179_990)
+    assert (action.frames, action.duration_ms) == (frames, 10 * frames - 10)
     settle(world)
-    assert ask(world, m.PlayAction(action=1, frames=18_001)) == Code.BAD_PAYLOAD
+    assert ask(world, m.PlayAction(action=1, frames=frames + 1)) == Code.BAD_PAYLOAD
     tell(world, m.PlayAction(action=1))
 
 
@@ -992,15 +1007,17 @@ def test_a_named_teaching_that_ends_in_another_way_stores_nothing(world: World, 
     assert listed(world) == []
 
 
-def test_a_named_teaching_ends_after_three_minutes_and_is_stored(world: World) -> None:
+def test_a_named_teaching_ends_when_it_is_as_long_as_allowed_and_is_stored(
+    world: World, longest_s: float
+) -> None:
     tell(world, m.EnterTeaching(name="long"))
-    advance_keeping(world, 179.5)
+    advance_keeping(world, longest_s - 0.5)
     assert world.state().arms_soft
     world.advance(1.0)
     assert not world.state().arms_soft
     ((name, duration_ms),) = listed(world)
     assert name == "long"
-    assert 179_000 <= duration_ms <= 180_000
+    assert longest_s - 1.0 <= duration_ms / 1000 <= longest_s
 
 
 def test_a_named_teaching_that_cannot_be_stored_is_noted(world: World) -> None:
@@ -1145,7 +1162,7 @@ def test_a_robot_stands_balanced_after_a_usual_start(store: Store, firmware: Fir
 )
 def test_an_unwell_robot_refuses_to_move_its_arms(world: World, fault: str, code: Code) -> None:
     tell(world, saving(keyframes=KEYS))
-    world.health.plan(parse_fault(f"{fault}@1"))
+    world.health.plan_fault(parse_fault(f"{fault}@1"))
     world.advance(0.9)
     tell(world, m.EnterTeaching(), m.ExitTeaching())
     world.advance(0.2)

@@ -23,6 +23,7 @@ from rote.sim.fsm import ArmActivity
 from rote.sim.hands import SCRIPTS
 from rote.sim.store import Store
 from rote.sim.world import World
+from sampled import sample_examples
 
 CLIENTS = st.sampled_from(["ann", "bob", "eve"])
 CODES = frozenset(Code)
@@ -239,7 +240,9 @@ class PatientVisitors(Visitors):
 
 
 def test_random_visitors_never_break_the_robot_and_a_stop_makes_it_usable() -> None:
-    run_state_machine_as_test(Visitors, settings=settings(max_examples=40, stateful_step_count=30))
+    run_state_machine_as_test(
+        Visitors, settings=settings(sample_examples(15), stateful_step_count=30)
+    )
 
 
 @pytest.mark.soak

@@ -32,7 +32,7 @@ from rote.stage.show.score import PlacedAction, PlacedTrack, Score
 from rote.stage.stage import TRY_STAGE
 from rote.stage.watcher import StageWatcher
 from rote.transport.zenoh.bus import StageBus
-from rote.wire.stage import AgentState, Stop, decode_conductor, decode_stop
+from rote.wire.stage import AgentState, Reset, Stop, decode_conductor, decode_stop
 from stage_memory import MemoryStage, TableBus, memory_stage
 
 LEFT, RIGHT = "left_elbow_joint", "right_elbow_joint"
@@ -66,7 +66,7 @@ def test_a_score_that_comes_after_its_section_was_cancelled_is_not_played() -> N
     async def story() -> None:
         async with memory_stage() as one:
             late, wanted = score(LEFT, "one"), score(RIGHT, "two")
-            key = one.conductor._keys.blob(name_of(pack(late)))
+            key = one.keys.blob(name_of(pack(late)))
             one.bus.answers_after_s[key] = 1.5
             first = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": late}))
             await one.until(lambda: one.agent.session.run is not None)
@@ -84,7 +84,7 @@ def test_nothing_is_left_prepared_by_a_load_that_a_stop_came_into() -> None:
     async def story() -> None:
         async with memory_stage() as one:
             late = score(LEFT, "one")
-            key = one.conductor._keys.blob(name_of(pack(late)))
+            key = one.keys.blob(name_of(pack(late)))
             one.bus.answers_after_s[key] = 1.5
             playing = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": late}))
             await one.until(lambda: one.agent.session.run is not None)
@@ -119,7 +119,7 @@ def test_a_stop_that_the_robot_does_not_answer_is_repeated_when_the_conductor_is
             whole = score(LEFT, "one")
             playing = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": whole}))
             await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
-            robot, tries = one.agent._robot, 0
+            robot, tries = one.robot, 0
             stop = robot.stop
 
             async def deaf() -> None:
@@ -146,7 +146,7 @@ def test_a_stop_that_the_network_drops_is_said_again_before_the_next_state() -> 
             whole = score(LEFT, "one")
             playing = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": whole}))
             await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
-            keys = one.conductor._keys
+            keys = one.keys
             lost: list[str] = []
 
             def drops(key: str) -> bool:
@@ -205,7 +205,11 @@ def test_a_section_that_is_refused_does_not_end_the_one_that_plays() -> None:
 
 
 @pytest.mark.parametrize("dies", [False, True])
-def test_the_demo_ends_also_where_its_last_section_never_begins(dies: bool) -> None:
+def test_the_demo_ends_also_where_its_last_section_never_begins(
+    dies: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rote.stage.demo._TAKE_S", 1.5)
+
     async def story() -> None:
         async with memory_stage() as one:
             told: list[str] = []
@@ -280,6 +284,39 @@ def test_a_stop_from_another_terminal_waits_for_who_is_heard_a_little_later() ->
     virtual.run(story())
 
 
+@pytest.mark.parametrize("key", ["leads", "conductor", "state", "reset"])
+def test_a_stop_that_is_delivered_under_another_key_stops_and_never_resets(key: str) -> None:
+    """When a router froze, Zenoh 1.10.2 was seen to deliver messages under the keys of others."""
+
+    async def story() -> None:
+        async with memory_stage() as one:
+            keys = {
+                "leads": one.keys.leads("ann"),
+                "conductor": one.keys.conductor,
+                "state": one.keys.state("ann"),
+                "reset": one.keys.reset,
+            }
+            stop = Stop("s1", "a test")
+            one.bus.publish(keys[key], stop.encode())
+            await one.until(lambda: one.agent.session.phase is AgentPhase.STOPPED, 1.0)
+            await one.until(lambda: active_stop(one) == stop.id, 1.0)
+            one.bus.publish(one.keys.reset, stop.encode())
+            await asyncio.sleep(1.0)
+            assert active_stop(one) == stop.id
+            one.bus.publish(one.keys.reset, Reset("another").encode())
+            await asyncio.sleep(1.0)
+            assert active_stop(one) == stop.id
+            one.bus.publish(one.keys.reset, Reset(stop.id).encode())
+            await one.until(lambda: one.agent.session.phase is AgentPhase.IDLE, 1.0)
+
+    virtual.run(story())
+
+
+def active_stop(one: MemoryStage) -> str | None:
+    stop = one.conductor.active_stop
+    return None if stop is None else stop.id
+
+
 @contextmanager
 def full_disk() -> Iterator[None]:
     """Let every file that is written fail, as on a full disk."""
@@ -324,7 +361,7 @@ def test_an_error_that_was_not_foreseen_ends_a_robots_part_and_stops_it() -> Non
             async def broken(*_: object, **__: object) -> None:
                 raise RuntimeError("out of order")
 
-            one.agent._robot.start = broken  # type: ignore[method-assign, assignment]
+            one.robot.start = broken  # type: ignore[method-assign, assignment]
             async with asyncio.timeout(60.0):
                 ended = await one.conductor.play(Section("one"), {"ann": mixed})
             assert ended.reports["ann"] is not None
@@ -341,7 +378,7 @@ def test_a_stop_that_fails_in_any_way_is_repeated_and_shown_until_it_succeeds() 
             whole = score(LEFT, "one")
             playing = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": whole}))
             await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
-            robot, fails = one.agent._robot, True
+            robot, fails = one.robot, True
             stop = robot.stop
 
             async def failing() -> None:
@@ -429,7 +466,7 @@ def test_a_suspended_agent_stops_its_robot_before_it_hears_from_the_conductor() 
                 one.conductor.play(Section("one"), {"ann": score(LEFT, "one")})
             )
             await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
-            one.bus.drops = lambda key: key == one.conductor._keys.conductor
+            one.bus.drops = lambda key: key == one.keys.conductor
             suspend(one, 0.4)
             await one.until(lambda: one.rig.world.state().phase is Phase.RETURN, 0.2)
             playing.cancel()
@@ -445,13 +482,13 @@ def test_an_action_is_not_begun_by_an_agent_that_was_suspended_before_it() -> No
             one.rig.fill(1)
             acting = Score("one", "left", None, (PlacedAction(1.0, "stored 0"),))
             begun: list[str] = []
-            start = one.agent._robot.start
+            start = one.robot.start
 
             async def noting(name: str, **options: Any) -> Playing:
                 begun.append(name)
                 return await start(name, **options)
 
-            one.agent._robot.start = noting  # type: ignore[method-assign, assignment]
+            one.robot.start = noting  # type: ignore[method-assign, assignment]
             playing = asyncio.ensure_future(one.conductor.play(Section("one"), {"ann": acting}))
             await one.until(lambda: one.agent.session.phase is AgentPhase.RUNNING)
             part = one.agent._part
@@ -470,15 +507,15 @@ def test_an_action_is_not_begun_by_an_agent_that_was_suspended_before_it() -> No
 def test_after_a_suspension_an_agent_asks_for_the_clock_again_before_anything_is_armed() -> None:
     async def story() -> None:
         async with memory_stage() as one:
-            one.bus.drops = lambda key: key == one.conductor._keys.clock
-            answers = one.bus._answerers
-            one.bus._answerers = [each for each in answers if each[0] != one.conductor._keys.clock]
+            one.bus.drops = lambda key: key == one.keys.clock
+            answers = one.bus.answerers
+            one.bus.answerers = [each for each in answers if each[0] != one.keys.clock]
             await asyncio.sleep(3.0)
             assert one.agent.session.clock.answers
             suspend(one, 0.4)
             await one.until(lambda: one.conductor.agents["ann"].clock_bound_s > 1.0, 1.0)
             assert one.agent.session.clock.answers == 0
-            one.bus._answerers = answers
+            one.bus.answerers = answers
             await one.until(lambda: one.conductor.agents["ann"].clock_bound_s < 0.01, 3.0)
 
     virtual.run(story())
@@ -535,7 +572,7 @@ def make_deaf(one: MemoryStage) -> list[float]:
         times_s.append(loop.time())
         raise NoAnswerError("the robot did not answer", "Try again.")
 
-    one.agent._robot.stop = deaf  # type: ignore[method-assign]
+    one.robot.stop = deaf  # type: ignore[method-assign]
     return times_s
 
 
@@ -557,7 +594,7 @@ def test_an_agent_that_ends_tries_for_three_seconds_to_stop_a_deaf_robot(told: s
             if told.startswith("after a stop"):
                 assert (await one.conductor.stop("a test")).unconfirmed == ("ann",)
             elif told == "after the conductor is lost":
-                one.bus.drops = lambda key: key == one.conductor._keys.conductor
+                one.bus.drops = lambda key: key == one.keys.conductor
                 await asyncio.sleep(1.5)
             ended_s = asyncio.get_running_loop().time()
             one.running.cancel()
@@ -580,7 +617,7 @@ def test_a_section_that_comes_into_another_is_prepared_when_the_robot_is_at_rest
             )
             await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
             await asyncio.sleep(2.0)
-            one.bus.drops = lambda key: key == one.conductor._keys.conductor
+            one.bus.drops = lambda key: key == one.keys.conductor
             first.cancel()
             await asyncio.wait({first})
             second = asyncio.ensure_future(
@@ -616,11 +653,11 @@ def test_a_stop_is_published_in_the_moment_it_is_asked_for() -> None:
     async def story() -> None:
         async with memory_stage() as one:
             loop, heard_s = asyncio.get_running_loop(), list[float]()
-            one.bus.subscribe(one.conductor._keys.stop, lambda *_: heard_s.append(loop.time()))
+            one.bus.subscribe(one.keys.stop, lambda *_: heard_s.append(loop.time()))
             asked_s = loop.time()
             await one.conductor.stop("a test")
             assert heard_s[0] - asked_s < 0.001
-            assert one.bus.urgent == {one.conductor._keys.stop}
+            assert one.bus.urgent == {one.keys.stop}
 
     virtual.run(story())
 
@@ -628,7 +665,7 @@ def test_a_stop_is_published_in_the_moment_it_is_asked_for() -> None:
 def test_a_stop_of_another_program_is_published_by_the_conductor_in_that_moment() -> None:
     async def story() -> None:
         async with memory_stage() as one:
-            loop, keys, stops_s = asyncio.get_running_loop(), one.conductor._keys, list[float]()
+            loop, keys, stops_s = asyncio.get_running_loop(), one.keys, list[float]()
 
             def note(_key: str, data: bytes) -> None:
                 if decode_conductor(data).stop is not None:
@@ -651,7 +688,7 @@ def test_the_end_of_an_agents_session_in_a_section_stops_all_in_that_moment() ->
                 one.conductor.play(Section("one"), {"ann": score(LEFT, "one")})
             )
             await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
-            loop, keys, stops = asyncio.get_running_loop(), one.conductor._keys, list[float]()
+            loop, keys, stops = asyncio.get_running_loop(), one.keys, list[float]()
 
             def note(_key: str, data: bytes) -> None:
                 if decode_conductor(data).stop is not None:
@@ -676,10 +713,10 @@ def test_bytes_that_are_no_stop_are_ignored_by_the_conductor() -> None:
             faults: list[dict[str, Any]] = []
             asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
             for data in (b"", b"{}", b'{"id": ""}', b'{"id": 3}', b"\xff"):
-                one.bus.publish(one.conductor._keys.stop, data)
+                one.bus.publish(one.keys.stop, data)
             await asyncio.sleep(0.5)
             assert faults == []
-            assert one.conductor.stop_holds is None
+            assert one.conductor.active_stop is None
 
     virtual.run(story())
 
@@ -705,8 +742,8 @@ def test_a_robot_whose_clock_is_not_known_well_enough_is_not_gathered() -> None:
     async def story() -> None:
         async with memory_stage() as one:
             assert await one.conductor.wait_for_agents(("ann", "bob"), 0.5) == ("bob",)
-            clock = one.conductor._keys.clock
-            one.bus._answerers = [each for each in one.bus._answerers if each[0] != clock]
+            clock = one.keys.clock
+            one.bus.answerers = [each for each in one.bus.answerers if each[0] != clock]
             await asyncio.sleep(0.001)  # an answer may be on its way to the session
             one.agent.session.clock.forget()
             await asyncio.sleep(0.5)

@@ -6,7 +6,7 @@ import socket
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -14,18 +14,20 @@ import pytest
 
 import virtual
 from rote.cli import main
-from rote.cli.show import _stop
-from rote.cli.stage import _report_silence
+from rote.cli.stage import _find_refusal, _report_silence
 from rote.errors import BadRequestError, LinkError
 from rote.platform.system import free_port
 from rote.stage import folder
 from rote.stage.folder import Invitation, StageFolder, read_invitation
+from rote.stage.keys import StageKeys
+from rote.stage.plain_stop import stop_stage
 from rote.stage.stage import open_stage
+from rote.stage.watcher import StageWatcher
 from rote.transport import certificates
 from rote.transport.zenoh.bus import Credentials, StageBus, find_refusal
 from rote.web.services.stage import PendantStage, StageService
 from rote.wire.stage import AgentState, decode_stop
-from stage_memory import memory_stage
+from stage_memory import TableBus, memory_stage
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh is not installed")
 
@@ -46,6 +48,14 @@ async def until(found: object, within_s: float = 10.0) -> None:
             await asyncio.sleep(0.01)
 
 
+async def publish_until(bus: StageBus, key: str, data: bytes, found: Callable[[], object]) -> None:
+    """Publish again and again, as agents and conductors do: a busy bus drops messages."""
+    async with asyncio.timeout(20.0):
+        while not found():
+            bus.publish(key, data)
+            await asyncio.sleep(0.02)
+
+
 def test_an_agent_says_its_own_state_and_nothing_else(tmp_path: Path) -> None:
     async def story() -> None:
         stage = StageFolder.new(tmp_path / "stage", "try", f"127.0.0.1:{free_port()}")
@@ -63,20 +73,21 @@ def test_an_agent_says_its_own_state_and_nothing_else(tmp_path: Path) -> None:
             bob.subscribe(keys.stop, lambda key, data: told.append((key, data)))
             ann.declare(keys.token("ann"))
             await until(lambda: here)
-            ann.publish(keys.state("bob"), b"forged")
-            ann.publish(keys.stop, b"a foreign stop")
-            ann.publish(keys.conductor, b"usurped")
-            ann.publish(keys.state("ann"), b"mine")
+            # Until ann knows of the subscription.
+            await publish_until(ann, keys.state("ann"), b"probe", lambda: heard)
             assert await ann.ask(keys.clock, 5.0) == b"now"
-            await until(lambda: heard)
-            assert heard == [(keys.state("ann"), b"mine")]
+            heard.clear()
+            for _ in range(5):
+                ann.publish(keys.state("bob"), b"forged")
+                ann.publish(keys.stop, b"a foreign stop")
+                ann.publish(keys.conductor, b"usurped")
             for number in range(20):
-                ann.publish(keys.state("ann"), b"%d" % number)
-                await until(lambda: len(heard) == 2 + number)  # noqa: B023 - awaited here
+                own = (keys.state("ann"), b"%d" % number)
+                await publish_until(ann, *own, lambda: own in heard)  # noqa: B023 - awaited here
+            assert await ann.ask(keys.clock, 5.0) == b"now"
             assert {key for key, _ in heard} == {keys.state("ann")}
-            bus.publish(keys.stop, b"the stop")
-            await until(lambda: told)
-            assert told == [(keys.stop, b"the stop")]
+            await publish_until(bus, keys.stop, b"the stop", lambda: told)
+            assert set(told) == {(keys.stop, b"the stop")}
             await ann.close()
             await until(lambda: (keys.token("ann"), False) in here)
         finally:
@@ -172,7 +183,7 @@ EXPIRED_DAYS = -0.02
 def expired(patch: pytest.MonkeyPatch, make: Callable[[], T]) -> T:
     """Make something whose certificates have expired."""
     with patch.context() as once:
-        once.setattr(folder, "_DAYS", EXPIRED_DAYS)
+        once.setattr(folder, "_CERTIFICATE_DAYS", EXPIRED_DAYS)
         return make()
 
 
@@ -202,8 +213,8 @@ def test_an_invitation_that_the_conductor_would_refuse_says_why_before_it_is_use
 
 
 def test_a_clock_before_the_certificates_first_day_is_named() -> None:
-    authority = certificates.authority("a stage", 365)
-    own = certificates.issue("ann", ("ann",), 365, by=authority)
+    authority = certificates.make_authority("a stage", 365)
+    own = certificates.issue_certificate("ann", ("ann",), 365, by=authority)
     then = datetime(2020, 1, 1, tzinfo=UTC)
     found = certificates.find_fault(own.pem, authority.pem, own.key, "ann", then)
     assert "the clock of this computer shows 2020-01-01 00:00 UTC" in found
@@ -258,7 +269,14 @@ def test_a_conductor_with_an_expired_certificate_does_not_open_its_stage(
 
     with pytest.raises(BadRequestError, match=r"refuse .* this conductor: it expired on") as caught:
         asyncio.run(story())
-    assert "Make a new stage" in caught.value.remedy
+    assert "Renew the certificates" in caught.value.remedy
+    old.renew()
+
+    async def renewed() -> None:
+        async with open_stage(old.folder):
+            pass
+
+    asyncio.run(renewed())
 
 
 def test_the_conductor_knows_which_agents_will_be_refused(
@@ -281,6 +299,7 @@ def test_the_conductor_knows_which_agents_will_be_refused(
                 PendantStage(opened, "hall", ("ann", "bob")),
                 cast("Any", None),
                 lambda *_, **__: None,
+                lambda: None,
             )
             faults = {each["name"]: each["fault"] for each in page.document()["robots"]}
             assert (faults["ann"], "it expired" in faults["bob"]) == ("", True)
@@ -289,6 +308,118 @@ def test_the_conductor_knows_which_agents_will_be_refused(
     assert main(["stage", "status", "--stage", str(hall.folder), "--seconds", "0.5", "--json"]) == 1
     rows = json.loads(capsys.readouterr().out)["robots"]
     assert [row["name"] for row in rows if row["fault"]] == ["bob", "cid"]
+
+
+def test_a_renewed_stage_accepts_old_and_new_invitations(
+    hall: StageFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder, "_AUTHORITY_DAYS", 100)
+    hall = StageFolder.new(hall.folder.parent / "short", "hall", f"127.0.0.1:{free_port()}")
+    old = read_invitation(hall.invite("ann"))
+    hall.invite("bob")
+    before = hall.credentials.certificate.read_bytes()
+    monkeypatch.setattr(folder, "_AUTHORITY_DAYS", 3650)
+    assert [path.name for path in hall.renew()] == ["ann.invitation.json", "bob.invitation.json"]
+    assert hall.credentials.certificate.read_bytes() != before
+    new = read_invitation(hall.folder / "ann.invitation.json")
+    assert new.authority != old.authority, "it would have ended before the new certificates"
+    for invitation in (old, new):
+        assert invitation.fault() == ""
+        assert replace(invitation, authority=new.authority).fault() == ""
+    with pytest.raises(BadRequestError, match="no agent 'eve' was invited") as caught:
+        hall.renew("eve")
+    assert "ann, bob" in caught.value.remedy
+
+    async def story() -> None:
+        async with open_stage(hall.folder):
+            for invitation in (old, new):
+                with invitation.credentials() as credentials:
+                    await (await StageBus.join(hall.endpoint, credentials)).close()
+
+    asyncio.run(story())
+
+
+def test_certificates_that_end_within_thirty_days_are_reported_on_both_ends(
+    hall: StageFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hall.invite("ann")
+    monkeypatch.setattr(folder, "_CERTIFICATE_DAYS", 20)
+    bob = read_invitation(hall.invite("bob"))
+    hall.renew("bob")
+    hall._locate_invitation("bob").unlink()  # the agent's computer has it
+    assert bob.warning().startswith("the certificate of bob expires in 19 days, on 2")
+    (warning,) = StageFolder(hall.folder).warnings()
+    assert "of bob expires in 20 days" in warning or "of bob expires in 19 days" in warning
+    assert warning.endswith("Renew it on the conductor's computer.")
+    told: list[str] = []
+
+    async def story() -> None:
+        async with open_stage(hall.folder, tell=told.append):
+            pass
+
+    asyncio.run(story())
+    assert told == [warning]
+    main(["stage", "status", "--stage", str(hall.folder), "--seconds", "0.5", "--json"])
+    assert json.loads(capsys.readouterr().out)["warnings"] == [warning]
+    in_a_year = datetime.now(UTC) + timedelta(days=350)
+    assert "the certificate of the conductor expires in 14" in hall.warnings(in_a_year)[0]
+
+
+def test_a_revoked_agent_learns_the_reason_and_the_conductor_names_it(
+    hall: StageFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stolen = read_invitation(hall.invite("ann"))
+    hall.revoke("ann")
+    told: list[str] = []
+
+    async def story(expected: str) -> None:
+        async with open_stage(hall.folder, tell=told.append) as opened:
+            with stolen.credentials() as credentials:
+                bus = await StageBus.join(hall.endpoint, credentials)
+                try:
+                    reason = await _find_refusal(stolen, credentials, bus)
+                    assert expected in reason
+                    for beat in range(1, 20):
+                        state = AgentState("ann", "stolen", beat)
+                        bus.publish(hall.keys.state("ann"), state.encode())
+                        await asyncio.sleep(0.05)
+                finally:
+                    await bus.close()
+            assert "ann" not in opened.robots, "a revoked certificate has no rights"
+            assert "revoked on 2" in opened.refused["ann"]
+
+    asyncio.run(story("the conductor refuses it: its invitation was revoked on 2"))
+    assert any("ann asks to join and is refused" in text for text in told)
+    main(["stage", "status", "--stage", str(hall.folder), "--seconds", "0.5"])
+    assert "revoked on 2" in " ".join(capsys.readouterr().out.split())
+
+    hall.invite("ann")
+    asyncio.run(story("its invitation was revoked on 2"))
+
+
+def test_a_revoked_agent_that_is_invited_again_takes_part(hall: StageFolder) -> None:
+    hall.invite("ann")
+    hall.revoke("ann")
+    new = read_invitation(hall.invite("ann"))
+    assert (new.certificate_name, new.fault()) == ("ann.2", "")
+
+    async def again() -> None:
+        async with open_stage(hall.folder) as opened:
+            with new.credentials() as credentials:
+                bus = await StageBus.join(hall.endpoint, credentials)
+                try:
+                    assert await _find_refusal(new, credentials, bus) == ""
+                    for beat in range(1, 200):
+                        state = AgentState("ann", "new", beat)
+                        bus.publish(hall.keys.state("ann"), state.encode())
+                        await asyncio.sleep(0.05)
+                        if "ann" in opened.robots:
+                            return
+                    raise AssertionError("the new invitation does not work")
+                finally:
+                    await bus.close()
+
+    asyncio.run(again())
 
 
 def test_an_agent_that_waits_says_which_certificate_is_refused(
@@ -317,9 +448,11 @@ def test_an_agent_that_waits_says_which_certificate_is_refused(
     assert "rote stage invite ann" in said
 
 
-def test_an_agent_that_hears_nothing_of_the_conductor_says_so_and_when_it_is_back(
+def test_an_agent_prints_within_two_seconds_that_the_conductor_is_lost_and_when_it_is_back(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    printed: list[list[str]] = []
+
     async def story() -> None:
         async with memory_stage() as one:
             reasons = ["The certificate expired.", ""]
@@ -328,19 +461,77 @@ def test_an_agent_that_hears_nothing_of_the_conductor_says_so_and_when_it_is_bac
                 return reasons.pop(0)
 
             telling = asyncio.create_task(_report_silence(one.agent, why))
+            await asyncio.sleep(1.0)
             for _ in range(2):
                 one.bus.drops = lambda key: key == one.conductor._keys.conductor
-                await asyncio.sleep(9.0)
+                await asyncio.sleep(2.0)
+                printed.append(capsys.readouterr().out.splitlines())
+                await asyncio.sleep(7.0)
                 one.bus.drops = lambda _: False
                 await asyncio.sleep(3.0)
+                printed.append(capsys.readouterr().out.splitlines())
             telling.cancel()
 
     virtual.run(story())
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "No message of the conductor for 5 s. The certificate expired."
-    assert lines[1] == lines[3] == "The conductor is back."
-    assert "If it was started before this agent was invited" in lines[2]
-    assert len(lines) == 4
+    lost = "The conductor is lost. ann stops softly if it moves, and waits for it."
+    assert printed[0] == [lost, "The certificate expired."]
+    assert printed[1] == printed[3] == ["The conductor is back after 9 s."]
+    assert printed[2][0] == lost
+    assert "If it was started before this agent was invited" in printed[2][1]
+
+
+def test_an_agent_that_never_hears_of_a_conductor_says_so_and_when_it_comes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class Waiting:
+        name, silent_s, conductor_known = "ann", 0.0, False
+
+    async def why() -> str:
+        return "The certificate expired."
+
+    async def story() -> None:
+        agent = Waiting()
+        telling = asyncio.create_task(_report_silence(cast("Any", agent), why))
+        for silent_s in (4.9, 5.1, 5.3, 0.1, 0.3):
+            agent.silent_s = silent_s
+            await asyncio.sleep(0.2)
+        telling.cancel()
+
+    virtual.run(story())
+    assert capsys.readouterr().out.splitlines() == [
+        "No message of the conductor for 5 s.",
+        "The certificate expired.",
+        "The conductor is back after 5 s.",
+    ]
+
+
+def test_a_status_waits_for_robots_that_need_long_to_connect_and_not_longer() -> None:
+    async def story() -> list[float]:
+        bus, keys = TableBus(), StageKeys("hall")
+        loop, took_s = asyncio.get_running_loop(), []
+        for late_s in (0.0, 6.0, 60.0):
+            watcher = StageWatcher(cast("Any", bus), keys, conducted=True, invited=("ann", "bob"))
+
+            async def publish(late_s: float = late_s) -> None:
+                await asyncio.sleep(late_s)
+                for beat in range(1, 100):
+                    for name in ("ann", "bob"):
+                        state = AgentState(name, f"e{late_s}", beat)
+                        bus.publish(keys.state(name), state.encode())
+                    await asyncio.sleep(0.2 if beat % 5 else 1.5)  # a busy computer
+
+            publishing = loop.create_task(publish())
+            began_s = loop.time()
+            await watcher.gather_agents(1.5, 10.0)
+            took_s.append(loop.time() - began_s)
+            assert watcher.reachable("ann") == watcher.reachable("bob") == (late_s < 10.0)
+            publishing.cancel()
+        return took_s
+
+    at_once_s, late_s, never_s = virtual.run(story())
+    assert 1.5 <= at_once_s < 3.5
+    assert 6.0 <= late_s < 6.2
+    assert never_s == pytest.approx(10.0, abs=0.1)
 
 
 def test_a_stop_from_another_terminal_names_who_was_not_heard_and_fails_aloud(
@@ -364,7 +555,7 @@ def test_a_stop_from_another_terminal_names_who_was_not_heard_and_fails_aloud(
 
         publishing = asyncio.create_task(publish())
         try:
-            return await _stop(hall.folder, as_json=False)
+            return await stop_stage(hall.folder, as_json=False)
         finally:
             publishing.cancel()
             await ann.close()

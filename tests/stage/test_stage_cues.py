@@ -19,8 +19,10 @@ from rote.messages import Phase
 from rote.platform import paths
 from rote.platform.system import free_port
 from rote.session.stage_conductor import ConductorEvent, SectionRefused
-from rote.stage.agent import SOUND_LEAD, Agent
+from rote.stage.agent import Agent
 from rote.stage.conductor import SectionError
+from rote.stage.keys import StageKeys
+from rote.stage.leads import SOUND_LEAD
 from rote.stage.score_file import MAX_BYTES
 from rote.stage.stage import TRY_STAGE, Stage, open_stage
 from rote.transport.zenoh.bus import StageBus
@@ -166,7 +168,7 @@ def test_a_stop_ends_a_section_in_which_no_robot_takes_part(tmp_path: Path) -> N
             await one.stage.stop("a test")
             with pytest.raises(SectionError, match="a test"):
                 await asyncio.wait_for(playing, 30.0)
-            with pytest.raises(SectionError, match="stop holds"):
+            with pytest.raises(SectionError, match="stop is active"):
                 await one.stage.play(show, CAST, automatic=True)
 
     asyncio.run(main())
@@ -210,6 +212,17 @@ def test_an_agent_tells_what_its_robot_holds_and_keeps_what_it_learns(
     asyncio.run(_without_leads())
 
 
+def test_an_agent_that_ends_saves_what_it_learned_last() -> None:
+    async def main() -> None:
+        async with try_stage("udp") as one:
+            one.agent._learned.learn("stored 0", 0.25)
+
+    asyncio.run(main())
+    assert json.loads(paths.agent_file(TRY_STAGE, "ann").read_text())["leads_s"] == {
+        "stored 0": 0.25
+    }
+
+
 async def _without_leads() -> None:
     async with try_stage("udp") as one:
         assert one.agent._learned.leads_s == {}
@@ -248,7 +261,7 @@ def test_a_flood_of_messages_keeps_no_stop_from_being_confirmed(tmp_path: Path) 
     async def main() -> None:
         async with try_stage("udp") as one:
             bus = await StageBus.join(one.endpoint)
-            keys = one.stage.conductor._keys
+            keys = StageKeys(TRY_STAGE)
             try:
                 for number in range(5000):
                     bus.publish(keys.state("bob"), b'{"name": "bob", "beat": %d}' % number)

@@ -88,7 +88,7 @@ async def one_round(conductor: Conductor, crowd: Crowd, trouble: str, at_s: floa
         ended = f"{ended}, half within {1000 * statistics.median(apart(starts)):.2f} ms"
     if trouble == "kill":
         crowd.revive(0)
-    if conductor.stop_holds is not None:
+    if conductor.active_stop is not None:
         conductor.reset()
     await gathered(conductor, crowd.names)
     return ended

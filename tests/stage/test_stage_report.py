@@ -44,6 +44,12 @@ async def until_playing(one: MemoryStage) -> None:
     await one.until(lambda: one.rig.world.state().phase is Phase.PLAYING)
 
 
+async def begin_and_play(one: MemoryStage, file: Path) -> "asyncio.Task[int]":
+    showing = begin(one, file)
+    await until_playing(one)
+    return showing
+
+
 def read(file: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(file.read_text())
     return found
@@ -55,7 +61,7 @@ def break_stop(one: MemoryStage) -> None:
     async def failing() -> None:
         raise ValueError("the driver is out of order")
 
-    one.agent._robot.stop = failing  # type: ignore[method-assign]
+    one.robot.stop = failing  # type: ignore[method-assign]
 
 
 def test_a_report_is_that_of_this_run_from_its_beginning_on(
@@ -66,8 +72,7 @@ def test_a_report_is_that_of_this_run_from_its_beginning_on(
 
     async def story() -> None:
         async with memory_stage() as one:
-            showing = begin(one, file)
-            await until_playing(one)
+            showing = await begin_and_play(one, file)
             # A conductor that is killed now leaves this.
             found = read(file)
             assert (found["over"], found["playing"], found["ended"]) == (False, "one", "")
@@ -114,7 +119,7 @@ def test_a_stop_that_was_not_confirmed_is_in_the_report_whoever_asked_for_it(
         async with memory_stage() as one:
             showing = begin(one, file, as_json=as_json)
             await until_playing(one)
-            stop = one.agent._robot.stop
+            stop = one.robot.stop
             break_stop(one)
             asking = asyncio.create_task(one.stage.stop("OSC"))
             await one.until(lambda: read(file)["stopped_by"], 0.5)
@@ -129,7 +134,7 @@ def test_a_stop_that_was_not_confirmed_is_in_the_report_whoever_asked_for_it(
             assert (found["over"], found["stopped_by"]) == (True, "OSC")
             assert (found["unconfirmed"], found["stopped_within_ms"]) == (["ann"], None)
             assert "stopped by OSC" in found["ended"]
-            one.agent._robot.stop = stop  # type: ignore[method-assign]
+            one.robot.stop = stop  # type: ignore[method-assign]
             await one.until(lambda: one.conductor.session.confirmed_s is not None)
 
     virtual.run(story())
@@ -147,8 +152,7 @@ def test_a_report_waits_for_the_confirmations_of_a_stop(tmp_path: Path) -> None:
 
     async def story() -> None:
         async with memory_stage() as one:
-            showing = begin(one, file)
-            await until_playing(one)
+            showing = await begin_and_play(one, file)
             asking = asyncio.create_task(one.stage.stop("OSC"))
             with pytest.raises(SectionError, match="OSC"):
                 await showing
@@ -168,8 +172,7 @@ def test_a_show_that_is_interrupted_stops_all_robots_and_its_report_says_so(
 
     async def story() -> None:
         async with memory_stage() as one:
-            showing = begin(one, file)
-            await until_playing(one)
+            showing = await begin_and_play(one, file)
             showing.cancel()  # as Ctrl-C does
             with pytest.raises(asyncio.CancelledError):
                 await showing
@@ -190,8 +193,7 @@ def test_a_robot_that_did_not_complete_a_section_is_named_with_the_reason(
 
     async def story() -> None:
         async with memory_stage() as one, one.rig.bystander() as other:
-            showing = begin(one, file)
-            await until_playing(one)
+            showing = await begin_and_play(one, file)
             await other.stop()
             assert await showing == SectionError.exit_code
 
@@ -210,8 +212,7 @@ def test_a_report_names_an_agent_that_was_ended_in_the_middle(tmp_path: Path) ->
 
     async def story() -> None:
         async with memory_stage() as one:
-            showing = begin(one, file)
-            await until_playing(one)
+            showing = await begin_and_play(one, file)
             one.running.cancel()  # as Ctrl-C does
             assert await showing == SectionError.exit_code
 
@@ -278,13 +279,13 @@ def test_a_conductor_that_was_held_up_does_not_report_its_agents_as_lost(tmp_pat
                 task.cancel()  # as if its process were stopped
             await asyncio.sleep(3.0)
             assert one.agent.session.run is None
-            one.bus.end_session(conductor._keys.token("ann"))
-            states = one.bus.collect(conductor._keys.state("*"))
+            one.bus.end_session(one.keys.token("ann"))
+            states = one.bus.collect(one.keys.state("*"))
             conductor._tasks = [
                 asyncio.create_task(conductor._receive_states(states)),
                 asyncio.create_task(conductor._publish_periodically()),
             ]
-            with pytest.raises(SectionError, match=r"the conductor was held up for 3\.\d s"):
+            with pytest.raises(SectionError, match=r"the conductor stalled for 3\.\d s"):
                 await showing
 
     virtual.run(story())
@@ -297,7 +298,7 @@ def test_a_stop_at_the_very_end_that_is_not_confirmed_is_in_the_exit_code(tmp_pa
 
     async def story() -> None:
         async with memory_stage() as one:
-            stop, asked = one.agent._robot.stop, list["asyncio.Task[StopAnswer]"]()
+            stop, asked = one.robot.stop, list["asyncio.Task[StopAnswer]"]()
 
             def look(event: ConductorEvent) -> None:
                 if isinstance(event, SectionEnded):
@@ -307,7 +308,7 @@ def test_a_stop_at_the_very_end_that_is_not_confirmed_is_in_the_exit_code(tmp_pa
             one.conductor.on_event(look)
             assert await begin(one, file) == SectionError.exit_code
             assert (await asked[0]).unconfirmed == ("ann",)
-            one.agent._robot.stop = stop  # type: ignore[method-assign]
+            one.robot.stop = stop  # type: ignore[method-assign]
             await one.until(lambda: one.conductor.session.confirmed_s is not None)
 
     virtual.run(story())
@@ -321,8 +322,7 @@ def test_a_disk_that_fills_up_stops_no_show_and_is_said(
 
     async def story() -> None:
         async with memory_stage() as one:
-            showing = begin(one, file)
-            await until_playing(one)
+            showing = await begin_and_play(one, file)
             with full_disk():
                 assert await showing == SectionError.exit_code, "its report is not complete"
 
@@ -339,6 +339,25 @@ def test_a_show_does_not_begin_where_its_report_cannot_be_written(tmp_path: Path
         async with memory_stage() as one:
             with full_disk(), pytest.raises(BadRequestError, match=r"report\.json cannot be"):
                 await begin(one, tmp_path / "report.json")
+            assert one.rig.world.state().phase is Phase.NONE
+
+    virtual.run(story())
+
+
+def test_a_stop_while_the_robots_are_awaited_lets_nothing_begin_even_if_it_is_reset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        async with memory_stage() as one:
+
+            async def stop_and_reset(*_: object) -> None:
+                await one.stage.stop("a test")
+                one.stage.reset()
+
+            monkeypatch.setattr(_ShowRun, "_wait_for_robots", stop_and_reset)
+            with pytest.raises(SectionError, match="stopped before it began"):
+                await begin(one, tmp_path / "report.json")
+            await asyncio.sleep(8.0)
             assert one.rig.world.state().phase is Phase.NONE
 
     virtual.run(story())

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from rote.errors import BadRequestError
 from rote.findings import FindingKind, Severity
 from rote.model.g1 import G1_29
+from rote.motion.body.root_path import RootPath
 from rote.motion.track import Track
 from rote.stage.demo import check_demo, demo_show, demo_take
 from rote.stage.score_file import name_of, pack, unpack
@@ -165,7 +166,9 @@ def test_the_schema_names_every_field_that_the_reader_knows_and_no_other() -> No
     made = schema()
     section = made["properties"]["sections"]["items"]
     assert section["required"] == ["name"]
-    assert set(section["properties"]) == {"name", "loop", "on_loss", "start", "clips", "cues"}
+    assert set(section["properties"]) == {
+        *("name", "loop", "on_loss", "hold", "start", "clips", "cues")
+    }
     clips = section["properties"]["clips"]["items"]["properties"]
     assert clips["speed"]["maximum"] == 4.0
     assert clips["take"]["type"] == "string"
@@ -193,6 +196,31 @@ def test_clips_follow_each_other_by_a_soft_way_at_their_times() -> None:
     assert track.duration_s == pytest.approx(3.0 + TAKE_S)
     speeds = np.abs(np.diff(track.joints_rad, axis=0)).max(axis=1) / np.diff(track.times_s)
     assert speeds.max() < 1.0
+
+
+@pytest.mark.parametrize("pause_s", [0.3, 1.0, 30.0])
+def test_a_pause_between_two_clips_holds_the_pose_and_is_no_gap(pause_s: float) -> None:
+    clips = clip(), clip(at_s=TAKE_S + 0.5 + pause_s)
+    track = motion_of(*clips)
+    assert track.duration_s == pytest.approx(2 * TAKE_S + 0.5 + pause_s)
+    paused = (track.times_s > TAKE_S) & (track.times_s < TAKE_S + pause_s)
+    assert np.ptp(track.joints_rad[paused], axis=0).max() == 0.0
+    assert not [each for each in checked(*clips).findings if each.role == "ann"]
+
+
+def test_a_pause_keeps_the_path_of_a_robot_that_walks() -> None:
+    def walking(name: str) -> Track:
+        track = take(name)
+        position_m = np.zeros((len(track), 3))
+        position_m[:, 0] = track.times_s
+        level = np.repeat([[1.0, 0.0, 0.0, 0.0]], len(track), axis=0)
+        return replace(track, root=RootPath(position_m, level))
+
+    made = show(clip(), clip(at_s=10.0))
+    score = compile_role(made, made.sections[0], "ann", walking)
+    assert score.motion is not None
+    assert score.motion.track.root is not None
+    assert score.motion.track.root.position_m[-1, 0] == pytest.approx(2 * TAKE_S)
 
 
 def test_a_clip_is_trimmed_paced_and_looped() -> None:
@@ -236,7 +264,7 @@ def test_a_show_that_is_well_says_only_what_was_not_checked() -> None:
     report = checked(clip(), clip("bob"))
     assert report.ok
     assert report.as_json()["ok"] is True
-    assert "touch each other" in str(report.findings[-1].finding.message)
+    assert "contact between robots" in str(report.findings[-1].finding.message)
     report.require()
 
 
@@ -252,6 +280,15 @@ def test_a_motion_that_is_too_fast_is_named_with_section_role_and_second() -> No
     assert {"section", "role", "time_s", "message"} <= set(document["findings"][0])
     with pytest.raises(BadRequestError, match="section 'one', role 'bob', at"):
         report.require()
+
+
+def test_a_finding_of_a_take_is_printed_once_with_every_role_that_uses_the_take() -> None:
+    report = checked(clip("ann", "fast"), clip("bob", "fast", at_s=4.0))
+    each_role = [each for each in report.findings if each.finding.severity is Severity.ERROR]
+    once = [each for each in report.repeated_findings if each.finding.severity is Severity.ERROR]
+    assert 2 * len(once) == len(each_role) > 0
+    assert "role 'ann', at " in once[0].location
+    assert "role 'bob', at " in once[0].location
 
 
 def test_files_that_are_missing_and_lights_too_close_are_errors() -> None:
@@ -288,7 +325,7 @@ def test_a_role_that_nobody_plays_is_an_error_if_there_is_a_cast() -> None:
 def test_an_action_of_the_robot_is_not_mixed_with_takes() -> None:
     report = checked(clip(), {"role": "ann", "action": "hello", "at_s": 5.0})
     assert not report.ok
-    assert "mixed" in str(report.findings[0].finding.message)
+    assert "mixes" in str(report.findings[0].finding.message)
 
 
 def test_the_demos_show_can_be_run() -> None:

@@ -39,7 +39,7 @@ from rote.transport.a1.client import (
     KEPT_S,
     A1Client,
     A1Target,
-    damping_command,
+    make_damping_command,
     open_client,
     read_url,
     walking_url,
@@ -114,7 +114,7 @@ def test_where_the_walking_controller_is_follows_from_where_the_motors_are(
 def test_each_level_and_dialect_has_a_safe_command() -> None:
     for level in Level:
         for dialect in Dialect:
-            safe = damping_command(level, dialect)
+            safe = make_damping_command(level, dialect)
             assert is_damping(safe) or (level, dialect) == (Level.HIGH, Dialect.A1_3_2)
 
 
@@ -133,7 +133,7 @@ def test_a_command_is_never_said_longer_than_it_is_good(moves: list[tuple[str, f
         now += after_s
         if now >= until:
             expected, until = b"safe", math.inf
-        assert sequence.next(now) == expected
+        assert sequence.choose_command(now) == expected
         if what == "say":
             sequence.set_command(b"go", 0.02, now)
             if expected != b"safe":
@@ -154,9 +154,9 @@ def test_a_stall_is_told_with_its_length_and_the_end_lasts_as_long_as_it_must() 
     sequence = CommandSequence()
     assert sequence.remaining_safe_s(0.0) == CLOSING_S
     sequence.set_command(b"go", 0.016, 5.0)
-    assert sequence.next(5.015) == b"go"
+    assert sequence.choose_command(5.015) == b"go"
     assert silence_of(sequence) is None
-    sequence.next(5.017)
+    sequence.choose_command(5.017)
     assert silence_of(sequence) == pytest.approx(0.017)
     assert sequence.remaining_safe_s(5.117) == pytest.approx(SAFE_S - 0.1)
     assert sequence.remaining_safe_s(9.0) == CLOSING_S
@@ -166,29 +166,31 @@ def test_a_sender_that_hung_does_not_jump_to_where_a_motion_went_meanwhile() -> 
     sequence = CommandSequence()
     sequence.set_safe_command(b"safe")
     sequence.set_command(b"one", 0.016, 1.0)
-    assert sequence.next(1.0) == b"one"
+    assert sequence.choose_command(1.0) == b"one"
     # It hung for half a second; the program went on, and its commands have waited in the line.
     sequence.set_command(b"far away", 0.016, 1.5)
-    assert sequence.next(1.5) == b"safe"
+    assert sequence.choose_command(1.5) == b"safe"
     assert silence_of(sequence) == pytest.approx(0.5)
     sequence.set_command(b"further", 0.016, 1.502)
-    assert sequence.next(1.502) == b"safe", "until somebody arms it again"
+    assert sequence.choose_command(1.502) == b"safe", "until somebody arms it again"
     sequence.arm()
     sequence.set_command(b"again", 0.016, 9.0)
-    assert sequence.next(9.0) == b"again"
+    assert sequence.choose_command(9.0) == b"again"
 
 
 def test_a_sender_that_was_late_by_less_or_drives_no_motion_goes_on() -> None:
     sequence = CommandSequence()
     sequence.set_safe_command(b"safe")
     sequence.set_command(b"one", 0.016, 1.0)
-    assert sequence.next(1.0) == b"one"
+    assert sequence.choose_command(1.0) == b"one"
     sequence.set_command(b"two", 0.016, 1.05)
-    assert sequence.next(1.05) == b"two"
+    assert sequence.choose_command(1.05) == b"two"
     sequence.set_command(b"walk", 1.0, 1.06)
-    assert sequence.next(1.06) == b"walk"
+    assert sequence.choose_command(1.06) == b"walk"
     sequence.set_command(b"walk on", 1.0, 1.5)
-    assert sequence.next(1.5) == b"walk on", "such a command is good for longer than the hang"
+    assert sequence.choose_command(1.5) == b"walk on", (
+        "such a command is good for longer than the hang"
+    )
 
 
 def moved(thigh_rad: float, *, dialect: Dialect = Dialect.A1_3_3_4, mode: int = 10) -> bytes:
@@ -226,7 +228,7 @@ def test_a_sender_that_was_late_follows_in_steps_of_twice_the_pace_at_most(
     now = 0.0
     while now < 1.5:
         say_until(now)
-        sent.append(sequence.next(now))
+        sent.append(sequence.choose_command(now))
         now += stall_s if len(sent) == 50 else period_s
     assert sequence.stall is None
     steps_rad = np.abs(np.diff([thigh_of(datagram) for datagram in sent]))
@@ -239,26 +241,26 @@ def test_a_command_far_away_after_a_stall_is_reached_at_the_limit_of_speed() -> 
     """As by a control function of time, where the whole computer was held up."""
     sequence, period_s = CommandSequence(0.002), 0.002
     sequence.set_command(moved(1.0), 0.1, 0.0)
-    assert sequence.next(0.0) == moved(1.0)
+    assert sequence.choose_command(0.0) == moved(1.0)
     sequence.set_command(moved(1.3), 0.1, 0.05)
-    sent = [sequence.next(0.05 + number * period_s) for number in range(20)]
+    sent = [sequence.choose_command(0.05 + number * period_s) for number in range(20)]
     assert np.diff([1.0, *map(thigh_of, sent)]).max() <= MAX_RAD_S * period_s + 1e-6
     assert sent[15] == moved(1.3)
     value = wire.decode(sent[0]).value
     assert isinstance(value, LowCmd)
     assert value.motors[2].dq_rad_s == pytest.approx(1.3), "all but positions is as it was said"
     sequence.set_command(moved(1.9), 0.1, 0.09)
-    assert sequence.next(0.09) == moved(1.9), "what is said in time is sent as it is"
+    assert sequence.choose_command(0.09) == moved(1.9), "what is said in time is sent as it is"
 
 
 def test_after_a_stall_a_braked_motor_is_sent_its_command_as_it_is() -> None:
     sequence = CommandSequence(0.002)
     sequence.set_command(moved(1.0, mode=0), 0.1, 0.0)
-    assert sequence.next(0.0) == moved(1.0, mode=0)
+    assert sequence.choose_command(0.0) == moved(1.0, mode=0)
     sequence.set_command(moved(1.3), 0.1, 0.05)
-    assert sequence.next(0.05) == moved(1.3)
+    assert sequence.choose_command(0.05) == moved(1.3)
     sequence.set_command(b"another frame", 0.1, 0.1)
-    assert sequence.next(0.1) == b"another frame"
+    assert sequence.choose_command(0.1) == b"another frame"
 
 
 def test_a_sender_follows_no_faster_than_motions_are_played_and_moves_are_soft() -> None:
@@ -266,6 +268,7 @@ def test_a_sender_follows_no_faster_than_motions_are_played_and_moves_are_soft()
     assert A1_FAMILY.soft_rad_s == SOFT_RAD_S
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no process sends there")
 def test_a_sending_process_that_was_stopped_for_a_moment_does_not_jump() -> None:
     """In real time: the program goes on meanwhile, and its commands wait in the line."""
@@ -285,21 +288,19 @@ def test_a_sending_process_that_was_stopped_for_a_moment_does_not_jump() -> None
                 except BlockingIOError:
                     return
 
-        await sender.ready()
+        await sender.wait_until_ready()
         try:
             sender.set_safe_command(b"safe")
             for number in range(300):
                 sender.set_command(moved(0.006 * number), 1.0)
                 if number in (100, 130):
-                    os.kill(
-                        sender._process.pid, signal.SIGSTOP if number == 100 else signal.SIGCONT
-                    )
+                    os.kill(sender.process.pid, signal.SIGSTOP if number == 100 else signal.SIGCONT)
                 await asyncio.sleep(0.002)
                 read()
             await asyncio.sleep(0.3)
             read()
         finally:
-            os.kill(sender._process.pid, signal.SIGCONT)
+            os.kill(sender.process.pid, signal.SIGCONT)
             await sender.close()
             ours.close()
             theirs.close()
@@ -312,12 +313,7 @@ def test_a_sending_process_that_was_stopped_for_a_moment_does_not_jump() -> None
 
 def test_a_computer_that_was_suspended_drives_nothing_after_it_and_says_so() -> None:
     async def main() -> None:
-        async with (
-            robot(start="hung") as (world, simulator),
-            client_of(simulator) as (client, troubles),
-        ):
-            client.command(LowCmd(motors=DRIVE))
-            await asyncio.sleep(0.1)
+        async with driven_robot() as (world, client, troubles):
             assert not is_damping(world.newest)
             told = len(world.told)
             virtual.suspend(30.0)
@@ -341,10 +337,7 @@ def test_a_computer_that_was_suspended_drives_nothing_after_it_and_says_so() -> 
 
 def test_a_state_from_before_a_suspend_is_old() -> None:
     async def main() -> None:
-        async with (
-            robot(start="hung") as (world, simulator),
-            client_of(simulator) as (client, _),
-        ):
+        async with hung_robot() as (world, client, _):
             await asyncio.sleep(0.1)
             world.health.silent = True
             virtual.suspend(5.0)
@@ -358,7 +351,7 @@ def test_a_sender_in_the_loop_keeps_its_pace_and_says_goodbye() -> None:
         sent: list[bytes] = []
         stalls: list[Stall] = []
         sender = LoopSender(sent.append, stalls.append, 0.002)
-        await sender.ready()
+        await sender.wait_until_ready()
         sender.set_safe_command(b"safe")
         await asyncio.sleep(0.01)
         assert not sent, "nothing was given, nothing is said"
@@ -408,6 +401,23 @@ async def client_of(
         yield client, troubles
     finally:
         await client.close()
+
+
+@asynccontextmanager
+async def hung_robot() -> AsyncIterator[tuple[LoggedWorld, A1Client, list[RoteError]]]:
+    async with (
+        robot(start="hung") as (world, simulator),
+        client_of(simulator) as (client, troubles),
+    ):
+        yield world, client, troubles
+
+
+@asynccontextmanager
+async def driven_robot() -> AsyncIterator[tuple[LoggedWorld, A1Client, list[RoteError]]]:
+    async with hung_robot() as (world, client, troubles):
+        client.command(LowCmd(motors=DRIVE))
+        await asyncio.sleep(0.1)
+        yield world, client, troubles
 
 
 @pytest.mark.parametrize("level", list(Level))
@@ -541,12 +551,7 @@ def test_a_command_is_kept_and_closing_leaves_the_motors_braked() -> None:
 
 def test_a_robot_is_not_called_silent_while_this_computer_did_not_listen() -> None:
     async def main() -> None:
-        async with (
-            robot(start="hung") as (world, simulator),
-            client_of(simulator) as (client, troubles),
-        ):
-            client.command(LowCmd(motors=DRIVE))
-            await asyncio.sleep(0.1)
+        async with driven_robot() as (world, _, troubles):
             for _ in range(10):
                 virtual.hang(0.06)
                 await asyncio.sleep(0.05)
@@ -561,12 +566,7 @@ def test_a_robot_is_not_called_silent_while_this_computer_did_not_listen() -> No
 
 def test_a_robot_is_called_silent_even_by_a_computer_that_is_always_late() -> None:
     async def main() -> None:
-        async with (
-            robot(start="hung") as (world, simulator),
-            client_of(simulator) as (client, troubles),
-        ):
-            client.command(LowCmd(motors=DRIVE))
-            await asyncio.sleep(0.1)
+        async with driven_robot() as (world, _, troubles):
             world.health.silent = True
             for _ in range(20):
                 virtual.hang(0.04)
@@ -579,12 +579,7 @@ def test_a_robot_is_called_silent_even_by_a_computer_that_is_always_late() -> No
 
 def test_a_robot_that_goes_silent_is_braked_at_once_and_then_lost() -> None:
     async def main() -> None:
-        async with (
-            robot(start="hung") as (world, simulator),
-            client_of(simulator) as (client, troubles),
-        ):
-            client.command(LowCmd(motors=DRIVE))
-            await asyncio.sleep(0.1)
+        async with driven_robot() as (world, client, troubles):
             world.health.silent = True
             await asyncio.sleep(0.08)
             assert isinstance(troubles[0], ProtectionError)
@@ -608,10 +603,7 @@ def test_a_robot_that_goes_silent_is_braked_at_once_and_then_lost() -> None:
 
 def test_a_short_silence_costs_nothing_where_nothing_is_driven() -> None:
     async def main() -> None:
-        async with (
-            robot(start="hung") as (world, simulator),
-            client_of(simulator) as (client, troubles),
-        ):
+        async with hung_robot() as (world, client, troubles):
             await asyncio.sleep(0.1)
             world.health.silent = True
             await asyncio.sleep(0.3)
@@ -628,10 +620,7 @@ def test_a_short_silence_costs_nothing_where_nothing_is_driven() -> None:
 @pytest.mark.parametrize("part", ["imu", "motors"])
 def test_states_that_are_no_numbers_count_as_none(part: str) -> None:
     async def main() -> None:
-        async with (
-            robot(start="hung") as (world, simulator),
-            client_of(simulator) as (client, troubles),
-        ):
+        async with hung_robot() as (world, client, troubles):
             await asyncio.sleep(0.05)
             client.command(LowCmd(motors=DRIVE))
             newest = client.latest
@@ -648,13 +637,10 @@ def test_states_that_are_no_numbers_count_as_none(part: str) -> None:
 @pytest.mark.parametrize("by_s", [-2.0, 5.0])
 def test_a_clock_that_jumps_brakes_the_robot(by_s: float) -> None:
     async def main() -> None:
-        async with (
-            robot(start="hung") as (world, simulator),
-            client_of(simulator) as (client, troubles),
-        ):
+        async with hung_robot() as (world, client, troubles):
             client.command(LowCmd(motors=DRIVE))
             await asyncio.sleep(0.3)
-            world.health.jump(by_s)
+            world.health.jump_clock(by_s)
             await asyncio.sleep(0.05)
             assert isinstance(troubles[0], ProtectionError)
             assert troubles[0].protection == "clock"
@@ -673,7 +659,7 @@ def test_what_a_frame_cannot_hold_is_refused_and_the_command_before_is_kept() ->
             client.command(HighCmd(mode=2))
             with pytest.raises(BadRequestError):
                 client.command(HighCmd(mode=2, velocity_m_s=(math.nan, 0.0)))
-            with pytest.raises(BadRequestError, match="not for the high level"):
+            with pytest.raises(BadRequestError, match="cannot be sent at the high level"):
                 client.command(LowCmd())
             await asyncio.sleep(0.05)
             assert isinstance(world.newest, HighCmd)
@@ -706,6 +692,7 @@ def test_a_listeners_bug_is_its_own_alone() -> None:
 # ---- a process of its own, in real time ---------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_sending_process_sends_on_while_the_loop_is_held_up_and_then_makes_safe() -> None:
     async def main() -> None:
         async with robot(start="hung") as (world, simulator):
@@ -749,7 +736,7 @@ def test_the_process_says_what_it_is_told_until_its_line_ends() -> None:
     robot.settimeout(10)
 
     def tell(what: bytes, number: float = 0.0, datagram: bytes = b"") -> None:
-        line.send(a1_sender._HEAD.pack(what, number) + datagram)
+        line.send(a1_sender._ORDER_HEADER.pack(what, number) + datagram)
 
     def said() -> bytes:
         while (message := line.receive()) is None:
@@ -826,7 +813,7 @@ def test_a_message_that_comes_in_pieces_is_read_when_it_is_whole(pieces: int) ->
 def test_a_system_that_hands_no_sockets_on_names_the_other_sender(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("rote.platform.system.hands_sockets_on", lambda: False)
+    monkeypatch.setattr("rote.platform.system.can_pass_sockets", lambda: False)
 
     async def main() -> None:
         async with robot(start="hung") as (_, simulator):
@@ -872,16 +859,17 @@ def test_a_program_that_is_killed_leaves_the_robot_braked_for_a_second() -> None
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_a_sending_process_leaves_it_to_the_program_when_it_ends() -> None:
     """Ctrl-C, a closed terminal or a polite kill must not end it: the robot would not be braked."""
 
     async def main() -> None:
         async with robot(start="hung") as (_, simulator):
             async with client_of(simulator, more="") as (client, troubles):
-                sender = client._sender
+                sender = client.sender
                 assert isinstance(sender, ProcessSender)
                 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                    os.kill(sender._process.pid, number)
+                    os.kill(sender.process.pid, number)
                 sent = client.counts.sent
                 while client.counts.sent < sent + 200:
                     await asyncio.sleep(0.01)
@@ -890,13 +878,14 @@ def test_a_sending_process_leaves_it_to_the_program_when_it_ends() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_a_sending_process_that_is_killed_is_a_lost_link() -> None:
     async def main() -> None:
         async with robot(start="hung") as (_, simulator):
             async with client_of(simulator, more="") as (client, troubles):
-                sender = client._sender
+                sender = client.sender
                 assert isinstance(sender, ProcessSender)
-                os.kill(sender._process.pid, signal.SIGKILL)
+                os.kill(sender.process.pid, signal.SIGKILL)
                 while not troubles:
                     await asyncio.sleep(0.01)
                 (trouble,) = troubles
@@ -910,6 +899,7 @@ def test_a_sending_process_that_is_killed_is_a_lost_link() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_a_sending_process_that_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         async with robot() as (_, simulator):
@@ -917,7 +907,7 @@ def test_a_sending_process_that_cannot_be_started_is_told(monkeypatch: pytest.Mo
             with pytest.raises(LinkError, match="cannot be started"):
                 await open_client(simulator.url(Level.LOW))
             monkeypatch.setattr(sys, "executable", "/bin/true")
-            with pytest.raises(LinkError, match="ended at once"):
+            with pytest.raises(LinkError, match="ended right after its start"):
                 await open_client(simulator.url(Level.LOW))
 
     asyncio.run(main())

@@ -30,7 +30,7 @@ def test_a_thread_that_sends_on_is_overruled_by_a_stop() -> None:
         stopped: list[str] = []
         streamer = ArmStreamer(pack, weights.append, stopped.append)
         streamer.begin(G1_REST_RAD, G1_29)
-        send = streamer.ready(poses(1_000_000))
+        send = streamer.prepare_poses(poses(1) * 1_000_000)
         refused = threading.Event()
 
         def beat() -> None:
@@ -64,7 +64,7 @@ def test_a_stream_that_a_thread_sends_to_its_end_is_over_for_the_loop_too() -> N
         weights: list[float] = []
         streamer = ArmStreamer(pack, weights.append, lambda _: None)
         streamer.begin(G1_REST_RAD, G1_29)
-        send = streamer.ready(poses(123))
+        send = streamer.prepare_poses(poses(123))
         assert await asyncio.to_thread(lambda: all(map(send, range(123))))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -91,7 +91,7 @@ def streaming() -> tuple[ArmStreamer[float], list[float], list[str]]:
 def test_a_stream_whose_poses_cease_is_released_after_an_eighth_of_a_second(sent: int) -> None:
     async def run() -> None:
         streamer, weights, stopped = streaming()
-        send = streamer.ready(poses(1000))
+        send = streamer.prepare_poses(poses(1000))
         for place in range(sent):
             assert send(place)
         await asyncio.sleep(0.09)
@@ -108,7 +108,7 @@ def test_a_stream_whose_poses_cease_is_released_after_an_eighth_of_a_second(sent
 def test_a_stall_shorter_than_the_grace_does_not_end_a_stream() -> None:
     async def run() -> None:
         streamer, _, stopped = streaming()
-        send = streamer.ready(poses(1000))
+        send = streamer.prepare_poses(poses(1000))
         assert send(0)
         virtual.hang(0.15)
         await asyncio.sleep(0.01)
@@ -123,7 +123,7 @@ def test_a_stall_shorter_than_the_grace_does_not_end_a_stream() -> None:
 def test_a_release_takes_as_long_as_its_setpoints() -> None:
     async def run() -> None:
         streamer, weights, _ = streaming()
-        assert streamer.ready(poses(1000))(0)
+        assert streamer.prepare_poses(poses(1000))(0)
         began = asyncio.get_running_loop().time()
         streamer.stop("enough")
         await streamer.wait_until_released()
@@ -137,7 +137,7 @@ def test_a_release_takes_as_long_as_its_setpoints() -> None:
 def test_who_waits_for_a_release_and_is_cancelled_waits_until_it_is_over() -> None:
     async def run() -> None:
         streamer, weights, _ = streaming()
-        assert streamer.ready(poses(1000))(0)
+        assert streamer.prepare_poses(poses(1000))(0)
         streamer.stop("enough")
         waiting = asyncio.create_task(streamer.wait_until_released())
         await asyncio.sleep(0.1)
@@ -162,7 +162,7 @@ def test_a_pose_that_is_being_written_comes_before_the_release() -> None:
 
         streamer = ArmStreamer(pack, write, lambda _: None)
         streamer.begin(G1_REST_RAD, G1_29)
-        thread = threading.Thread(target=streamer.ready(poses(1000)), args=(0,))
+        thread = threading.Thread(target=streamer.prepare_poses(poses(1000)), args=(0,))
         thread.start()
         assert await asyncio.to_thread(writing.wait, 5.0)
         threading.Timer(0.2, may_end.set).start()
@@ -179,7 +179,7 @@ def test_a_pose_that_is_being_written_comes_before_the_release() -> None:
 def test_poses_do_not_go_on_after_a_long_interruption(stop_client: Callable[[float], None]) -> None:
     async def run() -> None:
         streamer, weights, _ = streaming()
-        send = streamer.ready(poses(1000))
+        send = streamer.prepare_poses(poses(1000))
         assert send(0)
         stop_client(0.5)
         assert not send(1)
@@ -214,7 +214,7 @@ class LiftedStream:
         )
         self.streamer.begin(LIFTED_RAD, G1_29)
         pose = StreamPose(0, 1.0, tuple(LIFTED_RAD[column] for column in G1_29.taught_columns))
-        self._send, self._sent = self.streamer.ready([pose] * 10_000), 0
+        self._send, self._sent = self.streamer.prepare_poses([pose] * 10_000), 0
 
     def send(self) -> bool:
         self._sent += 1

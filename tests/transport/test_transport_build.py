@@ -238,7 +238,7 @@ def test_an_answer_without_a_status_is_neither_a_success_nor_a_refusal() -> None
         identity = f'{{"id":"{request.id}"}}'
         text = f'{{"type":"res","topic":"","data":{{"header":{{"identity":{identity}}}}}}}'
         robot._receive(text)
-        with pytest.raises(NoAnswerError, match="does not say whether it was done"):
+        with pytest.raises(NoAnswerError, match="answered without a status"):
             await task
 
     tell(story)
@@ -270,8 +270,8 @@ def test_the_state_of_the_arms_is_read_in_any_shape(said: object) -> None:
 
 def test_a_request_longer_than_the_robot_takes_is_refused_and_not_lost() -> None:
     async def story(client: ServicesClient, robot: Odd) -> None:
-        robot.most_bytes = 300
-        with pytest.raises(BadRequestError, match="takes 300 at once"):
+        robot.max_message_bytes = 300
+        with pytest.raises(BadRequestError, match="accepts at most 300"):
             await client.ask(m.DeleteAction("a" * 300))
         assert robot.requests == []
         assert await answered(client.ask(m.DeleteAction("a")), robot) == m.Status()

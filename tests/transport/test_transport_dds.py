@@ -20,7 +20,7 @@ pytest.importorskip("cyclonedds")
 from cyclonedds.idl import make_idl_struct, types
 
 import virtual
-from rig import DDS_HZ, Rig, free_domain, rig
+from rig import DDS_HZ, Rig, client_of, free_domain, rig
 from rote.cli.wording import worded
 from rote.connection import connect
 from rote.errors import (
@@ -41,7 +41,7 @@ from rote.model.g1 import G1_23, G1_29, G1_REST_RAD, Mode
 from rote.motion.compare import deviation
 from rote.motion.record import Recorder
 from rote.motion.track import Track
-from rote.robot.g1 import G1
+from rote.robot.message_robot import G1
 from rote.robot.streaming import PoseStreaming
 from rote.sim.server import Simulator
 from rote.sim.store import Store
@@ -49,8 +49,8 @@ from rote.sim.world import World
 from rote.transport.dds import types as dds_types
 from rote.transport.dds.client import DdsClient
 from rote.transport.dds.connection import request_topic, response_topic
-from rote.transport.dds.participant import Bus, DdsTarget, Outlet, interfaces, read_url
-from rote.transport.dds.settings import configuration
+from rote.transport.dds.participant import Bus, DdsTarget, Outlet, list_interfaces, read_url
+from rote.transport.dds.settings import make_settings
 from rote.transport.impair import Impairment
 from rote.wire.dds import cdr
 from rote.wire.dds import hands as dds_hands
@@ -137,13 +137,13 @@ class Overheard:
 
 @pytest.mark.parametrize("kind", dds_types.ALL, ids=lambda kind: kind.__name__)
 def test_a_type_is_the_robots_own_byte_for_byte(kind: dds_types.Type) -> None:
-    described = b"".join(dds_types.description(kind))
+    described = b"".join(dds_types.describe_type(kind))
     assert hashlib.sha256(described).hexdigest() == DESCRIBED[kind.__name__]
 
 
 @pytest.mark.parametrize("kind", dds_types.ALL, ids=lambda kind: kind.__name__)
 def test_no_type_holds_what_would_kill_a_peer_on_0_10_2(kind: dds_types.Type) -> None:
-    assert dds_types.forbidden_kinds(kind) == 0
+    assert dds_types.count_forbidden_kinds(kind) == 0
 
 
 @pytest.mark.parametrize("member", [types.uint8, types.int8])
@@ -151,7 +151,7 @@ def test_the_guard_finds_such_a_member_however_deep(member: type) -> None:
     within = make_idl_struct("Within", "test.Within", {"octet": member})
     listed = make_idl_struct("Listed", "test.Listed", {"many": types.sequence[within]})  # type: ignore[misc]
     for kind in (within, listed):
-        assert dds_types.forbidden_kinds(kind) > 0
+        assert dds_types.count_forbidden_kinds(kind) > 0
 
 
 def test_what_is_packed_by_hand_is_what_the_library_packs() -> None:
@@ -197,10 +197,10 @@ def test_a_url_names_an_interface_and_maybe_a_domain() -> None:
 
 
 def test_only_on_loopback_peers_are_found_without_multicast_too() -> None:
-    assert "<AllowMulticast>spdp" in configuration("lo")
-    assert "127.0.0.1" in configuration("lo")
-    assert "Multicast" not in configuration("eth0")
-    assert 'name="eth0"' in configuration("eth0")
+    assert "<AllowMulticast>spdp" in make_settings("lo")
+    assert "127.0.0.1" in make_settings("lo")
+    assert "Multicast" not in make_settings("eth0")
+    assert 'name="eth0"' in make_settings("eth0")
 
 
 def test_settings_of_the_users_own_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,13 +291,26 @@ def test_settings_that_name_an_interface_which_is_not_there_are_blamed(
         asyncio.run(open_one())
 
 
+def test_other_settings_that_may_be_wrong_are_named_in_the_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def open_one() -> None:
+        Bus(DdsTarget("lo", free_domain("wrong")))
+
+    inside = "<Discovery><Ports><Base>70000</Base></Ports></Discovery>"  # beyond the last port
+    monkeypatch.setenv("CYCLONEDDS_URI", f"<CycloneDDS><Domain>{inside}</Domain></CycloneDDS>")
+    with pytest.raises(LinkError, match="DDS cannot use lo") as caught:
+        asyncio.run(open_one())
+    assert worded(caught.value.remedy).endswith("CYCLONEDDS_URI is set and may also be wrong.")
+
+
 def test_an_interface_that_is_not_there_is_refused_with_those_that_are() -> None:
     async def open_one() -> None:
         Bus(DdsTarget("nowhere0"))
 
     with pytest.raises(BadRequestError) as caught:
         asyncio.run(open_one())
-    assert "lo" in interfaces()
+    assert "lo" in list_interfaces()
     assert "lo" in caught.value.remedy
 
 
@@ -536,14 +549,13 @@ def test_an_old_robot_is_told_by_the_names_it_has() -> None:
 
 def test_a_request_that_cannot_be_sent_says_so_and_is_not_taken_for_unanswered() -> None:
     async def story(one: Rig, robot: G1) -> None:
-        client = robot._client
-        assert isinstance(client, DdsClient)
-        assert client._dds.topics is not None
+        client = client_of(robot, DdsClient)
+        assert client.dds.topics is not None
 
         def fail(data: bytes) -> None:
             raise LinkError("DDS could not send to rt/api/arm/request: timeout", "Try again.")
 
-        client._dds.topics._requests["arm"].write = fail  # type: ignore[method-assign]
+        client.dds.topics._requests["arm"].write = fail  # type: ignore[method-assign]
         with pytest.raises(LinkError, match="could not send") as caught:
             await robot.actions()
         assert not isinstance(caught.value, NoAnswerError)
@@ -554,8 +566,7 @@ def test_a_request_that_cannot_be_sent_says_so_and_is_not_taken_for_unanswered()
 @pytest.mark.parametrize(("service", "version"), [("arm", "1.0.0.14"), ("robot_state", "1.0.0.2")])
 def test_a_service_tells_its_version(service: str, version: str) -> None:
     async def story(one: Rig, robot: G1) -> None:
-        client = robot._client
-        assert isinstance(client, DdsClient)
+        client = client_of(robot, DdsClient)
         assert await client.version(service) == version
 
     tell(story)
@@ -563,8 +574,7 @@ def test_a_service_tells_its_version(service: str, version: str) -> None:
 
 def test_garbage_on_a_topic_is_counted_and_does_no_harm() -> None:
     async def story(one: Rig, robot: G1) -> None:
-        client = robot._client
-        assert isinstance(client, DdsClient)
+        client = client_of(robot, DdsClient)
         liar = Bus(DdsTarget("lo", free_domain()))
         liar.writer(rpc.ARM_STATE_TOPIC, dds_types.TEXT).write(cdr.encode_text("{]"))
         await asyncio.sleep(0.1)
@@ -577,8 +587,7 @@ def test_garbage_on_a_topic_is_counted_and_does_no_harm() -> None:
 
 def test_a_lost_robot_that_comes_back_is_found_again() -> None:
     async def story(one: Rig, robot: G1) -> None:
-        client = robot._client
-        assert isinstance(client, DdsClient)
+        client = client_of(robot, DdsClient)
         await asyncio.sleep(6.0)
         assert client.reconnects == 1
         assert (await robot.actions()).taught == ()
@@ -814,11 +823,11 @@ def test_who_leaves_a_robot_that_fell_silent_still_lets_go_of_it_softly() -> Non
 def test_who_is_cancelled_while_leaving_lets_go_softly_all_the_same(whom: str) -> None:
     async def leave(one: Rig, left: asyncio.Future[DdsClient]) -> None:
         async with one.connect() as robot:
-            assert isinstance(robot._client, DdsClient)
+            client = client_of(robot, DdsClient)
             streaming = robot.play_track(raised())
             await streaming.started()
             await asyncio.sleep(1.2)
-            left.set_result(robot._client)
+            left.set_result(client)
 
     async def run() -> None:
         async with rig("dds") as one:
@@ -837,7 +846,7 @@ def test_who_is_cancelled_while_leaving_lets_go_softly_all_the_same(whom: str) -
                 await leaving
             await asyncio.sleep(0.1)
             overheard.check_soft()
-            assert client._dds.topics is None
+            assert client.dds.topics is None
             overheard.close()
 
     virtual.run(run())

@@ -17,7 +17,7 @@ import pytest
 
 import rote
 from fault_cells import lifted
-from rig import DDS_HZ, free_domain
+from rig import DDS_HZ, client_of, free_domain
 from rote.model.g1 import Mode
 from rote.sim.server import Simulator
 from rote.sim.store import Store
@@ -79,7 +79,7 @@ async def main():
             os.close(1), os.close(2)
             time.sleep(60.0)
             os._exit(0)
-        print(robot._client._guardian._process.pid, forked, flush=True)
+        print(robot._client.guardian.process.pid, forked, flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
 asyncio.run(main())
@@ -112,7 +112,7 @@ async def main():
     robot = await rote.open(sys.argv[1])
     await robot.play_track(lifted()).started()
     await asyncio.sleep(1.5)
-    print(robot._client._guardian._process.pid)
+    print(robot._client.guardian.process.pid)
 
 loop = asyncio.new_event_loop()
 loop.run_until_complete(main())
@@ -134,16 +134,16 @@ def test_a_program_that_never_closes_its_robot_ends_without_an_error() -> None:
 def test_a_guardian_that_was_killed_is_replaced_for_the_next_stream() -> None:
     async def story() -> None:
         async with dds_robot() as url, rote.connect(url, family="g1") as robot:
-            port: Any = robot._client
+            port: Any = client_of(robot)
             await robot.play_track(lifted()).started()
-            first = port._guardian._process
+            first = port.guardian.process
             await robot.stop()
             first.kill()
             await asyncio.to_thread(first.wait)
             await asyncio.sleep(5.0)
             await robot.play_track(lifted()).started()
-            assert port._guardian._process.pid != first.pid
-            assert port._guardian.is_running
+            assert port.guardian.process.pid != first.pid
+            assert port.guardian.is_running
 
     asyncio.run(story())
 

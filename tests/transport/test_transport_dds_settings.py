@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rote.transport.dds.settings import configuration, merge_settings, problem, read
+from rote.transport.dds.settings import find_problem, make_settings, merge_settings, read_interfaces
 
 KNOWN = ("lo", "127.0.0.1", "eth0", "192.0.2.2")
 
@@ -44,7 +44,7 @@ def test_on_loopback_the_search_for_peers_is_added_to_the_users_settings() -> No
 
 @pytest.mark.parametrize("before", [None, ""])
 def test_without_settings_of_the_user_there_are_rotes_alone(before: str | None) -> None:
-    assert merge_settings(before, "eth0") == configuration("eth0")
+    assert merge_settings(before, "eth0") == make_settings("eth0")
 
 
 def test_another_interface_and_other_settings_stay_beside_rotes(tmp_path: Path) -> None:
@@ -52,8 +52,8 @@ def test_another_interface_and_other_settings_stay_beside_rotes(tmp_path: Path) 
     file.write_text('<?xml version="1.0"?>\n' + chosen("name='eth0'"), encoding="utf-8")
     tracing = "<Tracing><Verbosity>none</Verbosity></Tracing>"
     mine = f"file://{file},{tracing}"
-    assert read(mine).interfaces == ("eth0",)
-    assert merge_settings(mine, "lo") == f"{mine},{configuration('lo')}"
+    assert read_interfaces(mine).interfaces == ("eth0",)
+    assert merge_settings(mine, "lo") == f"{mine},{make_settings('lo')}"
     assert merge_settings(mine, "eth0") == mine
 
 
@@ -68,7 +68,7 @@ def test_another_interface_and_other_settings_stay_beside_rotes(tmp_path: Path) 
     ],
 )
 def test_settings_that_keep_rote_from_an_interface_are_explained(mine: str, seen: str) -> None:
-    found = problem(mine, "lo", KNOWN)
+    found = find_problem(mine, "lo", KNOWN)
     assert found is not None
     words, remedy = found
     assert seen in words
@@ -77,4 +77,4 @@ def test_settings_that_keep_rote_from_an_interface_are_explained(mine: str, seen
 
 @pytest.mark.parametrize("mine", [None, "", chosen("name='lo'"), chosen("name='eth0'")])
 def test_settings_that_do_no_harm_are_no_problem(mine: str | None) -> None:
-    assert problem(mine, "lo", KNOWN) is None
+    assert find_problem(mine, "lo", KNOWN) is None

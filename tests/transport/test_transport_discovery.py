@@ -23,15 +23,15 @@ from rote.transport.discovery import (
     Responder,
     Search,
     discover,
-    find,
-    interfaces,
+    find_address,
+    list_addresses,
     open_responder,
 )
 from rote.wire import discovery as wire
 
 HERE = ("127.0.0.1",)
 LOOPBACK = InterfaceAddress("lo", "127.0.0.1")
-GROUP = wire.groups("g1")[0]
+GROUP = wire.list_groups("g1")[0]
 
 
 def _why_no_multicast() -> str:
@@ -113,7 +113,7 @@ def open_files() -> int:
 
 
 def test_every_address_of_this_computer_is_known_and_loopback_comes_last() -> None:
-    known = interfaces()
+    known = list_addresses()
     assert LOOPBACK in known
     loopback = [one.address.startswith("127.") for one in known]
     assert loopback == sorted(loopback)
@@ -123,7 +123,7 @@ def test_every_address_of_this_computer_is_known_and_loopback_comes_last() -> No
 def test_without_its_library_it_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ifaddr", None)
     with pytest.raises(MissingExtraError) as caught:
-        interfaces()
+        list_addresses()
     assert "rote-robot[webrtc]" in caught.value.remedy
 
 
@@ -213,7 +213,7 @@ def test_nobody_answers_and_the_search_ends_in_time(serial: str) -> None:
 def test_the_address_of_one_robot_is_found(serial: str) -> None:
     async def story() -> None:
         async with robot(serial, lambda interface: "10.0.0.7", only_by_name=True):
-            assert await find(serial, limit_s=20.0) == "10.0.0.7"
+            assert await find_address(serial, limit_s=20.0) == "10.0.0.7"
 
     asyncio.run(story())
 
@@ -221,7 +221,7 @@ def test_the_address_of_one_robot_is_found(serial: str) -> None:
 def test_a_robot_that_is_not_there_is_missed_with_words_on_what_to_try(serial: str) -> None:
     async def story() -> None:
         with pytest.raises(StageTimeoutError) as caught:
-            await find(serial, limit_s=1.5)
+            await find_address(serial, limit_s=1.5)
         assert caught.value.stage == "discover"
         assert serial in caught.value.seen
         assert "1.5 s" in caught.value.seen
@@ -343,7 +343,7 @@ def test_a_computer_without_any_network_says_so(
 
     async def story() -> None:
         with pytest.raises(LinkError, match="there is none"):
-            await find(serial)
+            await find_address(serial)
         with pytest.raises(LinkError, match="there is none"):
             await open_responder(serial)
 
@@ -378,7 +378,7 @@ def test_leaving_early_and_being_cancelled_close_every_socket(serial: str) -> No
             before = open_files()
             await first(serial)  # leaves at the first reply
             assert open_files() == before
-            task = asyncio.create_task(find(f"{serial}-nobody", limit_s=3600.0))
+            task = asyncio.create_task(find_address(f"{serial}-nobody", limit_s=3600.0))
             await asyncio.sleep(5.0)
             assert open_files() >= before + 3
             task.cancel()
@@ -395,7 +395,7 @@ def test_a_closed_search_asks_no_more(serial: str) -> None:
             await asyncio.sleep(1.5)
             asked = search.asked
             # At 0, 0.2, 0.6 and 1.2 s; to all and to one, in every group.
-            assert asked == 4 * 2 * len(wire.groups())
+            assert asked == 4 * 2 * len(wire.list_groups())
         assert [one.serial async for one in search if one.serial == serial] == []
         await asyncio.sleep(30.0)
         assert search.asked == asked
@@ -419,7 +419,7 @@ def test_a_robot_says_the_address_by_which_the_asker_reaches_it(serial: str) -> 
     async def story() -> None:
         async with robot(serial, addresses=("127.0.0.2", "127.0.0.1")) as responder:
             assert (await first(serial)).address == "127.0.0.1"
-            assert responder.heard >= responder.answered >= 1
+            assert responder.received >= responder.answered >= 1
 
     asyncio.run(story())
 

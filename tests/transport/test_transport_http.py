@@ -59,7 +59,7 @@ def test_an_answer_is_read_however_it_is_framed(pieces: tuple[bytes, ...]) -> No
     ],
 )
 def test_what_is_no_answer_is_a_named_error(pieces: tuple[bytes, ...]) -> None:
-    with pytest.raises(RemoteProtocolError, match=r"no HTTP|closed before"):
+    with pytest.raises(RemoteProtocolError, match=r"not HTTP|closed before"):
         ask(saying(*pieces))
 
 

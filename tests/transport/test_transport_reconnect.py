@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from rig import Rig, rig
+from rig import Rig, client_of, rig
 from rote import connect
 from rote.errors import LinkError, PeerLostError, RoteError, StageTimeoutError
 from rote.messages import RobotState
 from rote.model.g1 import Mode
-from rote.robot.g1 import G1
+from rote.robot.message_robot import G1
 from rote.sim.webrtc import WebRtcDoor
 from rote.transport.base_client import RECONNECT_DELAYS_S
 from rote.transport.impair import Impairment
@@ -25,12 +25,6 @@ from rote.wire.services.lowstate import SPORT_TOPIC
 from webrtc_ends import ScriptedRobot, Talking, answering, census, run
 
 
-def port_of(robot: G1) -> ServicesClient:
-    port = robot._client
-    assert isinstance(port, ServicesClient)
-    return port
-
-
 class House:
     """A simulated robot whose door can be shut and opened again at the same address."""
 
@@ -41,14 +35,14 @@ class House:
         (door,) = one.simulator._doors
         assert isinstance(door, WebRtcDoor)
         self._door = door
-        self._address = self._door._server.address
+        self._address = self._door.address
 
     async def shut(self) -> None:
         await self._door.close()
 
     async def open(self) -> None:
         await self._door.close()
-        self._door = WebRtcDoor(self._door._services, self._door._signalling)
+        self._door = WebRtcDoor(self._door.services, self._door.signalling)
         self.one.simulator._doors[:] = [self._door]
         await self._door.open(*self._address)
 
@@ -77,7 +71,7 @@ def test_what_waits_fails_and_what_is_asked_meanwhile_fails_at_once() -> None:
         loop = asyncio.get_running_loop()
         async with house() as there, connect(there.url, family="g1") as robot:
             losses: list[RoteError] = []
-            port_of(robot).on_loss(losses.append)
+            client_of(robot, ServicesClient).on_loss(losses.append)
             waiting = asyncio.create_task(robot.perform("shake_hand"))  # takes seconds
             await asyncio.sleep(1.0)
             left = loop.time()
@@ -114,7 +108,7 @@ def test_a_network_that_is_cut_fails_what_waits_within_three_seconds() -> None:
 def test_the_robot_is_found_again_and_everything_flows_as_before() -> None:
     async def story() -> None:
         async with house() as there, connect(there.url, family="g1") as robot:
-            port = port_of(robot)
+            port = client_of(robot, ServicesClient)
             states: list[RobotState] = []
             modes: list[object] = []
             robot.on_state(states.append)
@@ -157,7 +151,7 @@ def test_it_is_found_again_as_often_as_it_goes() -> None:
                 await asyncio.sleep(0.1)
                 # Patience begins anew each time.
                 assert await until_back(robot, 5.0) <= 1.0
-                assert port_of(robot).reconnects == count
+                assert client_of(robot, ServicesClient).reconnects == count
 
     run(story())
 
@@ -232,7 +226,7 @@ def test_a_robot_stays_lost_where_that_was_asked_for() -> None:
             await asyncio.sleep(20.0)
             with pytest.raises(PeerLostError):
                 await robot.actions()
-            assert port_of(robot).reconnects == 0
+            assert client_of(robot, ServicesClient).reconnects == 0
 
     run(story())
 
@@ -325,7 +319,7 @@ def test_a_robot_that_leaves_as_soon_as_it_has_let_us_in_is_tried_again() -> Non
         async with answering(answer) as url, connect(url, family="g1") as robot:
             await robots[0].close()
             await asyncio.sleep(30.0)
-            port = port_of(robot)
+            port = client_of(robot, ServicesClient)
             assert len(robots) == 5
             assert (await port.call(rpc.GET_FSM)).data == '{"data":500}'
             assert port.reconnects >= 1
@@ -344,7 +338,7 @@ def test_the_mode_is_read_anew_from_a_robot_that_does_not_publish_it() -> None:
             return await robots[-1].answer(offer)
 
         async with answering(answer) as url, connect(url, family="g1") as robot:
-            port = port_of(robot)
+            port = client_of(robot, ServicesClient)
             assert port.reports.mode == 500
             await robots[0].close()
             await asyncio.sleep(2.0)

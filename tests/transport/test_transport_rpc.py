@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import virtual
-from rig import rig
+from rig import client_of, rig
 from rote import connect
 from rote.errors import BadRequestError, LinkError, NoAnswerError, PeerLostError, RefusedError
 from rote.session.rpc import ChannelTiming
@@ -113,14 +113,14 @@ def test_a_question_that_stays_unanswered_fails_at_its_limit_and_a_late_answer_i
         port, robot = await opened(ChannelTiming(answer_s=3.0))
         loop = asyncio.get_running_loop()
         began = loop.time()
-        with pytest.raises(NoAnswerError, match="though it is there"):
+        with pytest.raises(NoAnswerError, match="though it is connected"):
             await port.call(rpc.delete_taught("mine"))
         assert loop.time() - began == pytest.approx(3.0)
         assert len(robot.requests) == 1  # what changes something is asked once
         robot.answer(robot.requests[0])
         await asyncio.sleep(0.1)
         assert port.session.dropped == {"reply to nothing": 1}
-        assert port._answers == {}
+        assert port.answers == {}
         with pytest.raises(NoAnswerError):
             await port.call(rpc.LIST_ACTIONS, read=True)
         assert len(robot.requests) == 4  # what only looks is asked again every second
@@ -138,12 +138,12 @@ def test_who_gives_up_waiting_leaves_no_trace_and_disturbs_nobody() -> None:
         for task in calls[::2]:
             task.cancel()
         await asyncio.sleep(0.1)
-        assert len(port._answers) == 150
+        assert len(port.answers) == 150
         for request in robot.requests:
             robot.answer(request)
         for call, task in list(zip(CALLS, calls, strict=True))[1::2]:
             assert (await task).data == call.parameter
-        assert port._answers == {}
+        assert port.answers == {}
         await port.close()
 
     run(story())
@@ -180,7 +180,7 @@ def test_whatever_a_robot_answers_nobody_gets_anothers_answer(ways: list[str]) -
                 whole = rpc.RpcResponse(
                     service="arm", api_id=request.api_id, id=request.id, data=request.parameter
                 )
-                for part in channel.split(whole, 7)[::-1]:
+                for part in channel.split_response(whole, 7)[::-1]:
                     robot.say(part)
             elif way != "never":
                 for _ in range(1 + (way == "twice")):
@@ -201,8 +201,7 @@ def test_whatever_a_robot_answers_nobody_gets_anothers_answer(ways: list[str]) -
 def test_300_concurrent_requests_over_the_real_wire_each_get_their_own_answer() -> None:
     async def story() -> None:
         async with rig("webrtc") as one, connect(one.url, family="g1") as robot:
-            port = robot._client
-            assert isinstance(port, ServicesClient)
+            port = client_of(robot, ServicesClient)
             one.fill(3)
             list_services = rpc.Call(rpc.ROBOT_STATE, rpc.RobotStateApi.LIST_SERVICES)
             kinds = [rpc.LIST_ACTIONS, rpc.GET_FSM, rpc.CHECK_MODE, list_services]
@@ -240,7 +239,7 @@ def test_a_topic_is_asked_for_once_however_many_listen_and_until_the_last_is_gon
         robot.say(channel.ChannelMessage("rt/x", 3))
         await asyncio.sleep(0.1)
         assert heard == [("a", 1), ("b", 1), ("b", 2)]
-        assert [topic.wanted for topic in robot.topics] == [True, False]
+        assert [topic.active for topic in robot.topics] == [True, False]
         await port.close()
 
     run(story())

@@ -21,7 +21,7 @@ from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.world import World
 from rote.transport.webrtc.http import HttpRequest, HttpResponse
-from rote.transport.webrtc.signalling import KEY_VARIABLE, exchange, find_key
+from rote.transport.webrtc.signalling import KEY_VARIABLE, exchange_descriptions, find_key
 from rote.wire.webrtc import sdp
 from rote.wire.webrtc import signalling as wire
 from rote.wire.webrtc.description import Side, write_answer
@@ -47,7 +47,7 @@ SIDE = Side("ufra", "p" * 24, ":".join(["AB"] * 32), ("1 1 udp 1 127.0.0.1 9 typ
 def signal(url: str, key: bytes | None = None) -> Awaitable[str]:
     """Exchange an offer with the robot at `url`."""
     host, port = url.removeprefix("webrtc://").split(":")
-    return exchange(host, int(port), OFFER, key=key, limit_s=5.0, own_wifi=False)
+    return exchange_descriptions(host, int(port), OFFER, key=key, limit_s=5.0, own_wifi=False)
 
 
 def seen_from(
@@ -250,7 +250,9 @@ def test_the_errors_of_a_notice_say_what_was_seen() -> None:
     assert "data2 is 7" in words(notice(GOOD, data2=7))
     assert "not RSA" in words(notice(key_text(EC_DER)))
     assert "not RSA of 1024" in words(notice(key_text(SHORT_RSA)))
-    assert "'K' stands for no digit" in words(notice(key_text(ROBOT_KEY.public, "IHLAGHRFKK")))
+    assert "'K' in its end 'IHLAGHRFKK' is not one of the letters A to J" in words(
+        notice(key_text(ROBOT_KEY.public, "IHLAGHRFKK"))
+    )
     assert "404" in str(seen_from(lambda _: HttpResponse(404)))
 
 
@@ -308,7 +310,7 @@ def answer_of(make: Callable[[str], bytes]) -> Callable[[HttpRequest], HttpRespo
 
 
 def seal(document: object, session_key: str) -> bytes:
-    return wire._seal_document(json.dumps(document).encode(), session_key)
+    return wire.seal_document(json.dumps(document).encode(), session_key)
 
 
 @pytest.mark.parametrize(
@@ -319,8 +321,8 @@ def seal(document: object, session_key: str) -> bytes:
         lambda _: base64.b64encode(b"fifteen bytes.."),
         lambda _: base64.b64encode(bytes(160)),
         lambda _: seal({"type": "answer", "sdp": "v=0"}, "0" * 32),
-        lambda key: wire._seal_document(b"not json", key),
-        lambda key: wire._seal_document(b"\xff" * 40, key),
+        lambda key: wire.seal_document(b"not json", key),
+        lambda key: wire.seal_document(b"\xff" * 40, key),
         lambda key: seal([], key),
         lambda key: seal({"type": "answer"}, key),
         lambda key: seal({"type": "answer", "sdp": None}, key),

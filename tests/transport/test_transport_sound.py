@@ -103,13 +103,13 @@ def test_samples_are_played_whole_once_and_in_their_place() -> None:
             samples = [value for n in range(count) for value in (n, -n)]
             sound = Sound(struct.pack(f"<{2 * count}h", *samples), RATE_HZ, CHANNELS)
             speaker.play(sound, 0.0)
-            blocks = b"".join(speaker._mix_block(frames) for frames in (480, 1, 480, 480))
+            blocks = b"".join(speaker.mix_block(frames) for frames in (480, 1, 480, 480))
             got = struct.unpack(f"<{len(blocks) // 2}h", blocks)
             assert list(got[: 2 * count]) == samples
             assert set(got[2 * count :]) == {0}
             loud = Sound(struct.pack("<2h", 30_000, -30_000), RATE_HZ, CHANNELS)
             speaker.play(loud, 0.0), speaker.play(loud, 0.0)
-            assert struct.unpack("<2h", speaker._mix_block(1)) == (32_767, -32_768)
+            assert struct.unpack("<2h", speaker.mix_block(1)) == (32_767, -32_768)
         finally:
             speaker.close()
 

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 import virtual
-from rig import rig
+from rig import client_of, rig
 from rote.errors import PeerLostError, RoteError
 from rote.platform.loop import new_loop
-from rote.transport.timer import Alarm
+from rote.transport.link import Alarm
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "rote's": new_loop, "virtual": virtual.VirtualLoop}
 
@@ -109,7 +109,7 @@ def test_a_robot_is_not_called_silent_while_this_computer_did_not_listen(
         async with rig(wire) as one, one.connect() as robot:
             await asyncio.sleep(1.0)
             lost: asyncio.Future[RoteError] = asyncio.get_running_loop().create_future()
-            robot._client.on_loss(lost.set_result)
+            client_of(robot).on_loss(lost.set_result)
             await one.die()
             if stop_client is not None:
                 stop_client(14.0)

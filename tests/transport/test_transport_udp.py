@@ -6,14 +6,16 @@ import socket
 import pytest
 
 import virtual
-from rig import rig
+from rig import client_of, rig
 from rote import messages as m
 from rote.errors import BadRequestError, LinkError, MissingExtraError
 from rote.model.a1 import A1
 from rote.model.g1 import G1_27
 from rote.platform.loop import new_loop
-from rote.transport.link import SCHEMES, check_host, open_link, parse_url_options
-from rote.transport.udp.link import host_and_port, open_port
+from rote.transport.address import check_host, host_and_port
+from rote.transport.link import SCHEMES, open_link, parse_url_options
+from rote.transport.udp.client import TeachingClient
+from rote.transport.udp.link import open_port
 from rote.wire.teaching import codec as wire
 
 
@@ -24,6 +26,7 @@ from rote.wire.teaching import codec as wire
         ("10.0.0.7:5000", ("10.0.0.7", 5000)),
         ("[::1]:5000", ("::1", 5000)),
         ("[::1]", ("::1", 49504)),
+        ("[::]", ("::", 49504)),
         ("127.0.0.1:0", ("127.0.0.1", 0)),
     ],
 )
@@ -48,7 +51,9 @@ def test_what_may_be_a_host_is_taken(host: str) -> None:
     assert check_host(host) == host
 
 
-@pytest.mark.parametrize("text", ["", ":5000", "host:", "host:port", "host:99999", "host:-1"])
+@pytest.mark.parametrize(
+    "text", ["", ":5000", "host:", "host:port", "host:99999", "host:-1", "[::1:]", "[::]:"]
+)
 def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(BadRequestError) as caught:
         host_and_port(text)
@@ -103,7 +108,7 @@ def test_a_port_that_is_taken_is_reported_on_whichever_loop() -> None:
         port = await open_port("127.0.0.1", 0, lambda datagram, address: None)
         with pytest.raises(LinkError, match="address already in use") as caught:
             await open_port("127.0.0.1", port.address[1], lambda datagram, address: None)
-        assert "Another program holds the port" in caught.value.remedy
+        assert "Another program uses the port" in caught.value.remedy
         port.close()
         port.close()
         port.send(b"after closing", ("127.0.0.1", 9))
@@ -117,14 +122,13 @@ def test_a_port_that_is_taken_is_reported_on_whichever_loop() -> None:
 def test_replies_from_another_address_are_not_heard() -> None:
     async def story() -> None:
         async with rig("udp") as one, one.connect() as robot:
-            client = robot._client
-            link = client._link  # type: ignore[attr-defined]
-            here = link._transport.get_extra_info("sockname")
+            client = client_of(robot, TeachingClient)
+            here = client.socket.getsockname()
             # A stranger forges the answer to the next request: an action that is not there.
             forged = wire.encode(
                 wire.Frame(
                     command=wire.CommandId.LIST_ACTIONS,
-                    sequence=client.session._sequence,  # type: ignore[attr-defined]
+                    sequence=client.session.sequence,
                     payload=wire.encode_reply(m.ActionList((m.ActionEntry("forged", 1),))),
                 )
             )

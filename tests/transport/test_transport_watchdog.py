@@ -17,6 +17,7 @@ def watchdogs() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "rote watchdog"]
 
 
+@pytest.mark.slow
 def test_blocking_the_loop_while_teaching_is_said_aloud_in_under_two_seconds(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

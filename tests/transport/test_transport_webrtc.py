@@ -15,10 +15,11 @@ from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rig import client_of
 from rote import connect
 from rote.errors import BadRequestError, BusyError, StageError, StageTimeoutError
 from rote.model.g1 import G1_23, G1_29
-from rote.robot.g1 import G1
+from rote.robot.message_robot import G1
 from rote.sim.server import Simulator
 from rote.sim.store import Store
 from rote.sim.webrtc import Signalling, WebRtcDoor
@@ -26,7 +27,7 @@ from rote.sim.world import World
 from rote.transport.link import Carrier
 from rote.transport.services.client import ServicesClient
 from rote.transport.webrtc.http import post
-from rote.transport.webrtc.signalling import exchange
+from rote.transport.webrtc.signalling import exchange_descriptions
 from rote.transport.webrtc.stack import (
     AP_ADDRESS,
     ClientCarrier,
@@ -257,7 +258,7 @@ def test_a_robot_that_takes_only_tiny_messages_is_given_up() -> None:
         async def answer(offer: str) -> str:
             return (await robot.answer(offer)) + "a=max-message-size:5\r\n"
 
-        robot.end._strict = True  # so that it says no size of its own
+        robot.end.strict = True  # so that it says no size of its own
         async with answering(answer) as url:
             await fails_at("validation", url, 3.5)
         await robot.close()
@@ -361,8 +362,8 @@ def test_a_strict_robot_reads_the_last_fingerprint_so_only_one_may_be_sent(filte
             await peer.setLocalDescription(await peer.createOffer())
             offer = peer.localDescription.sdp
             assert offer.count("a=fingerprint:") > 1
-            host, port = door._server.address
-            answer = await exchange(
+            host, port = door.address
+            answer = await exchange_descriptions(
                 host,
                 port,
                 sha_256_alone(offer) if filtered else offer,
@@ -410,7 +411,7 @@ async def target_of(door: WebRtcDoor) -> WebRtcTarget:
 def vanish(carrier: Carrier) -> None:
     """Let a client's computer be gone: its sockets say nothing any more, not even goodbye."""
     assert isinstance(carrier, ClientCarrier)
-    connection = carrier._stack._ice._connection
+    connection = carrier.stack._ice._connection
     connection.sendto = _nothing  # type: ignore[method-assign,assignment]
     for protocol in connection._protocols:
         protocol.send_stun = lambda *_: None  # type: ignore[method-assign]
@@ -441,9 +442,11 @@ def test_a_client_that_signals_and_never_comes_keeps_its_place_for_a_while() -> 
     async def story() -> None:
         async with simulated() as door:
             side = own_side("1 1 udp 2130706431 127.0.0.1 9 typ host")
-            host, port = door._server.address
+            host, port = door.address
             offer = write_offer(side, secrets.randbits(62))
-            assert await exchange(host, port, offer, key=None, limit_s=5.0, own_wifi=False)
+            assert await exchange_descriptions(
+                host, port, offer, key=None, limit_s=5.0, own_wifi=False
+            )
             assert isinstance(await failure(door.url), BusyError)
             await asyncio.sleep(20.0)
             async with connect(door.url, family="g1") as robot:
@@ -546,7 +549,7 @@ async def collect_paths(host: str, port: int) -> None:
 def test_the_door_stands_what_people_do_to_it(probe: Probe) -> None:
     async def story() -> None:
         async with simulated(signalling="1", strict=probe is post_rubbish_offers) as door:
-            host, port = door._server.address
+            host, port = door.address
             await probe(host, port)
             assert door.clients == 0
             async with connect(door.url, family="g1") as robot:
@@ -563,7 +566,7 @@ def test_there_are_five_ways_of_signalling_and_no_sixth() -> None:
         9991,
         9991,
     ]
-    with pytest.raises(BadRequestError, match="there is no signalling '4'"):
+    with pytest.raises(BadRequestError, match="unknown signalling '4'"):
         Signalling.of("4")
 
 
@@ -571,18 +574,16 @@ def test_there_are_five_ways_of_signalling_and_no_sixth() -> None:
 
 
 async def mode_read(robot: G1) -> bool:
-    return bool((await robot._client.call(rpc.GET_FSM, read=True)).data)  # type: ignore[attr-defined]
+    return bool((await client_of(robot, ServicesClient).call(rpc.GET_FSM, read=True)).data)
 
 
 def dropped(robot: G1) -> dict[str, int]:
-    port = robot._client
-    assert isinstance(port, ServicesClient)
-    return port.session.dropped
+    return client_of(robot, ServicesClient).session.dropped
 
 
 def send_as_text(robot: Channel, message: bytes) -> None:
     """Send bytes as text, which no decent stack lets one do."""
-    sctp, line = robot.end._stack._sctp, robot.end._stack._channel
+    sctp, line = robot.end.stack._sctp, robot.end.stack._channel
     assert line is not None
     sctp._data_channel_queue.append((line, 51, message))
     asyncio.ensure_future(sctp._data_channel_flush())  # noqa: RUF006 - it ends with the test
@@ -651,8 +652,8 @@ def test_datagrams_of_strangers_do_no_harm(datagram: bytes) -> None:
     async def story() -> None:
         one = Talking()
         async with on_channel(one) as url, connect(url, family="g1") as robot:
-            carrier = robot._client.connection._connection._carrier  # type: ignore[attr-defined]
-            for protocol in carrier._stack._ice._connection._protocols:
+            carrier = client_of(robot, ServicesClient).connection._connection._carrier  # type: ignore[attr-defined]
+            for protocol in carrier.stack._ice._connection._protocols:
                 address = protocol.transport.get_extra_info("sockname")
                 family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
                 with socket.socket(family, socket.SOCK_DGRAM) as stranger:
@@ -707,10 +708,10 @@ def test_no_request_reaches_a_service_that_is_not_on_our_list(service: str) -> N
         one = Talking()
         async with on_channel(one) as url, connect(url, family="g1") as robot:
             asked = len(one.heard)
-            with pytest.raises(BadRequestError, match="does not ask"):
-                await robot._client.call(rpc.Call(service, 1001))  # type: ignore[attr-defined]
+            with pytest.raises(BadRequestError, match="sends no requests"):
+                await client_of(robot, ServicesClient).call(rpc.Call(service, 1001))
             with pytest.raises(BadRequestError):
-                robot._client.session.publish(f"rt/api/{service}/request", {})  # type: ignore[attr-defined]
+                client_of(robot, ServicesClient).session.publish(f"rt/api/{service}/request", {})
             assert await mode_read(robot)
             assert len(one.heard) == asked + 1
 
@@ -722,8 +723,8 @@ def test_a_request_longer_than_a_robot_takes_is_refused_here() -> None:
         one = Talking()
         async with on_channel(one) as url, connect(url, family="g1") as robot:
             for size in (40_000, 10**7):
-                with pytest.raises(BadRequestError, match="a request of"):
-                    await robot._client.call(rpc.play_taught('"' * size))  # type: ignore[attr-defined]
+                with pytest.raises(BadRequestError, match="the request has"):
+                    await client_of(robot, ServicesClient).call(rpc.play_taught('"' * size))
             assert await mode_read(robot)
 
     run(story())

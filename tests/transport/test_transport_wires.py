@@ -5,7 +5,10 @@ from rote.transport.wires import WIRES, unsupported, wires_with
 
 def test_no_owner_of_a_robot_is_sent_to_a_wire_that_no_robot_speaks_as_sold() -> None:
     error = unsupported("change how an action is played", "webrtc", "tempo")
-    assert error.remedy == "No robot can as it is sold. A simulated robot can, by udp:// or sim://."
+    assert (
+        error.remedy
+        == "No robot with stock firmware can. A simulated robot can, by udp:// or sim://."
+    )
     assert error.wires_that_can == ("udp://", "sim://")
 
 

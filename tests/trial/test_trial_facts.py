@@ -7,7 +7,7 @@ import pytest
 from trial_facts import BEGIN, END, PAGE, table
 
 from documentation import ROOT
-from rote.trial.facts import A1, DATACHANNEL, DDS, FRAMES, Fact, definition_error, facts
+from rote.trial.facts import A1, DATACHANNEL, DDS, FRAMES, Fact, find_definition_error, list_facts
 from rote.trial.judgement import judge
 from rote.trial.steps import BY_ID, STEPS, TrialLevel, steps_for
 from rote.wire.teaching import fields as teaching_fields
@@ -16,7 +16,7 @@ from rote.wire.teaching.fields import FieldGrade
 SEEN = "log"
 PAGES = (DATACHANNEL, DDS, A1)
 _MARK = re.compile(r"<!-- fact: ([\w.-]+) -->")
-_WORDS = r"docs|source|claim|choice|measured|header"
+_WORDS = r"docs|source|claim|choice|measured|header|seen on a robot|contradicted"
 _PROSE = re.compile(
     rf"\(([^()]*\b(?:{_WORDS})\b[^()]*)\)((?:<!-- fact: [\w.-]+ -->)*)", re.IGNORECASE
 )
@@ -45,7 +45,7 @@ def graded(page: str) -> list[tuple[str, list[str]]]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_grade_below_seen_names_its_facts_and_they_have_the_same_grade(page: str) -> None:
-    known = {fact.id: fact for fact in facts()}
+    known = {fact.id: fact for fact in list_facts()}
     shown = graded(page)
     assert len(shown) > 10
     for grade, ids in shown:
@@ -60,11 +60,11 @@ def test_every_grade_below_seen_names_its_facts_and_they_have_the_same_grade(pag
 @pytest.mark.parametrize("page", PAGES)
 def test_every_fact_is_on_its_page(page: str) -> None:
     named = [each for _, ids in graded(page) for each in ids]
-    assert sorted(named) == sorted(fact.id for fact in facts() if fact.page == page)
+    assert sorted(named) == sorted(fact.id for fact in list_facts() if fact.page == page)
 
 
 def test_every_graded_field_of_the_frames_is_a_fact() -> None:
-    known = {fact.id: fact.grade for fact in facts() if fact.page == FRAMES}
+    known = {fact.id: fact.grade for fact in list_facts() if fact.page == FRAMES}
     for layout in teaching_fields.LAYOUTS:
         for one in layout.fields:
             if one.grade is not FieldGrade.LOG:
@@ -73,15 +73,21 @@ def test_every_graded_field_of_the_frames_is_a_fact() -> None:
 
 
 def test_no_fact_lacks_a_step_or_a_reason() -> None:
-    assert {fact.id: definition_error(fact) for fact in facts() if definition_error(fact)} == {}
+    assert {
+        fact.id: find_definition_error(fact) for fact in list_facts() if find_definition_error(fact)
+    } == {}
 
 
 def test_a_fact_without_a_step_and_without_a_reason_is_found() -> None:
-    fact = next(fact for fact in facts() if fact.step)
-    assert "neither a step nor a reason" in definition_error(replace(fact, step="", why_not=""))
-    assert "no step nowhere" in definition_error(replace(fact, step="nowhere"))
-    assert "where the result is" in definition_error(replace(fact, read=""))
-    assert "do not have the step" in definition_error(replace(fact, wires=("a1",), step="teach"))
+    fact = next(fact for fact in list_facts() if fact.step)
+    assert "neither a step nor a reason" in find_definition_error(
+        replace(fact, step="", why_not="")
+    )
+    assert "no step nowhere" in find_definition_error(replace(fact, step="nowhere"))
+    assert "where the result is" in find_definition_error(replace(fact, read=""))
+    assert "do not have the step" in find_definition_error(
+        replace(fact, wires=("a1",), step="teach")
+    )
 
 
 def test_every_step_says_what_it_does_and_what_to_watch() -> None:
@@ -124,4 +130,4 @@ def test_the_page_of_the_trial_lists_the_facts_as_they_are() -> None:
 
 
 def test_a_fact_says_where_it_stands() -> None:
-    assert all(isinstance(fact, Fact) and fact.says and fact.grade for fact in facts())
+    assert all(isinstance(fact, Fact) and fact.says and fact.grade for fact in list_facts())

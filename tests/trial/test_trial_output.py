@@ -11,7 +11,7 @@ from typing import Any
 
 import dpkt  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema_rs import validator_for
 
@@ -30,6 +30,7 @@ from rote.trial.steps import TrialLevel
 from rote.wire.a1 import codec
 from rote.wire.a1.values import Dialect, Header, LowState
 from rote.wire.teaching import codec as teaching
+from sampled import sample_examples
 from trial_robots import SLOW, firmware, tried
 
 OWNERS = ("Annas Wunsch", "Waist_Drum_Dance_2", "Bo")
@@ -103,7 +104,7 @@ def test_serials_hardware_addresses_and_keys_are_replaced_everywhere_alike() -> 
 
 def test_a_frame_and_an_a1s_state_are_still_sound_without_their_names() -> None:
     scrubber = TrialScrubber()
-    scrubber.learn_frames(["Annas Wunsch"])
+    scrubber.learn_action_names(["Annas Wunsch"])
     listed = teaching.encode(
         teaching.Frame(
             teaching.CommandId.LIST_ACTIONS,
@@ -152,7 +153,7 @@ def test_texts_in_a_report_are_escaped_on_the_page(by_services: TrialOutput) -> 
 
 def test_nothing_is_written_over(by_services: TrialOutput, tmp_path: Path) -> None:
     by_services.write(tmp_path / "one")
-    with pytest.raises(BadRequestError, match="holds a trial already"):
+    with pytest.raises(BadRequestError, match="already contains a trial"):
         check_folder(tmp_path / "one")
     (tmp_path / "file").write_text("x")
     with pytest.raises(BadRequestError, match="is a file"):
@@ -237,7 +238,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
-@settings(max_examples=200, deadline=None)
+@sample_examples(50)
 @given(st.data())
 def test_an_owners_name_is_replaced_in_every_form_of_json(data: st.DataObject) -> None:
     name = data.draw(_OWNERS)
@@ -258,9 +259,13 @@ def test_an_owners_name_is_replaced_in_every_form_of_json(data: st.DataObject) -
     assert name not in list(_texts(document))
 
 
+@pytest.mark.each_once("name", "wire")
 @pytest.mark.parametrize("name", ['Ann"a', "a\\b\\c", "Müller", "Bo", "x/y z", 'q"', "tab\tbed"])
 @pytest.mark.parametrize("wire", ["pipe", "udp"])
-def test_odd_names_of_owners_are_in_no_file(name: str, wire: str) -> None:
+def test_odd_names_of_owners_are_in_no_file(
+    name: str, wire: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rote.trial.g1_steps.LISTEN_S", 1.0)  # the names are told at once
     world = World(Store(":memory:"), firmware=firmware(SLOW))
     world.store.save(
         StoredAction(

@@ -15,7 +15,7 @@ from rote.sim.quadruped.world import A1World
 from rote.sim.quirks import QUIRKS
 from rote.sim.store import Store
 from rote.sim.world import World
-from rote.trial.judgement import differences
+from rote.trial.judgement import find_differences
 from rote.trial.report import build_report
 from rote.trial.runner import run_trial
 from rote.trial.steps import TrialLevel
@@ -30,10 +30,10 @@ def judged(report: dict[str, Any]) -> dict[str, bool | None]:
     return {fact["id"]: fact["agrees"] for fact in report["facts"]}
 
 
-@pytest.mark.parametrize(("wire", "level"), [("udp", MOVE), ("dds", LOOK)])
+@pytest.mark.parametrize(("wire", "level"), [("udp", LOOK), ("dds", LOOK)])
 def test_a_robot_made_from_a_report_gives_the_same_report(wire: str, level: TrialLevel) -> None:
     first, second = virtual.run(twice(wire, firmware(), level))
-    assert differences(first["robot"], second["robot"]) == []
+    assert find_differences(first["robot"], second["robot"]) == []
     assert judged(first) == judged(second)
 
 
@@ -41,7 +41,7 @@ def test_a_robot_made_from_a_report_gives_the_same_report(wire: str, level: Tria
 @pytest.mark.parametrize("wire", ["udp", "pipe", "webrtc", "dds"])
 def test_a_robot_made_from_a_whole_report_gives_the_same_report(wire: str) -> None:
     first, second = virtual.run(twice(wire, firmware(), MOVE))
-    assert differences(first["robot"], second["robot"]) == []
+    assert find_differences(first["robot"], second["robot"]) == []
     assert judged(first) == judged(second)
 
 
@@ -51,14 +51,14 @@ def test_a_robot_made_from_a_whole_report_gives_the_same_report(wire: str) -> No
 )
 def test_an_invented_firmware_survives_the_round_trip(name: str) -> None:
     first, second = virtual.run(twice("pipe", INVENTED[name], MOVE))
-    assert differences(first["robot"], second["robot"]) == []
+    assert find_differences(first["robot"], second["robot"]) == []
     assert judged(first) == judged(second)
 
 
 @pytest.mark.parametrize(
     "quirk",
     [
-        pytest.param(name, marks=() if place % 13 == 0 else pytest.mark.soak)
+        pytest.param(name, marks=() if place % 26 == 0 else pytest.mark.soak)
         for place, name in enumerate(
             quirk.name
             for quirk in QUIRKS.values()
@@ -70,7 +70,7 @@ def test_an_invented_firmware_survives_the_round_trip(name: str) -> None:
 )
 def test_every_quirk_that_a_look_can_see_is_taken_over_and_seen_again(quirk: str) -> None:
     first, second = virtual.run(twice("pipe", firmware(quirk), LOOK))
-    assert differences(first["robot"], second["robot"]) == []
+    assert find_differences(first["robot"], second["robot"]) == []
 
 
 def test_two_different_firmwares_are_told_apart() -> None:
@@ -82,7 +82,9 @@ def test_two_different_firmwares_are_told_apart() -> None:
         return reports
 
     plain, *odd = virtual.run(story())
-    seen = [[each.what for each in differences(plain["robot"], other["robot"])] for other in odd]
+    seen = [
+        [each.what for each in find_differences(plain["robot"], other["robot"])] for other in odd
+    ]
     assert "slots" in seen[0]
     assert "lists of actions" in seen[1]
     assert any("mode" in what for what in seen[2])
@@ -98,7 +100,7 @@ def test_delays_are_taken_over_as_distributions() -> None:
     assert max(values) > 0.7
     assert 0.1 <= min(values) <= max(values) <= 0.9
     assert len({round(value, 3) for value in values}) > 100
-    assert draw_measured((0.5,), world._core.chance) == 0.5
+    assert draw_measured((0.5,), world._core.rng) == 0.5
 
 
 def test_a_report_of_a_machine_that_cannot_be_simulated_says_so() -> None:
@@ -123,7 +125,9 @@ def test_a_likeness_takes_nonsense_for_nothing() -> None:
     assert like.mode is None
 
 
-def test_an_a1_and_a_go1_are_made_from_their_reports() -> None:
+def test_an_a1_and_a_go1_are_made_from_their_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rote.trial.a1_steps.LISTEN_S", 1.0)  # 500 states
+
     async def story(url: str) -> list[dict[str, Any]]:
         first = build_report(await run_trial(url, LOOK, Answers()))
         like = profile_from_report(first["robot"])
@@ -135,7 +139,7 @@ def test_an_a1_and_a_go1_are_made_from_their_reports() -> None:
 
     for url in ("sim://a1?dialect=go1", "sim://a1?dialect=3.2"):
         first, second = virtual.run(story(url))
-        assert differences(first["robot"], second["robot"]) == []
+        assert find_differences(first["robot"], second["robot"]) == []
         assert judged(first) == judged(second)
     low = profile_from_report({"wire": "a1", "build": "a1", "dialect": "3.3.4", "a1_level": "low"})
     assert low.a1_start == "hung"

@@ -74,8 +74,10 @@ def test_a_trial_by_the_services_measures_what_the_logs_of_a_real_robot_show() -
     )
     assert robot.obey("test", owners) == m.Status(m.Code.OK)
     before = robot.store.entries()
-    result = virtual.run(tried("pipe", robot, MOVE))
+    guide = Listening(robot)
+    result = virtual.run(tried("pipe", robot, MOVE, guide))
     assert (result.ended, result.left) == ("complete", [])
+    guide.check_holds()
     teaching, playing = result.measured["teaching"], result.measured["playing"]
     assert teaching["lapse_s"] == pytest.approx(10.5, abs=0.6)
     assert teaching["release_s"] == pytest.approx(4.1, abs=0.2)
@@ -121,7 +123,10 @@ def test_a_look_by_dds_counts_all_states_and_asks_the_versions() -> None:
         ("sim://a1?level=low", ["a1-connect", "a1-listen", "a1-joint"]),
     ],
 )
-def test_an_a1_and_a_go1_have_a_trial_too(url: str, done: list[str]) -> None:
+def test_an_a1_and_a_go1_have_a_trial_too(
+    url: str, done: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rote.trial.a1_steps.LISTEN_S", 1.0)  # 500 states
     guide = Answers()
     result = virtual.run(run_trial(url, MOVE, guide))
     assert result.ended == "complete"
@@ -332,16 +337,20 @@ class Listening(Answers):
     def note(self, message: str) -> None:
         self.notes.append((message, bool(self.robot.body.soft)))
 
+    def check_holds(self) -> None:
+        """Check that the arms were said to hold twice, and held each time."""
+        soft = [soft for message, soft in self.notes if message == "the arms are soft"]
+        held = [soft for message, soft in self.notes if message == "the arms hold again"]
+        assert len(held) == len(soft) == 2
+        assert not any(held)
 
-@pytest.mark.parametrize("wire", ["pipe", "udp"])
+
+@pytest.mark.parametrize("wire", [pytest.param("pipe", marks=pytest.mark.soak), "udp"])
 def test_arms_are_said_to_hold_only_when_they_do(wire: str) -> None:
     robot = world()
     guide = Listening(robot)
     virtual.run(tried(wire, robot, HOLD, guide))
-    soft = [soft for message, soft in guide.notes if message == "the arms are soft"]
-    held = [soft for message, soft in guide.notes if message == "the arms hold again"]
-    assert len(held) == len(soft) == 2
-    assert not any(held)
+    guide.check_holds()
 
 
 def test_a_robot_killed_while_soft_is_not_said_to_hold_nor_to_keep_actions() -> None:
@@ -435,4 +444,4 @@ def test_facts_that_a_step_only_uses_do_not_count_as_agreeing() -> None:
     assert all("used, not tested" in fact["note"] for fact in used)
     told = count_facts(report)
     assert (told.agree, told.differ, told.used) == (0, 0, 68)
-    assert "What was used, not tested (68)" in render_page(report)
+    assert "Facts used, not tested (68)" in render_page(report)

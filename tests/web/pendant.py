@@ -1,6 +1,7 @@
 """A real server with a real robot, and browsers that talk to it over sockets, in virtual time."""
 
 import asyncio
+import atexit
 import json
 import ssl
 import sys
@@ -19,9 +20,15 @@ from rote.web.access.roles import PendantRole
 from rote.web.access.security import Gate
 from rote.web.server.serve import serving
 from rote.web.services.hub import Start
+from rote.web.work.pool import IdleChildren
 
 MEMORY = "sim://g1?store=:memory:"
 Document = dict[str, Any]
+CHILDREN = IdleChildren()
+"""The child processes of all servers of this test process: their imports take longer than most
+tests.
+"""
+atexit.register(CHILDREN.close)
 
 # httpcore looks for sniffio with every request: where it is missing, let it not search the disk.
 if find_spec("sniffio") is None:
@@ -138,6 +145,17 @@ class Browser:
         await self.socket.close()
 
 
+def new_http_client(base: str, **limits: int) -> httpx.AsyncClient:
+    """Return a client that never times out: in virtual time a file that is written takes seconds.
+
+    It trusts no certificates, because reading those of the system takes longer than most tests.
+    """
+    transport = httpx.AsyncHTTPTransport(
+        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), limits=httpx.Limits(**limits)
+    )
+    return httpx.AsyncClient(base_url=base, timeout=None, transport=transport)
+
+
 class Pendant:
     """The server, seen from outside."""
 
@@ -146,13 +164,7 @@ class Pendant:
         self.library = library
         self.gate = gate
         self.base = f"http://127.0.0.1:{port}"
-        # In virtual time a file that is written takes seconds, so nothing here gives up.
-        # It trusts nobody's certificate: to read those of the world takes longer than most tests.
-        transport = httpx.AsyncHTTPTransport(
-            verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-            limits=httpx.Limits(max_keepalive_connections=0),
-        )
-        self.http = httpx.AsyncClient(base_url=self.base, timeout=None, transport=transport)
+        self.http = new_http_client(self.base, max_keepalive_connections=0)
         self._browsers: list[Browser] = []
 
     async def browser(
@@ -190,7 +202,7 @@ async def pendant(
 ) -> AsyncIterator[Pendant]:
     """Serve a pendant for as long as the block runs."""
     library, gate = Library(folder / "takes"), gate or Gate(token=token)
-    async with serving(Start(library, url), gate, 0) as server:
+    async with serving(Start(library, url, children=CHILDREN), gate, 0) as server:
         one = Pendant(server.port, library, gate)
         try:
             yield one

@@ -19,11 +19,12 @@ from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.session.a1 import Level
 from rote.sim.quadruped.simulator import HIGH_PORT, LOW_PORT, A1Simulator
+from rote.web.schemas.robot import ModeNow
 from rote.web.services.connection_keeper import check_url
 from rote.web.services.hub import Hub, Start
 from rote.wire.a1.values import Command, Dialect, LowCmd
 from virtual import run
-from web.pendant import Browser, Document, Pendant, one_browser, pendant
+from web.pendant import CHILDREN, Browser, Document, Pendant, one_browser, pendant
 
 
 class Dog(NamedTuple):
@@ -170,7 +171,7 @@ def test_what_it_cannot_do_is_refused_in_words(tmp_path: Path) -> None:
 def test_a_protection_that_trips_is_told_and_connecting_anew_goes_on(tmp_path: Path) -> None:
     async def story() -> None:
         async with dog() as one:
-            hub = Hub(Start(Library(tmp_path / "takes"), one.url))
+            hub = Hub(Start(Library(tmp_path / "takes"), one.url, children=CHILDREN))
             await hub.open()
             try:
                 await _connected(hub)
@@ -245,7 +246,7 @@ def test_motors_come_back_after_a_loss_only_where_the_robot_does_not_stand(tmp_p
     async def story() -> None:
         async with dog() as one:
             port = int(one.url.partition("?")[0].rpartition(":")[2])
-            hub = Hub(Start(Library(tmp_path / "takes"), one.url))
+            hub = Hub(Start(Library(tmp_path / "takes"), one.url, children=CHILDREN))
             await hub.connection.open(one.url, ability="teach")
             await _connected(hub)
         try:
@@ -275,6 +276,12 @@ def test_two_who_connect_at_once_leave_one_conversation(tmp_path: Path) -> None:
     run(story())
 
 
+def _mode_of(hub: Hub) -> ModeNow:
+    mode = hub.status.document(None)["mode"]
+    assert mode is not None
+    return mode
+
+
 def test_from_its_walking_controller_it_is_laid_down_taught_and_stood_up(tmp_path: Path) -> None:
     host = "127.86.1.1"  # its usual ports, at an address that no other test has
 
@@ -282,13 +289,13 @@ def test_from_its_walking_controller_it_is_laid_down_taught_and_stood_up(tmp_pat
         world = LoggedWorld(start="stand")
         async with A1Simulator(world, host, high_port=HIGH_PORT, low_port=LOW_PORT):
             url = f"a1://{host}?sender=loop"
-            hub = Hub(Start(Library(tmp_path / "takes"), url))
+            hub = Hub(Start(Library(tmp_path / "takes"), url, children=CHILDREN))
             await hub.open()
             try:
                 await _connected(hub)
                 assert {"mode", "lie", "stop"} <= hub.connection.abilities
-                assert {"teach", "stream"} <= hub.connection.elsewhere
-                assert hub.status.document(None)["mode"]["balanced"]
+                assert {"teach", "stream"} <= hub.connection.abilities_at_other_levels
+                assert _mode_of(hub)["balanced"]
                 with pytest.raises(BadRequestError, match="would sink"):
                     hub.connection.robot.check_wanted("teach")
                 assert hub.connection.report.state == "connected"
@@ -300,7 +307,7 @@ def test_from_its_walking_controller_it_is_laid_down_taught_and_stood_up(tmp_pat
                 await _connected(hub)
                 await hub.connection.robot.modes.lie_down()
                 await asyncio.sleep(3)
-                assert hub.status.document(None)["mode"]["name"] == "lie down"
+                assert _mode_of(hub)["name"] == "lie down"
                 await hub.connection.open(url, ability="teach")
                 await _connected(hub)
                 assert hub.connection.url.endswith("level=low")
@@ -356,7 +363,7 @@ def test_a_take_of_another_family_is_shown_edited_and_not_played(tmp_path: Path)
             assert families == {"arms": "g1", "legs": "a1"}
             assert (await page.post("/edit", take="arms"))["build"] == "g1-29"
             refusal = await page.refused("/play/take", 400, take="arms")
-            assert "a motion of a G1, and the robot is an A1" in refusal["message"]
+            assert "a motion of a G1, but the robot is an A1" in refusal["message"]
             saved = await page.post(
                 "/edit/save", take="arms", steps=[{"op": "speed", "factor": 0.5}], name="slow"
             )
@@ -364,7 +371,7 @@ def test_a_take_of_another_family_is_shown_edited_and_not_played(tmp_path: Path)
             assert (await page.get("/status"))["activity"]["kind"] == "idle"
         async with one_browser(tmp_path) as (_, page):
             refusal = await page.refused("/play/take", 400, take="legs")
-            assert "a motion of an A1, and the robot is a G1" in refusal["message"]
+            assert "a motion of an A1, but the robot is a G1" in refusal["message"]
             assert page.latest["state"]["phase"] == Phase.NONE.name.lower()
 
     run(story())

@@ -131,6 +131,7 @@ def test_curves_come_without_a_check_and_a_part_of_them_with_all_samples(tmp_pat
             assert part["times_s"][0] <= 20.0
             assert part["times_s"][-1] >= 22.0
             assert (part["duration_s"], len(part["times_s"])) == (pytest.approx(50), 201)
+            assert part["whole"]
             odd = await page.post("/edit/curves", **asked, start_s=500.0, end_s=-3.0)
             assert len(odd["times_s"]) >= 1
             both = await page.post("/edit", **asked)
@@ -157,7 +158,7 @@ def test_keyframes_are_proposed_moved_and_refused_beyond_a_limit(tmp_path: Path)
             assert bent["marks"] == [{"time_s": 3.0, "label": "half"}]
             far = {**step, "pose": {"left_elbow_joint": 3.0}}
             said = await page.refused("/edit/curves", 400, take="lift", steps=[far])
-            assert "step 1, keyframe: left_elbow_joint is 3 rad; possible is" in said["message"]
+            assert "step 1, keyframe: left_elbow_joint is 3 rad; the range is" in said["message"]
             for pose in ({}, {"left_elbow_joint": 8.0}, {"left_elbow_joint": "up"}, [1.0]):
                 await page.refused("/edit", 422, take="lift", steps=[{**step, "pose": pose}])
 

@@ -7,7 +7,7 @@ import pytest
 
 from rote.platform import clock
 from rote.web.access.clients import SILENCE_S
-from rote.web.services.freshness import MAX_AGE_S, SETTLE_S
+from rote.web.services.hub import MAX_AGE_S, SETTLE_S
 from virtual import hang, run
 from web.pendant import Browser, one_browser
 

@@ -27,14 +27,14 @@ from rote.stage.conductor import StopAnswer
 from rote.stage.keys import StageKeys
 from rote.stage.stage import TRY_STAGE
 from rote.web.access.roles import LOCAL, SCOPE_KEY
-from rote.web.routes.live import live
+from rote.web.routes.live import serve_browser
 from rote.web.schemas import robot as s
 from rote.web.schemas.shows import StageGo
 from rote.web.services.hub import Hub, Start, _describe_stage_stop
 from rote.web.services.stage import PendantStage
 from stage_memory import memory_stage
 from virtual import run
-from web.pendant import MEMORY
+from web.pendant import CHILDREN, MEMORY
 from web.test_web_library import sway
 from web.test_web_lost_robot import cuttable, phase
 
@@ -50,7 +50,7 @@ async def hub_with(
     library = Library(folder / "takes")
     for name in takes:
         library.save(sway(), name)
-    hub = Hub(Start(library, MEMORY, stage=stage, secret=SECRET))
+    hub = Hub(Start(library, MEMORY, stage=stage, secret=SECRET, children=CHILDREN))
     await hub.open()
     try:
         await until_connected(hub)
@@ -146,9 +146,9 @@ def test_what_was_approved_for_one_robot_is_not_played_by_another(tmp_path: Path
             wanted = s.ProposeMotion(take="long")
             ticket = await hub.agents.propose(wanted)
             press = s.PressApproval(ticket=ticket.id, digest=ticket.proposed.digest, secret=SECRET)
-            hub.agents.press(press, client.id)
+            hub.agents.begin_approval(press, client.id)
             await asyncio.sleep(2.0)
-            hub.agents.hold(ticket.id, client.id)
+            hub.agents.approve(ticket.id, client.id)
             beginning = asyncio.create_task(hub.agents.begin(ticket.id, wanted))
             await asyncio.sleep(0)  # it is read once more, while the person goes to another robot
             await hub.connect(OTHER, None)
@@ -191,7 +191,7 @@ def test_a_browser_that_leaves_before_it_was_let_in_takes_no_place(tmp_path: Pat
             scope = {"type": "websocket", "query_string": b"", "headers": [], SCOPE_KEY: LOCAL}
             for _ in range(3):
                 with pytest.raises((OSError, RuntimeError)):
-                    await live(WebSocket(scope, nothing, gone), hub)
+                    await serve_browser(WebSocket(scope, nothing, gone), hub)
             assert hub.clients.people() == []
 
     run(story())
@@ -204,7 +204,7 @@ def test_a_show_that_goes_on_by_itself_needs_somebody_who_commands(tmp_path: Pat
         "roles": {"left": {}},
         "sections": [
             {"name": "one", "clips": clips},
-            {"name": "two", "clips": clips, "start": {"on": "after", "seconds": 60.0}},
+            {"name": "two", "clips": clips, "start": {"on": "after", "seconds": 20.0}},
         ],
     }
     (tmp_path / "shows").mkdir()
@@ -227,8 +227,8 @@ def test_a_show_that_goes_on_by_itself_needs_somebody_who_commands(tmp_path: Pat
                 assert "playing" in seen
                 assert hub.needs_commander, "the next section will begin without a GO"
                 hub.clients.leave(client)
-                await one.until(lambda: one.conductor.stop_holds is not None, 10.0)
-                await asyncio.sleep(61.0)
+                await one.until(lambda: one.conductor.active_stop is not None, 10.0)
+                await asyncio.sleep(21.0)
                 assert one.rig.world.state().phase is Phase.NONE
 
     run(story())
@@ -247,12 +247,11 @@ def test_the_page_names_who_was_lost_in_a_section(tmp_path: Path) -> None:
             async with hub_with(tmp_path, "sway", stage=pendant) as hub:
                 client = hub.join(None, "0")
                 await hub.stage.go(StageGo(show="greet", cast={"left": "ann"}, force=True))
-                while hub.stage.document()["last"] is None:
+                while (last := hub.stage.document()["last"]) is None:
                     hub.clients.note_alive(client.id)
                     if one.rig.world.state().phase is Phase.PLAYING:
                         one.bus.drops = lambda key: key == StageKeys(TRY_STAGE).state("ann")
                     await asyncio.sleep(0.1)
-                last = hub.stage.document()["last"]
                 assert [each["lost"] for each in last["sections"]] == [["ann"]]
                 assert (last["ended"], last["lost"]) == ("", [])
 
@@ -307,7 +306,8 @@ def test_the_worst_of_all_robots_is_told(tmp_path: Path) -> None:
                 assert "stop-unconfirmed" in kinds
                 assert any("confirmed by ann" in event.message for event in hub.events)
                 one.bus.drops = lambda key: False
-                await one.until(lambda: hub.stage.document()["worst"]["state"] == "stopped", 10.0)
+                stopped = {"state": "stopped", "robots": ["ann"]}
+                await one.until(lambda: hub.stage.document()["worst"] == stopped, 10.0)
 
     run(story())
 
@@ -316,6 +316,7 @@ def test_the_worst_of_all_robots_is_told(tmp_path: Path) -> None:
     ("answer", "words", "failed"),
     [
         (StopAnswer(0.1), "All robots on the stage have confirmed", False),
+        (StopAnswer(None), "No robot of the stage is connected", False),
         (StopAnswer(None, ("ann", "bob")), "not confirmed by ann, bob: use the remote", True),
         (LinkError("no network"), "could not be sent to the stage: use the remotes", True),
         (None, "not all robots have confirmed it yet", False),
@@ -365,7 +366,7 @@ def test_a_stage_that_cannot_be_told_to_stop_is_an_unconfirmed_stop(tmp_path: Pa
 def test_a_motion_that_others_made_is_played_only_after_a_yes(tmp_path: Path) -> None:
     async def story() -> None:
         async with rig("udp") as one:
-            hub = Hub(Start(Library(tmp_path / "takes"), one.url))
+            hub = Hub(Start(Library(tmp_path / "takes"), one.url, children=CHILDREN))
             await hub.open()
             try:
                 await until_connected(hub)
@@ -396,7 +397,7 @@ def test_a_motion_that_others_made_is_played_only_after_a_yes(tmp_path: Path) ->
 def test_the_end_of_the_pendant_stops_the_robot_at_once(tmp_path: Path, how: str) -> None:
     async def story() -> None:
         async with cuttable(tmp_path, "udp") as (one, page, _):
-            hub = Hub(Start(Library(tmp_path / "others"), one.url))
+            hub = Hub(Start(Library(tmp_path / "others"), one.url, children=CHILDREN))
             await hub.open()
             await until_connected(hub)
             await hub.play("long", speed=None, loop=False)

@@ -13,15 +13,13 @@ import pytest
 from rote.errors import BadRequestError, MissingExtraError
 from rote.motion.files.library import Library
 from rote.web.access.certificate import TlsFiles, check_files, fingerprint, own_certificate
-from rote.web.access.guesses import MAX_WRONG, RETRY_S
 from rote.web.access.roles import PendantRole
-from rote.web.access.security import BODY_S, Gate, Proxy, load_server_key
-from rote.web.server import http_connection
-from rote.web.server.http_connection import HEADER_S, MAX_HALF_OPEN
-from rote.web.server.serve import link, serving
+from rote.web.access.security import BODY_S, MAX_WRONG, RETRY_S, Gate, Proxy, load_server_key
+from rote.web.server import serve
+from rote.web.server.serve import HEADER_S, MAX_HALF_OPEN, link, serving
 from rote.web.services.activity import PendantStopResult
 from rote.web.services.hub import Start
-from rote.web.services.stops import PAUSE_S, REPEAT_S, Stops
+from rote.web.services.stops import ANSWERED_S, REPEAT_S, Stops
 from virtual import run
 from web.pendant import MEMORY, Pendant, one_browser, pendant
 
@@ -109,7 +107,7 @@ def test_half_open_connections_give_way_to_those_who_ask(tmp_path: Path) -> None
 def test_where_all_places_are_taken_those_at_rest_give_way_and_no_open_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_connection, "MAX_CONNECTIONS", 6)
+    monkeypatch.setattr(serve, "MAX_CONNECTIONS", 6)
 
     async def story() -> None:
         async with one_browser(tmp_path) as (server, page):
@@ -218,10 +216,10 @@ def test_who_may_watch_cannot_work_out_a_higher_link() -> None:
     gate, same = Gate("0.0.0.0", TOKEN, b"key" * 11), Gate("0.0.0.0", TOKEN, b"key" * 11)
     other = Gate("0.0.0.0", TOKEN, b"another" * 5)
     assert gate.tokens == same.tokens  # links and cookies outlive a restart
-    assert gate.cookie(PendantRole.WATCH) == same.cookie(PendantRole.WATCH)
+    assert gate.make_cookie(PendantRole.WATCH) == same.make_cookie(PendantRole.WATCH)
     for role in (PendantRole.COMMAND, PendantRole.WATCH):
         assert gate.tokens[role] != other.tokens[role]  # the token alone does not make them
-        assert gate.cookie(role) != other.cookie(role)
+        assert gate.make_cookie(role) != other.make_cookie(role)
     assert len({*gate.tokens.values()}) == 3
 
 
@@ -266,7 +264,7 @@ def test_stops_that_come_together_are_one_and_a_later_one_goes_out() -> None:
         answer.set_result(PendantStopResult("playing", "Stopped."))
         answers = await asyncio.gather(*asked, return_exceptions=True)
         assert answers[1:] == [answer.result()] * (len(asked) - 1)
-        await asyncio.sleep(2 * PAUSE_S)
+        await asyncio.sleep(2 * ANSWERED_S)
         await stops.request_stop()
         assert len(sent) == 4
 
@@ -313,7 +311,7 @@ def test_a_flood_of_stops_is_told_once(tmp_path: Path) -> None:
             for _ in range(300):
                 await flood.socket.send('{"type":"stop"}')
             await flood.until(lambda: "stopped" in flood.latest)
-            await page.notice("told to stop")
+            await page.notice("a stop was sent")
             await asyncio.sleep(REPEAT_S / 2)
             assert len(page.notices()) == 1
             await page.socket.send('{"type":"stop"}')
@@ -426,7 +424,7 @@ def test_behind_a_proxy_its_name_and_origin_are_known_and_a_token_is_needed(
         Gate(proxy=proxy)
     gate = Gate(token=TOKEN, proxy=proxy)
     assert link(gate, 80) == f"https://robot.example.org/?token={TOKEN}"
-    assert "Secure" in gate.cookie(PendantRole.WATCH)
+    assert "Secure" in gate.make_cookie(PendantRole.WATCH)
 
     async def story() -> None:
         async with pendant(tmp_path, gate=gate) as server:
@@ -445,7 +443,7 @@ def test_behind_a_proxy_its_name_and_origin_are_known_and_a_token_is_needed(
     "origin", ["robot.example.org", "https://a/b", "ftp://a", "https://", "https://u@a", "http://["]
 )
 def test_what_is_no_origin_of_a_proxy_is_refused(origin: str) -> None:
-    with pytest.raises(BadRequestError, match="not where a proxy"):
+    with pytest.raises(BadRequestError, match="not the origin of a proxy"):
         Proxy(origin)
 
 

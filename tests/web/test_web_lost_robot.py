@@ -65,6 +65,11 @@ async def cuttable(folder: Path, wire: str) -> AsyncIterator[tuple[Rig, Browser,
             yield one, page, link
 
 
+async def play_long(page: Browser) -> None:
+    await page.post("/play", name="long")
+    await page.status(lambda s: s["activity"]["phase"] == "playing")
+
+
 async def lose(page: Browser, link: Link) -> None:
     link.cut()
     await page.status(lambda s: s["connection"]["state"] == "lost", 60)
@@ -89,8 +94,7 @@ def test_a_stop_while_the_link_is_cut_is_sent_first_after_the_reconnect(
 ) -> None:
     async def story() -> None:
         async with cuttable(tmp_path, wire) as (one, page, link):
-            await page.post("/play", name="long")
-            await page.status(lambda s: s["activity"]["phase"] == "playing")
+            await play_long(page)
             await asyncio.sleep(1.0)
             link.cut()
             loop = asyncio.get_running_loop()
@@ -119,8 +123,7 @@ def test_a_stop_while_the_link_is_cut_is_sent_first_after_the_reconnect(
 def test_a_stop_without_any_connection_is_kept_and_its_socket_is_told(tmp_path: Path) -> None:
     async def story() -> None:
         async with cuttable(tmp_path, "udp") as (one, page, link):
-            await page.post("/play", name="long")
-            await page.status(lambda s: s["activity"]["phase"] == "playing")
+            await play_long(page)
             await lose(page, link)
             assert (await page.get("/status"))["unconfirmed_stop"] is None
             await page.socket.send('{"type":"stop"}')
@@ -139,8 +142,7 @@ def test_a_stop_without_any_connection_is_kept_and_its_socket_is_told(tmp_path: 
 def test_a_robot_that_answers_no_stop_gets_it_again_without_a_reconnect(tmp_path: Path) -> None:
     async def story() -> None:
         async with cuttable(tmp_path, "udp") as (one, page, _):
-            await page.post("/play", name="long")
-            await page.status(lambda s: s["activity"]["phase"] == "playing")
+            await play_long(page)
             obey, refused = one.world.obey, list[m.Command]()
 
             def refuse(client: Hashable, command: m.Command) -> m.Reply:
@@ -161,8 +163,7 @@ def test_a_robot_that_answers_no_stop_gets_it_again_without_a_reconnect(tmp_path
 def test_another_robot_gets_no_stop_of_the_one_before_and_that_is_told(tmp_path: Path) -> None:
     async def story() -> None:
         async with cuttable(tmp_path, "udp") as (_, page, link), rig("udp") as other:
-            await page.post("/play", name="long")
-            await page.status(lambda s: s["activity"]["phase"] == "playing")
+            await play_long(page)
             await lose(page, link)
             await page.refused("/stop", 502)
             asked: list[m.Command] = []
@@ -189,8 +190,7 @@ def test_a_playback_found_after_a_reconnect_has_its_name_and_progress(
 ) -> None:
     async def story() -> None:
         async with cuttable(tmp_path, wire) as (one, page, link):
-            await page.post("/play", name="long")
-            await page.status(lambda s: s["activity"]["phase"] == "playing")
+            await play_long(page)
             began_s = asyncio.get_running_loop().time()
             await asyncio.sleep(2.0)
             await lose(page, link)
@@ -260,8 +260,7 @@ def test_a_browser_that_goes_while_its_robot_is_lost_has_it_stopped(tmp_path: Pa
     async def story() -> None:
         async with cuttable(tmp_path, "udp") as (one, page, link):
             watcher = Browser(page.port, page.socket, page.http)
-            await page.post("/play", name="long")
-            await page.status(lambda s: s["activity"]["phase"] == "playing")
+            await play_long(page)
             await lose(page, link)
             await page.leave()
             await asyncio.sleep(4.0)
@@ -292,8 +291,7 @@ def test_a_stop_that_fails_in_an_unforeseen_way_is_sent_again(
 ) -> None:
     async def story() -> None:
         async with cuttable(tmp_path, "udp") as (one, page, _):
-            await page.post("/play", name="long")
-            await page.status(lambda s: s["activity"]["phase"] == "playing")
+            await play_long(page)
             stop, sent = MessageRobot.stop, list[MessageRobot]()
 
             async def fail_twice(robot: MessageRobot) -> None:

@@ -22,13 +22,13 @@ from rote.web.services import teaching
 from rote.web.services.hub import Hub, Start
 from rote.web.services.takes import TakeService
 from virtual import run
-from web.pendant import MEMORY, one_browser, pendant, teach
+from web.pendant import CHILDREN, MEMORY, one_browser, pendant, teach
 
 
 @asynccontextmanager
 async def one_hub(folder: Path) -> AsyncIterator[Hub]:
     """What is behind the API, with its robot connected and nobody asking."""
-    hub = Hub(Start(Library(folder / "takes"), MEMORY))
+    hub = Hub(Start(Library(folder / "takes"), MEMORY, children=CHILDREN))
     await hub.open()
     while hub.connection.connected is None:
         await asyncio.sleep(0.05)
@@ -254,7 +254,7 @@ def test_a_factory_action_that_is_accepted_and_never_begins_is_reported(tmp_path
             one_browser(tmp_path, one.url) as (_, page),
         ):
             await page.post("/perform", preset=27)
-            await page.notice("was not seen to begin within 3 s")
+            await page.notice("did not show it begin within 3 s")
             await page.status(lambda s: s["activity"]["kind"] == "idle")
 
     run(story())

@@ -11,6 +11,8 @@ import pytest
 from rote.errors import BadRequestError
 from rote.web.access.clients import HANDOVER_S, IDLE_SILENCE_S, MAX_NAME, SILENCE_S, Clients
 from rote.web.access.roles import Access, PendantRole, access_of
+from rote.web.access.security import WATCHER_PATHS
+from rote.web.server.app import openapi_document
 from rote.web.server.problems import ProblemError
 from virtual import run
 from web.pendant import Browser, Pendant, one_browser, pendant, teach
@@ -109,7 +111,7 @@ def test_a_lock_takes_command_at_once_and_a_teacher_gives_it() -> None:
     with pytest.raises(ProblemError, match="locked"):
         clients.take_command(other.id)
     clients.leave(pupil)
-    assert clients.commander_lost(busy=False)
+    assert clients.drop_silent_commander(busy=False)
     with pytest.raises(ProblemError, match="locked"):
         clients.require_command(other.id)
     assert clients.join(pupil.id, COMMAND) is pupil  # a reload does not lose it
@@ -166,7 +168,7 @@ def test_a_number_is_never_given_twice() -> None:
     clients.leave(first)
     clock.now += IDLE_SILENCE_S + 1
     assert clients.join().number == 2
-    with pytest.raises(ProblemError, match="no browser 1"):
+    with pytest.raises(ProblemError, match="browser 1 is not connected"):
         clients.give_command(next(iter(clients)).id, 1)
 
 
@@ -174,7 +176,7 @@ def test_a_number_is_never_given_twice() -> None:
 def test_what_is_no_name_is_refused(name: str) -> None:
     clients = Clients(Clock())
     client = clients.join()
-    with pytest.raises(BadRequestError, match="not a valid name"):
+    with pytest.raises(BadRequestError, match="too long or contains characters"):
         clients.set_name(client.id, name)
     assert client.name is None
     assert clients.set_name(client.id, "  Ada \n Lovelace ").name == "Ada Lovelace"
@@ -247,6 +249,7 @@ MOVING: list[tuple[str, dict[str, Any]]] = [
     ("/takes/delete", {"name": "wave"}),
     ("/takes/tag", {"name": "wave", "add": ["x"]}),
     ("/edit/save", {"take": "wave", "name": "x"}),
+    ("/learn/save", {"id": "1", "name": "x"}),
 ]
 
 
@@ -276,6 +279,27 @@ def test_a_link_that_watches_moves_and_changes_nothing_and_stops(tmp_path: Path)
             assert (await watcher.post("/stop"))["stopped"] == "playing"
             await teacher.status(lambda s: s["activity"]["kind"] == "idle")
             assert (await teacher.get("/status"))["commander"]["you"]
+
+    run(story())
+
+
+def test_every_request_that_changes_something_is_refused_to_a_watching_link_as_json(
+    tmp_path: Path,
+) -> None:
+    documented = openapi_document()["paths"]
+    posts = {path for path, methods in documented.items() if methods.keys() - {"get"}}
+    assert posts > WATCHER_PATHS
+    others = {"/", "/index.html", "/api", "/api/stage/no-such-route", "/assets/page.js"}
+
+    async def story() -> None:
+        async with pendant(tmp_path, token=TOKEN) as server:
+            shown = {"Authorization": f"Bearer {server.gate.tokens[PendantRole.WATCH]}"}
+            for path in sorted(posts - WATCHER_PATHS | others):
+                for content in (b"", b"{}", b"no JSON"):
+                    response = await server.http.post(path, headers=shown, content=content)
+                    assert response.status_code == 403, path
+                    assert response.headers["content-type"] == "application/json", path
+                    assert response.json()["error"] == "watch-only", path
 
     run(story())
 

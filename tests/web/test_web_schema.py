@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 from websockets.sync.client import connect
 
+from forked import Rote
 from rote.model.g1 import G1_29
 from rote.motion.files.library import Library
 from rote.motion.track import Track
@@ -35,9 +35,9 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of a server in a process of its own, in real time, with one take."""
     home = tmp_path_factory.mktemp("home")
     Library(home / "takes").save(wave(), "wave")
-    command = [sys.executable, "-m", "rote", "web", "--no-browser", "--json", "--port", "0"]
-    with subprocess.Popen(
-        [*command, "--robot", MEMORY],
+    command = ["web", "--no-browser", "--json", "--port", "0", "--robot", MEMORY]
+    with Rote(
+        *command,
         stdout=subprocess.PIPE,
         env=os.environ | {"ROTE_HOME": str(home)},
     ) as process:
@@ -75,19 +75,31 @@ def client(port: int) -> Iterator[str]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
-def test_no_request_the_document_allows_or_forbids_is_a_server_error(port: int, mode: Any) -> None:
+@pytest.mark.parametrize(
+    ("mode", "examples", "every"),
+    [
+        pytest.param(GenerationMode.POSITIVE, 2, 1, id="positive"),
+        # To make up wrong requests takes long, and one check refuses those of all operations.
+        pytest.param(GenerationMode.NEGATIVE, 2, 8, id="negative"),
+        pytest.param(GenerationMode.POSITIVE, 20, 1, id="positive-20", marks=pytest.mark.soak),
+        pytest.param(GenerationMode.NEGATIVE, 20, 1, id="negative-20", marks=pytest.mark.soak),
+    ],
+)
+def test_no_request_the_document_allows_or_forbids_is_a_server_error(
+    port: int, mode: Any, examples: int, every: int
+) -> None:
+    """Try `examples` requests of each operation, or of one in `every`."""
     answers: Counter[int] = Counter()
     with client(port) as name:
         schema = schemathesis.openapi.from_url(f"http://127.0.0.1:{port}/openapi.json")
         operations = [result.ok() for result in schema.get_all_operations()]
         assert len(operations) > 30
-        for operation in sorted(operations, key=lambda each: each.path == "/api/mode"):
-            if operation.path not in ELSEWHERE:
-                _try(operation, mode, name, answers)
+        here = [each for each in operations if each.path not in ELSEWHERE]
+        for operation in sorted(here, key=lambda each: each.path == "/api/mode")[::every]:
+            _try(operation, mode, name, examples, answers)
     # Of what is wrong on purpose little is carried out: requests without arguments.
-    assert answers[200] > (20 if mode is GenerationMode.POSITIVE else 5)
-    assert answers[404] + answers[409] + answers[422] > 20
+    assert answers[200] > (20 if mode is GenerationMode.POSITIVE else 5) // every
+    assert answers[404] + answers[409] + answers[422] > 20 // every
 
 
 def wave() -> Track:
@@ -97,12 +109,13 @@ def wave() -> Track:
     return Track(times_s=times_s, joints_rad=poses, names=G1_29.names)
 
 
-def _try(operation: Any, mode: Any, name: str, answers: "Counter[int]") -> None:
+def _try(operation: Any, mode: Any, name: str, examples: int, answers: "Counter[int]") -> None:
+    """Send some requests of an operation, as many as `examples`; count the answers by status."""
     checks = [schemathesis.checks.not_a_server_error]
     strategy = operation.as_strategy(generation_mode=mode)
 
     @settings(
-        max_examples=4,
+        max_examples=examples,
         deadline=None,
         database=None,
         derandomize=True,

@@ -32,7 +32,7 @@ from rote.web.server.serve import link, listen, qr_code
 from rote.web.services.hub import Start
 from rote.web.services.takes import TakeService
 from virtual import run
-from web.pendant import Pendant, one_browser, pendant
+from web.pendant import Pendant, new_http_client, one_browser, pendant
 
 TOKEN = "a-token-for-these-tests"
 
@@ -52,7 +52,7 @@ def answers(folder: Path, asked: list[Ask], token: str | None = None) -> list[ht
         async with pendant(folder, token=token) as server:
             heard = []
             for method, path, how in asked:
-                async with httpx.AsyncClient(base_url=server.base, timeout=None) as http:
+                async with new_http_client(server.base) as http:
                     heard.append(await http.request(method, path, **how))
             return heard
 
@@ -448,7 +448,7 @@ def test_where_the_page_is_not_built_a_plain_one_says_how(tmp_path: Path) -> Non
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
             page = await http.get("/")
             assert (page.status_code, "make page" in page.text) == (200, True)
-            assert "There is no page" in page.text
+            assert "The page is missing" in page.text
             assert (await http.get("/openapi.json")).status_code == 200
 
     run(story())

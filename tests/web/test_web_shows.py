@@ -3,10 +3,10 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import wave
@@ -21,13 +21,22 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from forked import Rote
 from rote.motion.files.library import Library
 from rote.stage.demo import demo_take
 from rote.stage.keys import StageKeys
 from rote.stage.show.check import check_show
+from rote.stage.show.file import (
+    CLIP_FIELDS,
+    CUE_FIELDS,
+    ROLE_FIELDS,
+    SECTION_FIELDS,
+    TRIGGER_FIELDS,
+)
 from rote.stage.stage import TRY_STAGE, read_show
 from rote.stage.watcher import StageWatcher
 from rote.transport.zenoh.bus import StageBus
+from rote.web.routes.shows import SHEET_POLICY
 from rote.web.work import shows as show_work
 from virtual import run
 from web.pendant import Browser, one_browser
@@ -210,6 +219,56 @@ def test_a_sound_is_kept_beside_the_shows_and_drawn(tmp_path: Path) -> None:
     run(story())
 
 
+def test_a_locked_show_tells_why_it_is_refused_until_it_is_unlocked(tmp_path: Path) -> None:
+    _library(tmp_path)
+
+    async def story() -> None:
+        async with one_browser(tmp_path) as (_, browser):
+            saved = await browser.post("/shows/save", name="greet", show=SHOW)
+            assert saved["lock"] is None
+            locked = await browser.post("/shows/lock", name="greet", locked=True)
+            assert locked["lock"]["locked"] != ""
+            assert (await browser.get("/shows/greet"))["lock"] == locked["lock"]
+            await browser.post("/shows/rename", old="greet", new="hello")
+            assert (await browser.get("/shows/hello"))["lock"] == locked["lock"]
+
+            show = {**SHOW, "title": "changed"}
+            saved = await browser.post("/shows/save", name="hello", show=show, known=saved["tag"])
+            assert "the show file" in saved["lock"]["problem"]
+            assert "changed after it was locked" in saved["lock"]["problem"]
+            assert (await browser.post("/shows/lock", name="hello", locked=False))["lock"] is None
+            await browser.post("/shows/lock", name="hello", locked=True)
+            await browser.post("/shows/delete", name="hello")
+            await browser.post("/shows/save", name="hello", show=SHOW)
+            assert (await browser.get("/shows/hello"))["lock"] is None
+            await browser.refused("/shows/lock", 404, name="none", locked=True)
+
+    run(story())
+
+
+def test_the_cue_sheet_is_a_page_that_loads_nothing(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with one_browser(tmp_path) as (_, browser):
+            await browser.post("/shows/save", name="greet", show={**SHOW, "title": "<b>Two</b>"})
+            await browser.post("/shows/cast", name="greet", cast={"left": "ann", "right": "bob"})
+            response = await browser.ask("GET", "/shows/greet/sheet")
+            assert response.headers["content-type"].startswith("text/html")
+            assert response.headers.get_list("content-security-policy") == [SHEET_POLICY]
+            assert "left (ann)" in response.text
+            assert "&lt;b&gt;Two&lt;/b&gt;" in response.text
+            assert (await browser.ask("GET", "/shows/none/sheet")).status_code == 404
+
+    run(story())
+
+
+def test_the_editor_has_every_field_of_a_show() -> None:
+    folder = Path(__file__).parents[2] / "page" / "src" / "screens" / "show"
+    source = "".join(path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.tsx")))
+    fields = (SECTION_FIELDS, ROLE_FIELDS, TRIGGER_FIELDS, CLIP_FIELDS, CUE_FIELDS)
+    names = {field.name for each in fields for field in each}
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", source)] == []
+
+
 def test_without_a_stage_the_page_is_told_so_and_go_is_refused(tmp_path: Path) -> None:
     async def story() -> None:
         async with one_browser(tmp_path) as (_, browser):
@@ -281,18 +340,22 @@ class _Page:
 def _go_until(
     page: _Page, wanted: dict[str, Any], found: Callable[[dict[str, Any]], object]
 ) -> dict[str, Any]:
-    """Say GO and wait for something; again where a busy computer was too late for a section."""
-    for _ in range(6):
-        if page.stage()["stop"] is not None:
-            page.post("/stage/release")
-        begun = page.post("/stage/go", **wanted, force=True)
-        if begun.status_code == 200:
-            again = page.post("/stage/go", **wanted, force=True)
-            assert again.status_code == 409, json.dumps(page.stage())
-            stage = page.until(lambda now: now["run"] is None or found(now))
-            if stage["run"] is not None:
-                return stage
-    raise AssertionError(json.dumps(page.stage()))
+    """Press GO once every robot is at rest, and wait for a state of the show."""
+    page.until(_is_at_rest)
+    begun = page.post("/stage/go", **wanted, force=True)
+    assert begun.status_code == 200, begun.text
+    again = page.post("/stage/go", **wanted, force=True)
+    assert again.status_code == 409, json.dumps(page.stage())
+    stage = page.until(lambda now: now["run"] is None or found(now))
+    assert stage["run"] is not None, json.dumps(stage)
+    return stage
+
+
+def _is_at_rest(stage: dict[str, Any]) -> bool:
+    """Whether no show runs, no stop holds, and every robot has returned from its last motion."""
+    return (stage["run"], stage["stop"]) == (None, None) and all(
+        each["ready"] and each["phase"] == "idle" and not each["moving"] for each in stage["robots"]
+    )
 
 
 def _free_port() -> int:
@@ -303,10 +366,8 @@ def _free_port() -> int:
 
 @contextmanager
 def _process(home: Path, *words: str) -> Iterator["subprocess.Popen[str]"]:
-    command = [sys.executable, "-m", "rote", *words]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, env=os.environ | {"ROTE_HOME": str(home)}
-    ) as process:
+    environment = os.environ | {"ROTE_HOME": str(home)}
+    with Rote(*words, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
             yield process
         finally:
@@ -342,6 +403,7 @@ def _staged(
 WANTED: dict[str, Any] = {"show": "greet", "cast": {"left": "ann", "right": "bob"}}
 
 
+@pytest.mark.quiet  # a conductor or agent that is kept waiting for a second ends the section
 def test_roles_apply_to_go_everybody_stops_and_the_servers_end_stops_the_show(
     tmp_path: Path,
 ) -> None:
@@ -353,19 +415,29 @@ def test_roles_apply_to_go_everybody_stops_and_the_servers_end_stops_the_show(
         assert stale.json()["error"] == "changed-show"
         assert teacher.stage()["run"] is None
 
-        # Who only watches may stop, and that ends the show.
+        # Who only watches may stop, and nothing else of the cue list.
         _go_until(teacher, WANTED, lambda now: now["run"]["state"] == "playing")
         said = watcher.post("/stop").json()["message"]
         assert "on the stage have confirmed the STOP" in said or "not all robots have" in said
-        stage = teacher.until(lambda stage: stage["run"] is None)
-        teacher.until(lambda stage: stage["stop"]["unconfirmed"] == [])
-        assert (stage["last"]["show"], stage["last"]["sections"]) == ("greet", [])
+        stage = teacher.until(lambda stage: stage["run"]["state"] == "stopped")
+        stage = teacher.until(lambda stage: stage["stop"]["unconfirmed"] == [])
+        assert stage["stop"]["obstacles"] == {"ann": "", "bob": ""}
         assert teacher.post("/stage/go", **WANTED).json()["error"] == "stop-holds"
+        for verb in ("pause", "resume", "back", "skip", "finish"):
+            assert watcher.post("/stage/cue", verb=verb).status_code == 403
         assert watcher.post("/stage/release").status_code == 403
         assert teacher.post("/stage/release").json()["stop"] is None
+        again = teacher.until(lambda stage: stage["run"]["state"] == "waiting")
+        assert again["run"]["section"] == "hello"
+        refused = teacher.post("/stage/cue", verb="jump", section="nowhere")
+        assert (refused.status_code, refused.json()["error"]) == (400, "bad-request")
+        assert teacher.post("/stage/cue", verb="fly").status_code == 422
+        assert teacher.post("/stage/cue", verb="finish").status_code == 200
+        stage = teacher.until(lambda stage: stage["run"] is None)
+        assert (stage["last"]["show"], stage["last"]["sections"]) == ("greet", [])
         file = tmp_path / "shows" / "greet.report.json"
         teacher.until(lambda _: _kept(file)["over"])  # written once the robots have confirmed
-        assert "stopped" in _kept(file)["ended"]
+        assert "stopped" in _kept(file)["interruptions"][0]
 
         # The server ends in the middle of a section: its robots are told to stop before that.
         _go_until(teacher, WANTED, lambda now: any(each["moving"] for each in now["robots"]))
@@ -382,13 +454,16 @@ def test_a_section_waits_for_its_own_go_and_a_stop_ends_the_waiting(tmp_path: Pa
         wrong = teacher.post("/stage/go", **WANTED, section="hello")
         assert wrong.json()["error"] == "another-section"
         watcher.post("/stop")
+        teacher.until(lambda stage: stage["run"]["state"] == "stopped")
+        teacher.post("/stage/cue", verb="finish")
         stage = teacher.until(lambda stage: stage["run"] is None)
         assert [each["name"] for each in stage["last"]["sections"]] == ["hello"]
 
+        assert teacher.post("/stage/release").status_code == 200
         # A stop from elsewhere: it ends the show here, and is confirmed to whoever asked for it.
         _go_until(teacher, WANTED, lambda now: any(each["moving"] for each in now["robots"]))
         assert asyncio.run(_stopped_elsewhere(endpoint)) == ()
-        stage = teacher.until(lambda stage: stage["run"] is None)
+        stage = teacher.until(lambda stage: stage["run"]["state"] == "stopped")
         assert stage["stop"]["by"] == "somebody else"
 
 

@@ -276,7 +276,7 @@ def test_steps_that_cannot_be_are_named(tmp_path: Path) -> None:
             endless = await page.refused(
                 "/edit", 400, take="wave", steps=[{"op": "speed", "factor": 0.05}] * 3
             )
-            assert endless["message"].startswith("step 3, speed,")
+            assert endless["message"].startswith("after step 3, speed,")
             all_of_them = [
                 {"op": "trim_idle"},
                 {"op": "smooth", "cutoff_hz": 4},

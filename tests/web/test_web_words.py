@@ -5,7 +5,7 @@ The command line words its own sentences, and the page has buttons.
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ import rote
 from rote.cli import commands
 
 SOURCE = Path(rote.__file__).parent
+PAGE = Path(__file__).parents[2] / "page" / "src"
 EDGES = {"cli", "web", "__main__.py"}
 WITHOUT_A_PAGE = {
     "cli",  # the command line itself
@@ -32,8 +33,8 @@ BEFORE_THE_PAGE = {
 """What is said there is said by a command, or where there is no page; how to install is no command
 of rote.
 """
-ITS_OWN_COMMANDS = {"stage/demo.py"}
-"""It starts processes of rote, and tells nobody how."""
+ITS_OWN_COMMANDS = {"stage/demo.py", "stage/plain_stop.py"}
+"""One starts processes of rote; the other one is a command without the rest of the command line."""
 
 
 def command(*besides: str) -> str:
@@ -47,13 +48,19 @@ def typed() -> re.Pattern[str]:
     return re.compile(rf"{command()}|(?<![\w-])--[a-z]|\bcommand line\b|\bterminal\b")
 
 
-def sentences(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def sentences(path: Path) -> list[tuple[int, str]]:
     """Every text of a module that is no docstring, by its line."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare:
-            yield node.lineno, node.value
+    found = []
+    nodes: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Constant):
+            if isinstance(node.value, str):
+                found.append((node.lineno, node.value))
+        elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            nodes.extend(ast.iter_child_nodes(node))
+    return found
 
 
 def modules(without: set[str]) -> list[str]:
@@ -72,7 +79,8 @@ def matches(names: list[str], pattern: re.Pattern[str]) -> list[str]:
 
 
 def test_no_sentence_below_the_edge_names_a_command() -> None:
-    assert matches(modules(EDGES | {"trial"}), re.compile(command())) == []
+    names = {*modules(EDGES | {"trial"})} - {"stage/plain_stop.py"}
+    assert matches(sorted(names), re.compile(command())) == []
     trials = [name for name in modules(EDGES) if name.startswith("trial/")]
     assert matches(trials, re.compile(command("trial"))) == []
 
@@ -80,6 +88,16 @@ def test_no_sentence_below_the_edge_names_a_command() -> None:
 def test_no_sentence_that_can_reach_the_page_tells_people_what_to_type() -> None:
     names = {*modules(WITHOUT_A_PAGE)} - BEFORE_THE_PAGE - ITS_OWN_COMMANDS
     assert matches(sorted(names), typed()) == []
+
+
+def test_every_refusal_that_the_page_translates_is_one_of_the_server() -> None:
+    texts = (PAGE / "texts.ts").read_text(encoding="utf-8")
+    block = re.search(r"^  refusals: \{$(.*?)^  \},$", texts, re.DOTALL | re.MULTILINE)
+    assert block is not None
+    templates = re.findall(r'"((?:[^"\\]|\\.)*)",$', block[1], re.MULTILINE)
+    assert len(templates) > 20
+    said = {text for name in modules(WITHOUT_A_PAGE) for _, text in sentences(SOURCE / name)}
+    assert [template for template in templates if template not in said] == []
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_a_number_is_for_all_legs_and_a_row_for_each() -> None:
 
 @pytest.mark.parametrize("count", [0, 3, 21])
 def test_rows_must_be_alike_and_find_a_place(count: int) -> None:
-    with pytest.raises(BadRequestError, match="12 in the legs and 20 places"):
+    with pytest.raises(BadRequestError, match="12 in the legs and 20 slots"):
         MotorCmds.servo(q_rad=[0.0] * count, tau_nm=[0.0] * (max(count, 12)))
 
 
@@ -184,22 +184,22 @@ REPORT = MotorState(10, 0.5, -1.5, 100.0, -2.25, 0.25, -0.75, -3.0, 41, (4, 5))
 
 def test_a_report_is_the_same_in_both_forms() -> None:
     full = MotorStates.of([REPORT, MotorState()])
-    compact = full.compact()
+    compact = full.to_compact()
     assert (len(full.wire), len(compact.wire)) == (760, 640)
     assert not full.is_compact
     assert compact.is_compact
     assert full[0] == compact[0] == REPORT
     assert full[1:3] == compact[1:3]
-    assert compact.full() == full
-    assert compact.compact() is compact
-    assert full.full() is full
+    assert compact.to_full() == full
+    assert compact.to_compact() is compact
+    assert full.to_full() is full
 
 
 @pytest.mark.parametrize("compact", [False, True])
 def test_reports_can_be_taken_by_column(compact: bool) -> None:
     motors = MotorStates.of([REPORT])
     if compact:
-        motors = motors.compact()
+        motors = motors.to_compact()
     columns = (motors.mode, motors.q_rad, motors.dq_rad_s, motors.tau_nm, motors.temperature_c)
     assert [column[0] for column in columns] == [10, 0.5, -1.5, -2.25, 41]
     assert all(len(column) == 20 for column in columns)
@@ -211,23 +211,23 @@ def test_reports_can_be_taken_by_column(compact: bool) -> None:
 def test_a_torque_is_cut_off_in_the_compact_form_or_refused(torque: float) -> None:
     motors = MotorStates.of([MotorState(tau_nm=torque)])
     if -32769 < torque * 256 < 32768:
-        assert motors.compact().tau_nm[0] == int(torque * 256) / 256
+        assert motors.to_compact().tau_nm[0] == int(torque * 256) / 256
     else:
         with pytest.raises(BadRequestError, match=r"motors\[0\].tau is"):
-            motors.compact()
+            motors.to_compact()
 
 
 def test_reports_that_cannot_be_are_refused() -> None:
-    with pytest.raises(BadRequestError, match="21 motors; there are 20"):
+    with pytest.raises(BadRequestError, match="21 motors do not fit into 20"):
         MotorStates.of([REPORT] * 21)
     with pytest.raises(BadRequestError, match="does not fit"):
         MotorStates.of([REPORT._replace(temperature_c=300)])
-    with pytest.raises(BadRequestError, match="640 bytes, or in 760"):
+    with pytest.raises(BadRequestError, match="640 or 760 bytes, not 100"):
         MotorStates(bytes(100))
     with pytest.raises(BadRequestError, match=r"motors\[0\].q is inf"):
         MotorStates.of([REPORT._replace(q_rad=1e39)]).check()
     with pytest.raises(BadRequestError, match=r"motors\[0\].ddq is nan"):
-        MotorStates.of([REPORT._replace(ddq_rad_s2=math.nan)]).compact()
+        MotorStates.of([REPORT._replace(ddq_rad_s2=math.nan)]).to_compact()
 
 
 def test_reports_are_values() -> None:

@@ -3,7 +3,7 @@
 import contextlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, DecodeError, PayloadError, TruncatedError
@@ -35,7 +35,6 @@ def test_a_response_is_packed_as_the_vendors_type_is() -> None:
     )
 
 
-@settings(max_examples=50)
 @given(INT64, INT64, INT64, INT32, st.booleans(), TEXT)
 def test_every_request_comes_back(
     number: int, api: int, lease: int, priority: int, noreply: bool, parameter: str
@@ -52,7 +51,6 @@ def test_every_request_comes_back(
     assert cdr.decode_request(cdr.encode_request(asked), "sport") == asked
 
 
-@settings(max_examples=50)
 @given(INT64, INT64, INT32, TEXT, st.binary(max_size=20))
 def test_every_response_comes_back(
     number: int, api: int, code: int, data: str, binary: bytes
@@ -93,7 +91,6 @@ DECODERS = (
 )
 
 
-@settings(max_examples=60)
 @given(st.sampled_from(DECODERS), st.binary(max_size=80), st.booleans())
 def test_arbitrary_bytes_never_raise_anything_but_decode_error(
     decode: object, data: bytes, headed: bool

@@ -59,7 +59,7 @@ SEEN: dict[str, tuple[str, Value]] = {
     "subscribe": ('{"type":"subscribe","topic":"rt/lf/lowstate"}', Subscription("rt/lf/lowstate")),
     "unsubscribe": (
         '{"type":"unsubscribe","topic":"rt/lf/lowstate"}',
-        Subscription("rt/lf/lowstate", wanted=False),
+        Subscription("rt/lf/lowstate", active=False),
     ),
     "joystick": (
         '{"type":"msg","topic":"rt/wirelesscontroller","data":{"lx":0,"ly":0.5}}',
@@ -122,11 +122,11 @@ SEEN: dict[str, tuple[str, Value]] = {
     ),
     "video on": (
         '{"type":"vid","topic":"","data":"on"}',
-        MediaRequest(MediaTrack.VIDEO, wanted=True),
+        MediaRequest(MediaTrack.VIDEO, active=True),
     ),
     "audio off": (
         '{"type":"aud","topic":"","data":"off"}',
-        MediaRequest(MediaTrack.AUDIO, wanted=False),
+        MediaRequest(MediaTrack.AUDIO, active=False),
     ),
     "report": (
         '{"type":"rtc_report","x":[1]}',
@@ -324,7 +324,7 @@ def test_a_part_with_an_impossible_number_is_refused(index: int, count: int) -> 
     ids=["text", "bytes", "just over"],
 )
 def test_a_message_too_large_is_refused_by_name_before_it_is_read(message: str | bytes) -> None:
-    with pytest.raises(MessageTooLargeError, match="at most") as caught:
+    with pytest.raises(MessageTooLargeError, match="the maximum is") as caught:
         channel.decode(message)
     assert caught.value.size == len(message)
 
@@ -335,7 +335,7 @@ def test_a_large_message_within_the_bound_is_read() -> None:
 
 
 def test_a_message_too_large_is_not_sent() -> None:
-    with pytest.raises(BadRequestError, match="at most"):
+    with pytest.raises(BadRequestError, match="the maximum is"):
         channel.encode(ChannelMessage("rt/x", "y" * MAX_MESSAGE))
 
 
@@ -349,27 +349,29 @@ def test_the_error_travels() -> None:
 
 
 def test_a_challenge_is_answered_with_the_digest_of_prefix_and_challenge() -> None:
-    answer = channel.answer_to("deadbeef")
+    answer = channel.answer_challenge("deadbeef")
     assert answer == "1v5+EWNnnNzfjxAAgZF8lw=="
     assert base64.b64decode(answer) == hashlib.md5(b"UnitreeGo2_deadbeef").digest()
 
 
 @given(st.text(st.characters()))
 def test_any_challenge_has_an_answer(challenge: str) -> None:
-    assert len(channel.answer_to(challenge)) == 24
+    assert len(channel.answer_challenge(challenge)) == 24
 
 
 def test_a_heartbeat_tells_local_time_and_unix_time() -> None:
-    assert channel.heartbeat_at(1770329262.9, -5 * 3600) == Heartbeat(
+    assert channel.make_heartbeat(1770329262.9, -5 * 3600) == Heartbeat(
         "2026-02-05 17:07:42", 1770329262
     )
-    assert channel.heartbeat_at(0) == Heartbeat("1970-01-01 00:00:00", 0)
+    assert channel.make_heartbeat(0) == Heartbeat("1970-01-01 00:00:00", 0)
 
 
 def test_a_probe_is_sent_back_as_it_came_and_nothing_else_is() -> None:
-    assert channel.probe_echo(Inner(PROBE, answer=True)) == Inner(PROBE)
-    assert channel.probe_echo(Inner(PROBE)) is None
-    assert channel.probe_echo(Inner({"req_type": "public_network_status"}, answer=True)) is None
+    assert channel.make_probe_echo(Inner(PROBE, answer=True)) == Inner(PROBE)
+    assert channel.make_probe_echo(Inner(PROBE)) is None
+    assert (
+        channel.make_probe_echo(Inner({"req_type": "public_network_status"}, answer=True)) is None
+    )
 
 
 # ---- faults -------------------------------------------------------------------------------------
@@ -402,7 +404,7 @@ def test_any_fault_has_words(source: int, code: int) -> None:
 
 def test_faults_come_and_go_one_by_one() -> None:
     for faults in ((), (Fault(1, 2, 3), Fault(4, 5, 6))):
-        with pytest.raises(BadRequestError, match="one by one"):
+        with pytest.raises(BadRequestError, match="must contain one fault"):
             channel.encode(Faults(Change.ADDED, faults))
 
 
@@ -477,7 +479,7 @@ def test_a_response_may_bring_bytes_and_an_unknown_message_too() -> None:
 def test_bytes_that_belong_to_nothing_are_refused() -> None:
     text = '{"type":"validation","data":"x"}'
     assert channel.decode(channel.encode_frame(text, b"")) == Validation("x")
-    with pytest.raises(PayloadError, match="do not belong"):
+    with pytest.raises(PayloadError, match="cannot have"):
         channel.decode(channel.encode_frame(text, b"z"))
 
 
@@ -677,7 +679,7 @@ def test_responses_are_put_together_side_by_side() -> None:
 def test_parts_that_disagree_about_their_number_are_dropped() -> None:
     assembler = Assembler()
     assembler.add(part(1, 3))
-    with pytest.raises(PayloadError, match="put together"):
+    with pytest.raises(PayloadError, match="differ in their count or are too large"):
         assembler.add(part(2, 2))
     assert len(assembler) == 0
 
@@ -687,7 +689,7 @@ def test_parts_that_grow_without_measure_are_dropped() -> None:
     megabytes = "x" * (MAX_ASSEMBLED // 4)
     for index in range(1, 5):
         assembler.add(part(index, 9, megabytes))
-    with pytest.raises(PayloadError, match="put together"):
+    with pytest.raises(PayloadError, match="differ in their count or are too large"):
         assembler.add(part(5, 9, "x"))
     assert len(assembler) == 0
 
@@ -717,7 +719,7 @@ def test_what_is_forgotten_begins_anew() -> None:
 )
 def test_a_split_response_is_put_together_again(text: str, most: int, binary: bytes) -> None:
     whole = RpcResponse(service="arm", api_id=7107, id=9, code=3, data=text, binary=binary)
-    parts = channel.split(whole, most)
+    parts = channel.split_response(whole, most)
     if len(parts) == 1:
         assert parts == (whole,)
         return
@@ -735,6 +737,6 @@ def test_a_split_response_is_put_together_again(text: str, most: int, binary: by
 
 def test_a_response_in_too_many_parts_is_not_sent() -> None:
     long = RpcResponse(service="arm", api_id=7107, id=9, data="x" * (channel.MAX_CHUNKS + 1))
-    assert len(channel.split(long, 2)) == channel.MAX_CHUNKS // 2 + 1
+    assert len(channel.split_response(long, 2)) == channel.MAX_CHUNKS // 2 + 1
     with pytest.raises(BadRequestError, match="parts"):
-        channel.split(long, 1)
+        channel.split_response(long, 1)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rote.errors import DecodeError
 from rote.wire.webrtc.description import Peer, Side, read_peer, write_answer, write_offer
-from rote.wire.webrtc.sdp import Fingerprint, strict_reading
+from rote.wire.webrtc.sdp import Fingerprint, read_strictly
 
 PRINT = ":".join(["AB"] * 32)
 SIDE = Side("ufrg", "p" * 22, PRINT, ("1 1 udp 2130706431 10.0.0.2 4001 typ host",))
@@ -73,7 +73,7 @@ def test_of_many_codecs_one_is_chosen_that_both_know() -> None:
 
 def test_every_line_says_the_same_as_the_robots_stack_needs_it() -> None:
     text = write_offer(SIDE, 7, media=True)
-    assert strict_reading(text) == ("ufrg", "p" * 22, PRINT)
+    assert read_strictly(text) == ("ufrg", "p" * 22, PRINT)
     assert "sha-384" not in text
 
 

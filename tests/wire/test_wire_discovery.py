@@ -74,10 +74,10 @@ def test_a_serial_that_no_robot_has_is_a_bad_request(serial: str) -> None:
 
 
 def test_every_family_has_its_groups_and_all_of_them_are_asked_where_none_is_named() -> None:
-    assert wire.groups("go2") == ("231.1.1.1",)
-    assert wire.groups("G1") == wire.groups("r1") == ("231.1.1.2", "239.255.1.1")
-    assert wire.groups() == ("231.1.1.1", "231.1.1.2", "239.255.1.1")
-    assert all(ipaddress.ip_address(group).is_multicast for group in wire.groups())
+    assert wire.list_groups("go2") == ("231.1.1.1",)
+    assert wire.list_groups("G1") == wire.list_groups("r1") == ("231.1.1.2", "239.255.1.1")
+    assert wire.list_groups() == ("231.1.1.1", "231.1.1.2", "239.255.1.1")
+    assert all(ipaddress.ip_address(group).is_multicast for group in wire.list_groups())
 
 
 def test_the_ports_are_those_of_the_vendors_app() -> None:
@@ -86,7 +86,7 @@ def test_the_ports_are_those_of_the_vendors_app() -> None:
 
 def test_an_unknown_family_is_told_the_known_ones() -> None:
     with pytest.raises(BadRequestError, match="b2") as caught:
-        wire.groups("b2")
+        wire.list_groups("b2")
     assert caught.value.remedy == "Known: go2, g1, r1."
 
 
@@ -125,14 +125,14 @@ def test_a_query_without_a_serial_asks_everybody(serial: str) -> None:
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("robot.local", "no IP address"),
-        ("", "no IP address"),
-        ("192.168.1", "no IP address"),
-        ("192.168.1.256", "no IP address"),
-        ("192.168.1.1:9991", "no IP address"),
-        (" 192.168.1.1", "no IP address"),
-        ("http://192.168.1.1", "no IP address"),
-        ("٣.3.3.3", "no IP address"),
+        ("robot.local", "not an IP address"),
+        ("", "not an IP address"),
+        ("192.168.1", "not an IP address"),
+        ("192.168.1.256", "not an IP address"),
+        ("192.168.1.1:9991", "not an IP address"),
+        (" 192.168.1.1", "not an IP address"),
+        ("http://192.168.1.1", "not an IP address"),
+        ("٣.3.3.3", "not an IP address"),
         ("0.0.0.0", "one host"),
         ("::", "one host"),
         ("231.1.1.2", "one host"),
@@ -155,14 +155,14 @@ def test_an_address_that_is_not_one_hosts_ip_is_refused(address: str, words: str
     ("document", "words"),
     [
         (b"", "not JSON"),
-        (b"hello", "it begins b'hello'"),
+        (b"hello", "it begins with b'hello'"),
         (b"\xff\xfe", "not JSON in UTF-8"),
         (b"[" * 60_000, "not JSON"),
         (b'{"sn":' + b"9" * 5000 + b"}", "not JSON"),
         (b"[]", "a JSON list, not an object"),
         (b"null", "a JSON NoneType"),
         (b"{}", "no text under 'sn'"),
-        (b'{"name":"unitree_dapengche"}', "the keys it has: 'name'"),
+        (b'{"name":"unitree_dapengche"}', "its keys are 'name'"),
         (b'{"sn":7,"ip":"10.0.0.1"}', "no text under 'sn'"),
         (b'{"sn":"E1"}', "no text under 'ip'"),
         (b'{"sn":"E1","ip":167772161}', "no text under 'ip'"),
@@ -170,7 +170,7 @@ def test_an_address_that_is_not_one_hosts_ip_is_refused(address: str, words: str
         (b'{"sn":"","ip":"10.0.0.1"}', "not a serial"),
         (b'{"sn":"\\u001b[2J","ip":"10.0.0.1"}', "not a serial"),
         (b'{"sn":"%s","ip":"10.0.0.1"}' % (b"E" * 65), "not a serial"),
-        (b" " * 65_537, "65537 bytes, where 65536 are the most"),
+        (b" " * 65_537, "65537 bytes; the maximum is 65536"),
     ],
     ids=range(17),
 )
@@ -223,14 +223,14 @@ def test_a_reply_with_a_flipped_bit_is_refused_or_names_one_host(bit: int) -> No
 
 
 def test_a_document_too_long_to_be_sent_is_a_bad_request() -> None:
-    assert len(wire.json_body({"a": "x" * (wire.MAX_BODY - 8)})) == wire.MAX_BODY
+    assert len(wire.encode_json({"a": "x" * (wire.MAX_BODY - 8)})) == wire.MAX_BODY
     with pytest.raises(BadRequestError, match="65537 bytes"):
-        wire.json_body({"a": "x" * (wire.MAX_BODY - 7)})
+        wire.encode_json({"a": "x" * (wire.MAX_BODY - 7)})
 
 
 def test_half_a_character_cannot_be_sent() -> None:
     with pytest.raises(BadRequestError, match="surrogates"):
-        wire.json_body({"a": "\ud800"})
+        wire.encode_json({"a": "\ud800"})
 
 
 def test_a_document_error_survives_copying_and_pickling() -> None:

@@ -89,7 +89,7 @@ def test_motors_out_of_their_order_are_refused() -> None:
 
 def test_a_locked_motor_and_one_without_timeout_are_seen() -> None:
     packed = bytearray(dds_hands.encode_command([0.0] * 7, 0.5, hand=DEX3_LEFT))
-    packed[8 + 28] = dds_hands.mode_byte(1, status=0, timeout=False)
+    packed[8 + 28] = dds_hands.make_mode_byte(1, status=0, timeout=False)
     read = dds_hands.decode_command(bytes(packed), DEX3_LEFT)
     assert (read.driven, read.timeout) == (False, False)
 
@@ -97,7 +97,7 @@ def test_a_locked_motor_and_one_without_timeout_are_seen() -> None:
 @pytest.mark.parametrize(("motor", "status"), [(16, 1), (-1, 1), (0, 8)])
 def test_a_mode_byte_holds_no_more_than_its_bits(motor: int, status: int) -> None:
     with pytest.raises(BadRequestError):
-        dds_hands.mode_byte(motor, status=status)
+        dds_hands.make_mode_byte(motor, status=status)
 
 
 @pytest.mark.parametrize("motors", [0, 6, 8, 2**32 - 1])

@@ -17,7 +17,7 @@ from rote.wire.services.lowstate import (
     encode_battery,
     encode_fsm,
     encode_lowstate,
-    select,
+    select_joints,
 )
 
 STATE = RobotState(
@@ -53,7 +53,7 @@ def test_joints_come_back_as_they_were_published(build: Build, slots: int) -> No
     state = small(build)
     told = decode_lowstate(encode_lowstate(state, build=build, slots=slots))
     assert len(told.joints_rad) == max(slots, max(build.slots) + 1)
-    joints = select(told, build)
+    joints = select_joints(told, build)
     assert joints.joints_rad == state.joints_rad
     assert joints.velocities_rad_s == state.velocities_rad_s
     assert joints.temperatures_c == state.temperatures_c
@@ -73,21 +73,21 @@ def test_a_joint_is_published_in_its_slot_and_other_slots_stay_empty() -> None:
 
 def test_a_robot_that_is_not_known_is_read_by_its_slots() -> None:
     told = decode_lowstate(encode_lowstate(small(G1_29), build=G1_29))
-    joints = select(told, numbered_build(35, 77))
+    joints = select_joints(told, numbered_build(35, 77))
     assert joints.joints_rad[:29] == small(G1_29).joints_rad
     assert joints.joints_rad[29:] == (0.0,) * 6
 
 
 def test_a_build_of_one_joint_is_read() -> None:
     told = decode_lowstate({"motor_state": [{"q": 0.5}]})
-    assert select(told, numbered_build(1, 0)).joints_rad == (0.5,)
+    assert select_joints(told, numbered_build(1, 0)).joints_rad == (0.5,)
 
 
 def test_a_lowstate_of_another_robot_without_most_fields_is_read() -> None:
     # As a Go2 was recorded: 20 slots, no tick, no speeds, no accelerometer.
     motors = [{"q": 0.1, "temperature": 30, "lost": 0} for _ in range(20)]
     told = decode_lowstate({"motor_state": motors, "imu_state": {"rpy": [0, 0, 0]}})
-    joints = select(told, numbered_build(20, 0))
+    joints = select_joints(told, numbered_build(20, 0))
     assert joints.joints_rad == (0.1,) * 20
     assert joints.temperatures_c == (30.0,) * 20
     assert joints.velocities_rad_s == joints.accelerometer_m_s2 == joints.gyroscope_rad_s == ()
@@ -102,7 +102,7 @@ MOTOR = {"q": 0.5, "dq": 0.25, "temperature": [30, 40]}
 def test_a_motor_that_cannot_be_read_is_missing_and_the_others_are_not(entry: object) -> None:
     told = decode_lowstate({"motor_state": [MOTOR, entry, MOTOR]})
     assert told.joints_rad == (0.5, None, 0.5)
-    joints = select(told, numbered_build(3, 0))
+    joints = select_joints(told, numbered_build(3, 0))
     assert joints.missing == (1,)
     assert joints.joints_rad == (0.5, 0.0, 0.5)
 
@@ -110,10 +110,10 @@ def test_a_motor_that_cannot_be_read_is_missing_and_the_others_are_not(entry: ob
 def test_joints_beyond_the_last_slot_are_missing_and_stand_at_rest() -> None:
     told = decode_lowstate(encode_lowstate(small(G1_29), build=G1_29) | {})
     short = told._replace(joints_rad=told.joints_rad[:20])
-    joints = select(short, G1_29)
+    joints = select_joints(short, G1_29)
     assert joints.missing == tuple(range(20, 29))
     assert joints.joints_rad[20:] == G1_29.rest_rad[20:]
-    assert select(short, G1_27).missing == tuple(range(18, 27))
+    assert select_joints(short, G1_27).missing == tuple(range(18, 27))
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_lowstate_that_is_a_list_is_refused() -> None:
 def test_who_does_not_tell_hardware_or_temperatures_is_understood() -> None:
     told = encode_lowstate(STATE, build=G1_29)
     del told["mode_machine"]
-    joints = select(decode_lowstate(told), G1_29)
+    joints = select_joints(decode_lowstate(told), G1_29)
     assert joints.mode_machine == 0
     assert joints.temperatures_c == ()
 
@@ -209,7 +209,7 @@ def test_temperatures_are_bytes_on_the_wire_and_signed_again_after(celsius: list
     told = encode_lowstate(state, build=G1_29)
     pairs = [motor["temperature"] for motor in told["motor_state"]]
     assert all(0 <= value <= 255 for pair in pairs for value in pair)
-    assert select(decode_lowstate(told), G1_29).temperatures_c == tuple(celsius)
+    assert select_joints(decode_lowstate(told), G1_29).temperatures_c == tuple(celsius)
 
 
 @pytest.mark.parametrize(
@@ -219,13 +219,13 @@ def test_a_temperature_is_one_number_or_two(told: object, meant: float) -> None:
     data = encode_lowstate(STATE, build=G1_29)
     for motor in data["motor_state"]:
         motor["temperature"] = told
-    assert select(decode_lowstate(data), G1_29).temperatures_c == (meant,) * 29
+    assert select_joints(decode_lowstate(data), G1_29).temperatures_c == (meant,) * 29
 
 
 def test_one_motor_without_a_temperature_leaves_none() -> None:
     data = encode_lowstate(replace(STATE, temperatures_c=(30.0,) * 29), build=G1_29)
     del data["motor_state"][3]["temperature"]
-    assert select(decode_lowstate(data), G1_29).temperatures_c == ()
+    assert select_joints(decode_lowstate(data), G1_29).temperatures_c == ()
 
 
 def test_half_a_list_of_temperatures_is_not_published() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rote.errors import DecodeError
 from rote.model.g1 import G1_29
 from rote.wire.services import rpc
-from rote.wire.services.lowstate import decode_battery, decode_fsm, decode_lowstate, select
+from rote.wire.services.lowstate import decode_battery, decode_fsm, decode_lowstate, select_joints
 from rote.wire.webrtc import channel
 
 NUMBERS = st.one_of(
@@ -77,7 +77,7 @@ def test_one_odd_entry_hides_no_other(before: list[object], after: list[object])
 def test_a_lowstate_of_any_shape_is_joints_or_refused(rest: object, motors: list[object]) -> None:
     for shape in (rest, {"motor_state": motors}, {"motor_state": [*motors, {"q": 0.5}]}):
         with contextlib.suppress(DecodeError):
-            joints = select(decode_lowstate(shape), G1_29)
+            joints = select_joints(decode_lowstate(shape), G1_29)
             assert len(joints.joints_rad) == len(G1_29.names)
             assert len(joints.velocities_rad_s) in (0, len(G1_29.names))
 

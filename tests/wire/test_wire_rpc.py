@@ -74,10 +74,10 @@ def test_every_documented_api_id_has_a_name(service: str, ids: list[int]) -> Non
 
 @pytest.mark.parametrize("service", [FORBIDDEN, FORBIDDEN.upper(), "", "arm ", "loco", "arm/x"])
 def test_no_request_can_be_built_for_a_service_that_is_not_listed(service: str) -> None:
-    with pytest.raises(BadRequestError, match="does not ask") as caught:
+    with pytest.raises(BadRequestError, match="sends no requests") as caught:
         Call(service, 1001, "{}").request(1)
     assert "motion_switcher" in caught.value.remedy
-    with pytest.raises(BadRequestError, match="does not ask"):
+    with pytest.raises(BadRequestError, match="sends no requests"):
         channel.encode(RpcRequest(service=service, api_id=1001, id=1))
 
 
@@ -107,10 +107,10 @@ ANSWERED = RpcResponse(service="arm", api_id=7107, id=1)
 
 
 def test_requests_and_responses_have_topics_of_their_own() -> None:
-    assert rpc.topic_of(ASKED) == "rt/api/arm/request"
-    assert rpc.topic_of(ANSWERED) == "rt/api/arm/response"
-    assert rpc.service_of("rt/api/arm/request", RpcRequest) == "arm"
-    assert rpc.service_of("rt/api/motion_switcher/response", RpcResponse) == "motion_switcher"
+    assert rpc.make_topic(ASKED) == "rt/api/arm/request"
+    assert rpc.make_topic(ANSWERED) == "rt/api/arm/response"
+    assert rpc.parse_topic("rt/api/arm/request", RpcRequest) == "arm"
+    assert rpc.parse_topic("rt/api/motion_switcher/response", RpcResponse) == "motion_switcher"
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_requests_and_responses_have_topics_of_their_own() -> None:
 )
 def test_other_topics_belong_to_no_service(topic: str) -> None:
     with pytest.raises(PayloadError, match="not a topic for a request"):
-        rpc.service_of(topic, RpcRequest)
+        rpc.parse_topic(topic, RpcRequest)
 
 
 def test_requests_and_responses_cannot_be_changed() -> None:
@@ -189,11 +189,11 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
 
 @pytest.mark.parametrize("value", [1, -(2**63), 2**63 - 1])
 def test_a_whole_number_is_read_as_such(value: int) -> None:
-    assert rpc.read({"a": value}, "a", int) == value
+    assert rpc.read_field({"a": value}, "a", int) == value
 
 
 def test_a_whole_number_is_read_where_a_fraction_may_stand() -> None:
-    read = rpc.read({"a": 11}, "a", float)
+    read = rpc.read_field({"a": 11}, "a", float)
     assert (read, type(read)) == (11.0, float)
 
 
@@ -222,14 +222,14 @@ def test_a_whole_number_is_read_where_a_fraction_may_stand() -> None:
 )
 def test_a_value_of_another_kind_or_too_large_is_refused(document: object, kind: type) -> None:
     with pytest.raises(PayloadError):
-        rpc.read(document, "a", kind)
+        rpc.read_field(document, "a", kind)
 
 
 def test_a_default_stands_in_for_what_is_missing_but_not_for_what_is_wrong() -> None:
-    assert rpc.read({}, "a", int, 7) == 7
-    assert rpc.read({}, "a", bool, False) is False
+    assert rpc.read_field({}, "a", int, 7) == 7
+    assert rpc.read_field({}, "a", bool, False) is False
     with pytest.raises(PayloadError):
-        rpc.read({"a": None}, "a", int, 7)
+        rpc.read_field({"a": None}, "a", int, 7)
 
 
 # ---- calls --------------------------------------------------------------------------------------
@@ -583,7 +583,7 @@ def test_a_state_of_another_shape_is_refused(text: str) -> None:
 
 GENERIC = [0, 100, 3001, *range(3102, 3108), *range(3201, 3208)]
 OWN = {
-    "sport": [4101, 4201, 4205, 7301, 7302, 7303, 7304],
+    "sport": [127, 1001, 1003, 4101, 4201, 4205, 7301, 7302, 7303, 7304],
     "robot_state": [5201, 5202],
     "motion_switcher": list(range(7001, 7010)),
     "arm": list(range(7399, 7408)),
@@ -621,4 +621,18 @@ def test_the_words_fit_the_error_a_person_sees() -> None:
 def test_codes_known_to_all_wires_mean_the_same_here() -> None:
     for code in (m.Code.UNKNOWN_COMMAND, m.Code.BAD_PAYLOAD, m.Code.NAME_EXISTS):
         assert rpc.explain("arm", code)[0] != "for a reason it does not explain"
-    assert rpc.explain("arm", m.Code.NAME_EXISTS)[0] == m.WORDS[m.Code.NAME_EXISTS][0]
+    assert rpc.explain("arm", m.Code.NAME_EXISTS)[0] == m.CODE_TEXTS[m.Code.NAME_EXISTS][0]
+
+
+def test_running_services_are_read_from_a_bare_array() -> None:
+    listed = [
+        {"name": "ai_sport", "status": 0, "protect": 0},
+        {"name": "g1_arm_example", "status": 1},
+        {"name": "vui_service", "status": "0"},
+        {"name": 7, "status": 0},
+        "odd",
+    ]
+    assert rpc.decode_running_services(json.dumps(listed)) == {"ai_sport", "vui_service"}
+    for text in ("{}", "7", "["):
+        with pytest.raises(DecodeError):
+            rpc.decode_running_services(text)

@@ -97,7 +97,7 @@ def test_we_read_what_aiortc_acknowledges(
     ],
 )
 def test_a_chunk_has_a_name(chunk: Chunk, name: str) -> None:
-    assert sctp.name_of(chunk) == name
+    assert sctp.get_chunk_name(chunk) == name
 
 
 @pytest.mark.parametrize(

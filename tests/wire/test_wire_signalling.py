@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.padding import PKCS7
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rote.errors import BadRequestError, DecodeError, MissingExtraError
@@ -155,7 +155,7 @@ def test_the_end_of_a_real_notice_tells_the_path_of_that_robot() -> None:
 
 @pytest.mark.parametrize("tail", ["IKLAGHRFKD", "IHLAGHRFKd", "IHLAGHRFK5", "IHLAGHRFKé"])
 def test_a_letter_that_stands_for_no_digit_is_refused_and_named(tail: str) -> None:
-    with pytest.raises(DocumentError, match="stands for no digit") as caught:
+    with pytest.raises(DocumentError, match="is not one of the letters A to J") as caught:
         wire.open_notice(packed(data1=notice_text(tail=tail)))
     assert repr(tail) in str(caught.value)
     assert caught.value.step == "con_notify, path"
@@ -303,10 +303,10 @@ NO_NOTICE: dict[str, tuple[Callable[[], bytes], str, str]] = {
     "wrapped, 27 bytes": (
         lambda: packed(data1=b64(bytes(27)), data2=2),
         "con_notify, data1",
-        "27 bytes, where nonce and tag alone are 28",
+        "27 bytes, but nonce and tag alone have 28",
     ),
     "wrapped, nothing inside": (lambda: wrapped(b""), "con_notify, key", "0 characters"),
-    "wrapped, no text": (lambda: wrapped(b"\xff" * 40), "con_notify, data1", "no text"),
+    "wrapped, no text": (lambda: wrapped(b"\xff" * 40), "con_notify, data1", "not text"),
     "20 characters": (lambda: packed(data1="A" * 20), "con_notify, key", "20 characters"),
     "key no base64": (
         lambda: packed(data1=notice_text().replace("M", "_")),
@@ -383,7 +383,7 @@ def test_a_notice_takes_five_digits_and_all_its_random_bytes(digits: str, entrop
 
 def test_a_notice_too_long_to_be_read_is_not_sent() -> None:
     long = ConnectNotice(public_key=bytes(40_000), digits="12345", wrapping=Wrapping.PLAIN)
-    with pytest.raises(BadRequestError, match="65536 are the most"):
+    with pytest.raises(BadRequestError, match="the maximum is 65536"):
         wire.seal_notice(long, ENTROPY)
 
 
@@ -427,7 +427,6 @@ def test_a_sealed_answer_is_what_the_spec_says(answer: SdpAnswer | Busy) -> None
     assert wire.open_answer(body + b"\n", SESSION_KEY) == answer
 
 
-@settings(max_examples=50)
 @given(
     st.text(st.characters(codec="utf-8"), max_size=40),
     st.binary(min_size=16, max_size=16),
@@ -479,9 +478,9 @@ def test_a_device_key_that_is_none_is_told_where_one_is(text: str) -> None:
 def test_an_offer_or_answer_too_long_to_be_read_is_not_sent(size: int) -> None:
     long = "v=0" + "x" * size
     if size > 40_000:
-        with pytest.raises(BadRequestError, match="are the most"):
+        with pytest.raises(BadRequestError, match="the maximum is"):
             wire.seal_offer(SdpOffer(sdp=long), robot_key().public, SESSION_KEY)
-        with pytest.raises(BadRequestError, match="are the most"):
+        with pytest.raises(BadRequestError, match="the maximum is"):
             wire.seal_answer(SdpAnswer(sdp=long), SESSION_KEY)
     else:
         body = wire.seal_offer(SdpOffer(sdp=long), robot_key().public, SESSION_KEY)
@@ -550,7 +549,7 @@ NO_OFFER: dict[str, tuple[Callable[[], bytes], str, str]] = {
     "no keys": (lambda: b"{}", "con_ing", "no text under 'data2'"),
     "data2 a number": (by_hand(data2=7), "con_ing", "no text under 'data2'"),
     "data2 no base64": (by_hand(data2="_"), "con_ing, data2", "not base64"),
-    "data2 empty": (by_hand(), "con_ing, data2", "0 bytes are not 1 to 32 chunks"),
+    "data2 empty": (by_hand(), "con_ing, data2", "0 bytes are not 1 to 32 RSA chunks"),
     "data2 too short": (by_hand(data2=b64(bytes(255))), "con_ing, data2", "255 bytes are not"),
     "data2 too long": (by_hand(data2=b64(bytes(33 * 256))), "con_ing, data2", "8448 bytes"),
     "data2 over the modulus": (
@@ -596,7 +595,7 @@ def test_an_offer_for_another_robot_is_refused() -> None:
 def test_a_key_with_which_nothing_can_be_sealed_is_the_robots_fault() -> None:
     even = modulus(2**2048 - 2)
     told = wire.open_notice(packed(data1=notice_text(key=even)))
-    with pytest.raises(DocumentError, match="nothing can be sealed"):
+    with pytest.raises(DocumentError, match="it cannot encrypt"):
         wire.seal_offer(OFFER, told.public_key, SESSION_KEY)
 
 
@@ -619,7 +618,7 @@ def test_what_is_no_robot_key_is_a_bad_request() -> None:
     for wrong in (b"", b"hello", robot_key().public, locked):
         with pytest.raises(BadRequestError, match="cannot be read"):
             RobotKey(wrong)
-    with pytest.raises(BadRequestError, match="not of RSA"):
+    with pytest.raises(BadRequestError, match="not an RSA key"):
         RobotKey(der(ec.generate_private_key(ec.SECP256R1())))
 
 

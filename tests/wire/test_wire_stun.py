@@ -75,7 +75,7 @@ def test_a_protected_message_has_the_right_tag_and_fingerprint(
 @given(st.ip_addresses(), st.integers(0, 65535), TRANSACTIONS)
 def test_an_address_survives_its_mask(ip: object, port: int, transaction: bytes) -> None:
     host = str(ip).split("%")[0]
-    value = stun.xor_address((host, port), transaction)
+    value = stun.encode_xor_address((host, port), transaction)
     message = StunMessage(Class.SUCCESS, transaction, ((Attribute.XOR_MAPPED_ADDRESS, value),))
     assert message.mapped == (host, port)
 

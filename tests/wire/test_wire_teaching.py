@@ -221,7 +221,7 @@ def test_every_command_has_golden_bytes_or_cannot_be_said() -> None:
 
 @pytest.mark.parametrize("message", UNSAYABLE)
 def test_what_teaching_frames_cannot_say_is_refused(message: m.Command) -> None:
-    with pytest.raises(BadRequestError, match="cannot say"):
+    with pytest.raises(BadRequestError, match="have no command for"):
         wire.encode_command(message)
 
 
@@ -557,7 +557,7 @@ def test_a_pose_is_exact_to_half_a_unit() -> None:
 def test_the_page_lists_every_code_with_its_words_and_remedy() -> None:
     page = (Path(__file__).parents[2] / "docs" / "protocol" / "frames.md").read_text("utf-8")
     rows = [[cell.strip() for cell in line.split("|")[1:5]] for line in page.splitlines()]
-    for code, (words, remedy) in m.WORDS.items():
+    for code, (words, remedy) in m.CODE_TEXTS.items():
         assert [str(int(code)), m.Code(code).name, words, worded(remedy)] in rows
 
 
@@ -950,18 +950,22 @@ NAN = struct.pack(">f", math.nan)
 INFINITY = struct.pack(">f", math.inf)
 USED = slots((1, 1, 1.0))
 REFUSED: dict[str, tuple[int, bytes, str]] = {
-    "control mode 4": (0x09, word(4), "no control mode 4"),
+    "control mode 4": (0x09, word(4), "unknown control mode 4"),
     "hand without a name": (0x0A, b"HAND" + bytes(40), "cannot be used"),
-    "hand without a closing zero": (0x0A, b"HAND" + b"a" * 40, "closing zero"),
-    "ready that says 2": (0x0C, word(2), "does not say ready"),
+    "hand without a closing zero": (0x0A, b"HAND" + b"a" * 40, "not terminated by a zero"),
+    "ready that says 2": (0x0C, word(2), "neither 0 nor 1"),
     "teaching without damping": (0x0D, bytes(148), "damping"),
-    "NaN in the teaching state": (0x0D, b"\0\0\0\1" + NAN + bytes(140), "not a number"),
-    "NaN in the compensation": (0x0D, bytes(40) + NAN, "not a number"),
-    "infinity in the compensation": (0x0D, INFINITY + bytes(40), "not a number"),
-    "opposite infinities": (0x0D, INFINITY + b"\xff\x80\0\0" + bytes(36), "not a number"),
+    "NaN in the teaching state": (0x0D, b"\0\0\0\1" + NAN + bytes(140), "non-finite value"),
+    "NaN in the compensation": (0x0D, bytes(40) + NAN, "non-finite value"),
+    "infinity in the compensation": (0x0D, INFINITY + bytes(40), "non-finite value"),
+    "opposite infinities": (0x0D, INFINITY + b"\xff\x80\0\0" + bytes(36), "non-finite value"),
     "record flag 2": (0x0F, word(2), "0 or 1, not 2"),
-    "name without closing zero": (0x2B, save_payload(b"a" * 32), "closing zero"),
-    "name with bytes behind its zero": (0x2B, save_payload(b"bow\0w"), "behind its closing zero"),
+    "name without closing zero": (0x2B, save_payload(b"a" * 32), "not terminated by a zero"),
+    "name with bytes behind its zero": (
+        0x2B,
+        save_payload(b"bow\0w"),
+        "after its terminating zero",
+    ),
     "name that is not UTF-8": (0x2B, save_payload(b"b\xffw"), "not UTF-8"),
     "name cut inside a character": (0x2B, save_payload(b"bow\xc3"), "not UTF-8"),
     "name with an encoded surrogate": (0x2B, save_payload(b"\xed\xa0\x80"), "not UTF-8"),
@@ -991,8 +995,8 @@ REFUSED: dict[str, tuple[int, bytes, str]] = {
         save_payload(frames=1, keyframes=slots((1, 1, math.nan))),
         "nan",
     ),
-    "interpolation 3": (0x41, play_payload(how=3), "no interpolation 3"),
-    "interpolation with a strange bit": (0x41, play_payload(how=0x200), "no interpolation"),
+    "interpolation 3": (0x41, play_payload(how=3), "unknown interpolation 3"),
+    "interpolation with a strange bit": (0x41, play_payload(how=0x200), "unknown interpolation"),
     "play keyframe for joint 29": (0x41, play_payload(keyframes=slots((29, 1, 1.0))), "joint 29"),
     "play keyframe of infinity": (
         0x41,
@@ -1107,11 +1111,11 @@ def listing(count: int, *names: bytes, size: int = 220) -> bytes:
         (0x0F, bytes(220), "44 bytes long"),
         (0x1A, b"", "at least 220"),
         (0x1A, bytes(219), "at least 220"),
-        (0x1A, listing(7, *[b"a"] * 6), "7 actions in 220 bytes"),
+        (0x1A, listing(7, *[b"a"] * 6), "220 bytes cannot hold a list of 7 actions"),
         (0x1A, listing(16, *[b"a"] * 16, size=600), "16 actions"),
         (0x1A, listing(65_535), "65535 actions"),
         (0x1A, listing(1), "it is empty"),
-        (0x1A, listing(1, b"a" * 32), "closing zero"),
+        (0x1A, listing(1, b"a" * 32), "not terminated by a zero"),
         (0x1A, listing(2, b"bow", b"\xff"), "not UTF-8"),
     ],
     ids=in_short,
@@ -1135,8 +1139,8 @@ def test_a_reply_that_holds_what_it_may_not_is_refused(
         (struct.pack(">IHH", 0, 28, 0) + bytes(280), "28 joints"),
         (struct.pack(">IHH", 0, 1001, 0) + bytes(8 * 1001 + 48), "1001 joints"),
         (struct.pack(">IHH", 0, 65_535, 0) + bytes(280), "65535 joints"),
-        (bytes(4) + NAN + bytes(140), "not a number"),
-        (struct.pack(">IHH", 0, 1, 0) + INFINITY + bytes(52), "not a number"),
+        (bytes(4) + NAN + bytes(140), "non-finite value"),
+        (struct.pack(">IHH", 0, 1, 0) + INFINITY + bytes(52), "non-finite value"),
     ],
     ids=in_short,
 )
@@ -1146,5 +1150,5 @@ def test_a_state_that_holds_what_it_may_not_is_refused(payload: bytes, words: st
 
 
 def test_a_reply_of_another_wire_cannot_be_said() -> None:
-    with pytest.raises(BadRequestError, match="cannot be said"):
+    with pytest.raises(BadRequestError, match="have no reply for"):
         wire.encode_reply(m.Controller("ai"))

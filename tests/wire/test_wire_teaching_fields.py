@@ -8,7 +8,7 @@ from rote import messages as m
 from rote.errors import DecodeError
 from rote.wire.teaching import codec as teaching
 from rote.wire.teaching import state as teaching_state
-from rote.wire.teaching.explain import explain
+from rote.wire.teaching.explain import explain, explain_incomplete
 from rote.wire.teaching.fields import (
     BY_KEY,
     CRC,
@@ -20,10 +20,10 @@ from rote.wire.teaching.fields import (
     FieldGrade,
     FrameDirection,
     FrameField,
-    direction_of,
-    layout_of,
-    read,
-    write,
+    find_direction,
+    find_layout,
+    read_fields,
+    write_payload,
 )
 
 STATE = m.RobotState(
@@ -97,10 +97,10 @@ def test_what_the_codec_writes_is_read_field_by_field(
     message: m.Command, key: str, fields: dict[str, object]
 ) -> None:
     command, payload = teaching.encode_command(message)
-    layout = layout_of(teaching.MessageType.COMMAND, command, payload, reply=False)
+    layout = find_layout(teaching.MessageType.COMMAND, command, payload, reply=False)
     assert layout is not None
     assert layout.key == key
-    values = list(read(layout.fields, payload))
+    values = list(read_fields(layout.fields, payload))
     found = {value.field.name: value.value for value in values}
     assert {name: found[name] for name in fields} == fields
     assert sum(len(value.raw) for value in values) == len(payload)
@@ -112,8 +112,8 @@ def test_what_is_written_from_fields_is_what_the_codec_writes(
     message: m.Command, key: str, fields: dict[str, object]
 ) -> None:
     command, payload = teaching.encode_command(message)
-    values = {value.field.name: value.value for value in read(BY_KEY[key].fields, payload)}
-    assert write(BY_KEY[key], values) == payload
+    values = {value.field.name: value.value for value in read_fields(BY_KEY[key].fields, payload)}
+    assert write_payload(BY_KEY[key], values) == payload
     assert BY_KEY[key].command == command
 
 
@@ -126,17 +126,18 @@ def test_both_replies_are_read() -> None:
     listed = m.ActionList((m.ActionEntry("wave", 5000), m.ActionEntry("Grüße", 11_800)))
     for reply, key in ((listed, "list-reply"), (m.Status(m.Code.BUSY), "status")):
         payload = teaching.encode_reply(reply)
-        layout = layout_of(teaching.MessageType.COMMAND, 0x1A, payload, reply=True)
+        layout = find_layout(teaching.MessageType.COMMAND, 0x1A, payload, reply=True)
         assert layout is BY_KEY[key]
     values = {
-        v.field.name: v for v in read(BY_KEY["list-reply"].fields, teaching.encode_reply(listed))
+        v.field.name: v
+        for v in read_fields(BY_KEY["list-reply"].fields, teaching.encode_reply(listed))
     }
     assert values["actions"].value == [
         {"name": "wave", "duration_ms": 5000},
         {"name": "Grüße", "duration_ms": 11_800},
     ]
     assert len(values["zero"].raw) == 146
-    (code, _) = read(BY_KEY["status"].fields, teaching.encode_reply(m.Status(m.Code.BUSY)))
+    (code, _) = read_fields(BY_KEY["status"].fields, teaching.encode_reply(m.Status(m.Code.BUSY)))
     assert code.message == m.explain(m.Code.BUSY)[0]
 
 
@@ -144,9 +145,9 @@ def test_both_replies_are_read() -> None:
 def test_a_state_of_any_number_of_joints_is_read_to_its_end(joints: int) -> None:
     state = m.RobotState(joints_rad=(0.5,) * joints, velocities_rad_s=(1.5,) * joints, time_us=7)
     payload = teaching_state.encode_state(state, all_joints=True)
-    layout = layout_of(teaching.MessageType.STATE, 0, payload, reply=False)
+    layout = find_layout(teaching.MessageType.STATE, 0, payload, reply=False)
     assert layout is BY_KEY["state-all"]
-    values = {value.field.name: value.value for value in read(layout.fields, payload)}
+    values = {value.field.name: value.value for value in read_fields(layout.fields, payload)}
     assert values["joints_rad"] == [0.5] * joints
     assert values["time_us"] == 7
 
@@ -161,11 +162,11 @@ def test_the_flags_of_a_state_are_read_bit_by_bit() -> None:
         joints_rad=(),
         velocities_rad_s=(),
     )
-    (flags,) = read(
+    (flags,) = read_fields(
         BY_KEY["state"].fields[:1], teaching_state.encode_state(state, all_joints=False)
     )
     assert flags.raw.hex(" ") == "01 f4 00 3b"
-    assert {bits.name: bits.of(flags.value) for bits in MODE_FLAGS} == {
+    assert {bits.name: bits.extract(flags.value) for bits in MODE_FLAGS} == {
         "damping": 1, "recording": 1, "phase": 2, "stopped_early": 1, "mode_known": 1,
         "unused": 0, "mode": 500,
     }  # fmt: skip
@@ -194,7 +195,7 @@ def test_the_flags_of_a_state_are_read_bit_by_bit() -> None:
 def test_a_frame_alone_tells_its_direction_where_it_can(
     command: int, payload: bytes, direction: FrameDirection | None
 ) -> None:
-    assert direction_of(teaching.MessageType.COMMAND, command, payload) is direction
+    assert find_direction(teaching.MessageType.COMMAND, command, payload) is direction
 
 
 def test_a_frame_with_a_wrong_checksum_is_explained_and_said_to_be_wrong() -> None:
@@ -231,3 +232,8 @@ def test_a_claim_that_rests_on_documents_names_them(key: str, one: FrameField | 
         assert named or "as above" in one.why or one.why == "see its parts", key
     elif one.grade is FieldGrade.STATED:
         assert named, key
+
+
+def test_no_bytes_at_all_are_no_frame() -> None:
+    with pytest.raises(DecodeError):
+        explain_incomplete(b"")

@@ -22,7 +22,7 @@ from rote.errors import (
 from rote.messages import Code
 from rote.model import registry
 from rote.model.family import MAX_MOTION_S, MOVED_RAD, Build
-from rote.motion.files.exchange.lerobot_names import driver_name, joint_named
+from rote.motion.files.lerobot import driver_name, joint_named
 from rote.robot.following import Following
 from rote.robot.message_robot import MessageRobot
 from rote.transport.link import parse_url_options, split_url
@@ -43,7 +43,7 @@ class Driver:
     def __init__(self, url: str, *, contact: bool = True, rate_hz: float = 250.0) -> None:
         """Arguments are those of `RoteRobotConfig`. Nothing is connected yet.
 
-        Raises `UnsupportedError` for a wire that cannot stream poses: LeRobot begins a data set
+        Raises `UnsupportedError` for a wire that cannot stream poses: LeRobot begins a dataset
         before it connects, and would leave an empty one behind.
         """
         _check_wire(url)
@@ -246,7 +246,7 @@ class Driver:
             if abs(value - self._still.setdefault(joint, value)) > MOVED_RAD:
                 raise BadRequestError(
                     f"{joint} should move, and only arms and waist yaw are played",
-                    "Import the data set with --upper-body, and write it again.",
+                    "Import the dataset with --upper-body, and write it again.",
                 )
 
 
@@ -321,7 +321,7 @@ async def _first_joints(robot: MessageRobot) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(_STATE_S):
             async for state in robot.states():
-                if state.joints_told and state.joints_rad:
+                if state.has_joints and state.joints_rad:
                     return
     raise NoAnswerError(
         "the robot does not tell where its joints are, so there is nothing to observe",
@@ -352,5 +352,5 @@ def _check_wire(url: str) -> None:
             wire.scheme,
             "stream",
             "Connect by dds://, udp:// or sim:// instead. Or teach by rote teach, which works over "
-            f"{wire.scheme}:// too, and write a data set by rote motion lerobot.",
+            f"{wire.scheme}:// too, and write a dataset by rote motion lerobot.",
         )

@@ -39,8 +39,9 @@ function heading(): Heading {
 function progress(): { share: number | null; message: string } {
   const doing = robot.activity.peek();
   const run = connection.link.peek() === "open" ? stage.current.peek()?.run : null;
-  if (run?.state === "playing" && run.elapsed_s !== null) {
-    const gone = Math.max(0, run.elapsed_s + now() - stage.receivedAt.peek());
+  if ((run?.state === "playing" || run?.state === "paused") && run.elapsed_s !== null) {
+    const since = run.state === "paused" ? 0 : now() - stage.receivedAt.peek();
+    const gone = Math.max(0, run.elapsed_s + since);
     const share = run.duration_s > 0 ? Math.min(1, gone / run.duration_s) : 1;
     return { share, message: `${seconds(share * run.duration_s)} / ${seconds(run.duration_s)}` };
   }

@@ -44,6 +44,8 @@ interface Props {
   instead?: { joint: string; values: readonly number[] } | null;
   /** The same joints as they would be: drawn over those that differ. */
   proposed?: Curves | null;
+  /** How far each joint varies to both sides of its curve, at the same times: shaded. */
+  spread?: readonly number[][];
   /** The joints that are drawn; those that move most where it is left open. */
   only?: readonly string[];
   /** Joints that are drawn in any case. */
@@ -122,7 +124,7 @@ function line(draw: CanvasRenderingContext2D, from: [number, number], to: [numbe
 function drawCurves(
   draw: CanvasRenderingContext2D,
   place: Place,
-  { curves, closer, instead, proposed, view }: Props,
+  { curves, closer, instead, proposed, spread, view }: Props,
   shown: number[],
   paint: readonly string[],
 ): void {
@@ -146,6 +148,7 @@ function drawCurves(
     draw.strokeStyle = paint[colour] as string;
     draw.lineWidth = scene.highlighted.value === name || other ? 4 : 2;
     draw.setLineDash(dashed ? DASHES : []);
+    if (spread) drawSpread(draw, place, curves, spread, column);
     draw.globalAlpha = next ? 0.35 : 1;
     draw.beginPath();
     if (other)
@@ -163,6 +166,26 @@ function drawCurves(
   }
   draw.setLineDash([]);
   draw.restore();
+}
+
+/** Shade what lies within the spread of a curve, in its colour. */
+function drawSpread(
+  draw: CanvasRenderingContext2D,
+  place: Place,
+  { times_s, joints_rad }: Curves,
+  spread: readonly number[][],
+  column: number,
+): void {
+  const edge = (row: number, side: number): void => {
+    const value = (joints_rad[row]?.[column] ?? 0) + side * (spread[row]?.[column] ?? 0);
+    draw.lineTo(xOf(place, times_s[row] as number), yOf(place, value));
+  };
+  draw.beginPath();
+  for (let row = 0; row < times_s.length; row += 1) edge(row, 1);
+  for (let row = times_s.length - 1; row >= 0; row -= 1) edge(row, -1);
+  draw.globalAlpha = 0.25;
+  draw.fillStyle = draw.strokeStyle;
+  draw.fill();
 }
 
 /** Whether a joint would move otherwise, by what can be seen. */

@@ -5,6 +5,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { ticks } from "../curves";
 import { hundredths, sentence } from "../format";
+import { dotOf } from "../lamps";
 import { showEditor } from "../state/show-editor";
 import { stage } from "../state/stage";
 import {
@@ -295,16 +296,16 @@ function Lamp({ robot }: { robot: string | undefined }) {
   const current = stage.current.value;
   if (!current?.there) return null;
   const found = current.robots.find(({ name }) => name === robot);
-  const state = !found?.reachable ? "lost" : found.ready ? "connected" : "connecting";
-  const words = !robot ? T.nobody : !found?.reachable ? T.lamp.lost : found.ready ? T.lamp.ready : T.lamp.waits;
+  const state = !found ? "lost" : found.ready ? dotOf(found.lamp) : "connecting";
+  const words = !robot ? T.nobody : !found?.reachable || found.ready ? T.lamps[found?.lamp ?? "LOST"] : T.clockUnknown;
   const bound = found?.clock_bound_ms;
   return (
     <span class={css("lamp")}>
       <span class={`dot ${robot ? state : ""}`} aria-hidden="true" />
       <span class={css("lamp-words")}>
         {robot ?? T.nobody}
-        <span class="hidden">: {words}</span>
-        {found?.reachable && bound != null && <span class="numbers"> ±{bound.toFixed(1)} ms</span>}
+        <span class={found?.lamp === "ready" && found.ready ? "hidden" : undefined}>: {words}</span>
+        {found?.lamp === "ready" && bound != null && <span class="numbers"> ±{bound.toFixed(1)} ms</span>}
       </span>
     </span>
   );

@@ -374,6 +374,8 @@ function Bar({ made }: { made: Edited }) {
         >
           <option value="keyframe">{T.lead.keyframe}</option>
           <option value="through">{T.lead.through}</option>
+          {editor.hasHands.value && <option value="path">{T.lead.path}</option>}
+          {editor.hasBothHands.value && <option value="both">{T.lead.both}</option>}
         </select>
       </label>
       {editor.keyframing.value && (

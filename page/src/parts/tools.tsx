@@ -1,12 +1,13 @@
 /** The tools of the editor, made from the server's table of edits: what is added there is here too. */
 
 import { useState } from "preact/hooks";
+import { made, typedValue, type Value, type Values } from "../edit-step";
 import { degrees, hundredths, joint as jointName } from "../format";
 import { rowAt } from "../interpolate";
 import { editor } from "../state/editor";
 import { library } from "../state/library";
 import { TEXTS } from "../texts";
-import type { EditFacts, EditParameter, Step } from "../types";
+import type { EditFacts, EditParameter } from "../types";
 import { bindStyles } from "../css";
 import styles from "./tools.module.css";
 
@@ -20,9 +21,6 @@ const OWN = [TRIM, KEYFRAME, THROUGH, "mark", "change_mark", "remove_mark"];
 /** This edit changes the speed by limits: its result is shown before it is applied. */
 const RETIME = "retime";
 
-type Value = number | boolean | string | string[] | null;
-type Values = Record<string, Value>;
-
 function first(edit: EditFacts): Values {
   return Object.fromEntries(edit.parameters.map((each) => [each.name, begin(each)]));
 }
@@ -30,15 +28,8 @@ function first(edit: EditFacts): Values {
 function begin({ kind, slider, default: usual }: EditParameter): Value {
   if (kind === "flag") return Boolean(usual);
   if (kind === "joints") return null;
-  if (kind === "build" || kind === "text") return "";
+  if (kind === "build" || kind === "text" || kind === "choice" || kind === "numbers" || kind === "rows") return "";
   return (usual as number | null) ?? (slider ? Math.min(Math.max(1, slider[0]), slider[1]) : null);
-}
-
-/** The step that an edit makes of what was chosen; what was left open is left out. */
-export function made(edit: EditFacts, values: Values, others: readonly string[]): Step {
-  const given = Object.entries(values).filter(([, value]) => value !== null && value !== "" && value !== false);
-  const beside = edit.takes === 1 ? { other: others[0] } : edit.takes === -1 ? { others: [...others] } : {};
-  return { op: edit.name, ...Object.fromEntries(given), ...beside } as unknown as Step;
 }
 
 function Number_({
@@ -115,6 +106,35 @@ function Input({
       </label>
     );
   }
+  if (kind === "numbers" || kind === "rows") {
+    return (
+      <label class="inline" title={help}>
+        <span>{title}</span>
+        <input
+          type="text"
+          inputMode="text"
+          value={String(value ?? "")}
+          placeholder={kind === "rows" ? `${parameter.form}; …` : parameter.form}
+          onInput={(event) => onChange(event.currentTarget.value)}
+        />
+      </label>
+    );
+  }
+  if (kind === "choice") {
+    return (
+      <label class="inline" title={help}>
+        <span>{title}</span>
+        <select value={String(value)} onChange={(event) => onChange(event.currentTarget.value)}>
+          <option value="">{T.pick}</option>
+          {parameter.choices.map((choice) => (
+            <option key={choice} value={choice}>
+              {choice}
+            </option>
+          ))}
+        </select>
+      </label>
+    );
+  }
   if (kind === "joints") return <p class="muted small">{T.joints.of(editor.picked.value.map(editor.limbName))}</p>;
   if (kind === "build") {
     return (
@@ -143,7 +163,10 @@ function Tool({ edit, others }: { edit: EditFacts; others: readonly string[] }) 
     if (kind === "joints") all[name] = editor.picked.value.length ? [...editor.picked.value] : null;
   const missing =
     (edit.takes !== 0 && others.length === 0) ||
-    edit.parameters.some(({ name, required }) => required && (all[name] === "" || all[name] === null));
+    edit.parameters.some((each) => {
+      const value = typedValue(each, all[each.name] ?? null);
+      return each.required && (value === "" || value === null);
+    });
   // What is rarely wanted is folded away: numbers that may be left open.
   const shown = edit.parameters.filter((each) => each.kind !== "number" || each.slider || each.required);
   const rare = edit.parameters.filter((each) => !shown.includes(each));

@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { effect } from "@preact/signals";
 import type { Viewport3D } from "../scene/viewport3d";
+import { chooseRenderer, type Renderer } from "../scene/renderer";
 import { api } from "../api";
 import { now } from "../state/clock";
 import { robot } from "../state/robot";
@@ -39,10 +40,19 @@ export function View() {
     const box = host.current;
     let over = false;
     let cleanups: (() => void)[] = [];
-    void import("../scene/viewport3d").then(({ Viewport3D, chooseRenderer }) => {
-      if (over) return;
+    let made: Renderer;
+    try {
+      made = chooseRenderer(() => newCanvas(box), requested === "auto" ? (tooSlow ? "low" : null) : requested);
+    } catch {
+      setState("missing"); // and the code that would draw is not loaded
+      return;
+    }
+    void import("../scene/viewport3d").then(({ Viewport3D }) => {
+      if (over) {
+        made.gl.getExtension("WEBGL_lose_context")?.loseContext();
+        return;
+      }
       try {
-        const made = chooseRenderer(() => newCanvas(box), requested === "auto" ? (tooSlow ? "low" : null) : requested);
         ui.softwareRendering.value = made.software;
         if (requested === "high" && made.software) {
           ui.quality.value = "auto"; // and so it is not remembered

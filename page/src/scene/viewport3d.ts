@@ -42,8 +42,6 @@ import { endOf, reached } from "./reach";
 import { extents } from "./tree";
 import { LinkGeometry } from "./link-geometry";
 
-export { chooseRenderer } from "./renderer";
-
 Object3D.DEFAULT_UP.set(0, 0, 1);
 
 /** Where the end of a limb is: on the canvas in points, and in metres from the base. */
@@ -667,6 +665,25 @@ export class Viewport3D {
     });
   }
 
+  /** Where the end of a limb is in a pose of a robot, which may be of another build than the one shown. */
+  locate(model: RobotModel, end: LimbEnd, pose: readonly number[]): Vector {
+    return endOf(model, end, pose).toArray();
+  }
+
+  /** Where the end of a limb is in each of some poses, in metres from the base. */
+  pathOf(end: LimbEnd, poses: readonly (readonly number[])[]): Vector[] {
+    return poses.map((pose) => this.locate(this.model, end, pose));
+  }
+
+  /** Where places, in metres from the base, are seen on the canvas, in points. */
+  project(places: readonly Vector[]): { x: number; y: number }[] {
+    const box = this.canvas.getBoundingClientRect();
+    return places.map((place) => {
+      const flat = new Vector3(...place).add(this.held.root.position).project(this.camera);
+      return { x: ((flat.x + 1) / 2) * box.width, y: ((1 - flat.y) / 2) * box.height };
+    });
+  }
+
   /** Return the columns of some joints in a pose, by name; those that this robot does not have are left out. */
   columns(names: readonly string[]): Record<string, number> {
     const own = this.model.joints.filter(({ name }) => names.includes(name));
@@ -686,6 +703,11 @@ export class Viewport3D {
       const now = hit(event);
       return now && first ? reached(this.model, end, pose, tip.clone().add(now.sub(first))) : [...pose];
     };
+  }
+
+  /** Return the pose with the end of a limb as near as it reaches to a place, in metres from the base. */
+  reach(end: LimbEnd, pose: readonly number[], at_m: Vector): number[] {
+    return reached(this.model, end, pose, new Vector3(...at_m));
   }
 
   /** Move the end of a limb a little, as one looks at it: to the right, upwards, and away. */

@@ -9,12 +9,14 @@ import { CueToggle } from "../parts/cue-toggle";
 import { UnsavedTakes } from "../parts/unsaved";
 import { Trash } from "../parts/trash";
 import { askToAdd } from "../parts/upload";
+import { LEAST_TAKES, learning } from "../state/learn";
 import { library } from "../state/library";
 import { playback } from "../state/playback";
 import { robot } from "../state/robot";
 import { type Screen, ui } from "../state/ui";
 import { TEXTS } from "../texts";
 import type { Take } from "../types";
+import { Learned } from "./learn";
 import { bindStyles } from "../css";
 import styles from "./library.module.css";
 
@@ -256,6 +258,16 @@ function TakeRow({ take }: { take: Take }) {
   return (
     <li class="item" data-testid="take" data-name={take.name}>
       <div class="item-main wraps">
+        {learning.chosen.value && (
+          <input
+            type="checkbox"
+            class={css("choose")}
+            checked={learning.chosen.value.includes(take.name)}
+            disabled={take.problem !== "" || learning.working.value}
+            aria-label={T.learn.choose(take.name)}
+            onChange={(event) => learning.choose(take.name, event.currentTarget.checked)}
+          />
+        )}
         {take.thumbnail ? (
           <img class="thumb" src={picture(take.thumbnail)} alt="" width={112} height={34} loading="lazy" />
         ) : (
@@ -355,6 +367,31 @@ function TakeRow({ take }: { take: Take }) {
   );
 }
 
+/** Choose the takes to learn from: they are marked in the list below. */
+function ChooseTakes() {
+  const count = learning.chosen.value?.length;
+  if (count === undefined) return null;
+  return (
+    <div class="row wrap spread" role="group" aria-label={T.learn.open} data-testid="choose-takes">
+      <p class="muted">{learning.working.value ? T.learn.working : T.learn.words(LEAST_TAKES)}</p>
+      <div class="row">
+        <button type="button" class="button quiet" onClick={() => (learning.chosen.value = null)}>
+          {TEXTS.cancel}
+        </button>
+        <button
+          type="button"
+          class="button primary"
+          disabled={count < LEAST_TAKES || learning.working.value}
+          onClick={learning.learn}
+          data-testid="learn"
+        >
+          {T.learn.from(count)}
+        </button>
+      </div>
+    </div>
+  );
+}
+
 function Takes({ wanted }: { wanted: (text: string) => boolean }) {
   const picker = useRef<HTMLInputElement>(null);
   const [rows, setRows] = useState(ROWS);
@@ -369,10 +406,24 @@ function Takes({ wanted }: { wanted: (text: string) => boolean }) {
             <span class="muted">{T.count(found.length, library.takes.value.length)}</span>
           )}
         </h2>
-        <button type="button" class="button" onClick={() => picker.current?.click()}>
-          <Icon name="upload" />
-          {T.upload}
-        </button>
+        <div class="row">
+          {library.takes.value.length >= LEAST_TAKES && (
+            <button
+              type="button"
+              class="button"
+              title={T.learn.words(LEAST_TAKES)}
+              aria-pressed={learning.chosen.value !== null}
+              onClick={() => (learning.chosen.value = learning.chosen.value ? null : [])}
+              data-testid="learn-open"
+            >
+              {T.learn.open}
+            </button>
+          )}
+          <button type="button" class="button" onClick={() => picker.current?.click()}>
+            <Icon name="upload" />
+            {T.upload}
+          </button>
+        </div>
         <input
           ref={picker}
           type="file"
@@ -389,6 +440,7 @@ function Takes({ wanted }: { wanted: (text: string) => boolean }) {
           }}
         />
       </div>
+      <ChooseTakes />
       {library.takes.value.length > 0 && robot.connected.value && !robot.can("stream") && (
         <p class="muted" data-testid="no-stream">
           {robot.canElsewhere("stream") ? T.streamElsewhere : T.noStream}
@@ -429,6 +481,7 @@ export function LibraryScreen() {
     setOver(event.type === "dragover");
     if (event.type === "drop") askToAdd([...event.dataTransfer.files]);
   };
+  if (learning.band.value) return <Learned />;
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: files can be dropped here; a button takes them too
     <div

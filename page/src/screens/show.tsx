@@ -12,6 +12,7 @@ import { FileCard } from "./show/file-card";
 import { GoCard } from "./show/go-card";
 import { phone } from "./show/layout";
 import { Carried, LibraryCard } from "./show/library-card";
+import { OffsetsCard } from "./show/offsets-card";
 import { PickedCard } from "./show/picked-card";
 import { RolesCard } from "./show/roles-card";
 import { SectionCard } from "./show/section-card";
@@ -51,6 +52,7 @@ export function ShowScreen() {
           <CuesCard />
           <SectionCard />
           <RolesCard />
+          <OffsetsCard />
         </>
       )}
     </>

@@ -58,6 +58,7 @@ function Tips() {
   return (
     <section class={css("card tips")} aria-labelledby="tips-title" data-testid="tips">
       <h2 id="tips-title">{T.tipsTitle}</h2>
+      {T.tipsOfApp[robot.limbs.value] && <p>{T.tipsOfApp[robot.limbs.value]}</p>}
       <ol>
         {T.tips[robot.limbs.value].map(([title, words]) => (
           <li key={title}>

@@ -6,12 +6,13 @@ import { adoptDraft, drafts, dropDraft, isUnsavedHere, keepDraft, keeps, otherDr
 import { degrees, hundredths, joint as jointName, seconds } from "../format";
 import { addEntry, type History, NOTHING_DONE } from "./history";
 import { rowAt } from "../interpolate";
+import { type JointAngles, handOf, movedMiddle, poseAt, poseLine } from "../pose";
 import { type Bend, bendOf, LEAST_S, movedTo, ofJoint, room, stepOf } from "../keyframes";
 import { now } from "./clock";
 import { library } from "./library";
 import { playback } from "./playback";
 import { robot } from "./robot";
-import { scene } from "./scene";
+import { claim, scene } from "./scene";
 import { ui } from "./ui";
 import { TEXTS } from "../texts";
 import { createTimeline } from "./timeline";
@@ -26,6 +27,7 @@ import type {
   Mark,
   RobotModel,
   Step,
+  Vector,
 } from "../types";
 
 const edited = signal<Edited | null>(null);
@@ -50,7 +52,7 @@ const timeline = createTimeline<Step, readonly string[]>({
   },
   newestHistory: () => newestHistory(),
 });
-const { history, picked, playhead, working, moveTo, stopPreview } = timeline;
+const { history, picked, playhead, working, moveTo, seek: seekTo, stopPreview } = timeline;
 
 /** The part of the take that is shown. */
 const view = signal<Span>({ from: 0, to: 0 });
@@ -66,8 +68,8 @@ const keyframes = signal<JointKeyframe[] | null>(null);
 const dragged = signal<{ joint: string; bend: Bend; value: number } | null>(null);
 /** Angles of the ghost that replace those of the take during a drag. */
 const bending = signal<Record<string, number> | null>(null);
-/** What a hand that is dragged makes: a keyframe, or a pose that the whole motion is led through. */
-const dragMakes = signal<"keyframe" | "through">("keyframe");
+/** What a hand that is dragged makes: a keyframe, a pose that the whole motion is led through, or another path. */
+const dragMakes = signal<"keyframe" | "through" | "path" | "both">("keyframe");
 /** A pose that the whole motion would be led through; pending until it is accepted or dropped. */
 export interface Proposal {
   time_s: number;
@@ -107,8 +109,8 @@ effect(() => {
 
 /** The versions of the take that can be edited, the oldest first. */
 const versions = computed(() => library.takes.value.find(({ name }) => name === opened.value)?.versions ?? []);
-/** A part with fewer samples per second than this is requested again, with more. */
-const LEAST_HZ = 25;
+/** If a view has fewer samples than this, and the take has more, they are requested. */
+const LEAST_SAMPLES = 400;
 /** Whether the operator chose the version; otherwise it is the newest. */
 let chosen = false;
 let asked = 0;
@@ -393,20 +395,7 @@ effect(() => {
 
 // ---- the ghost ------------------------------------------------------------------------------
 
-/** The whole robot as it would be at a moment of the take; other joints stay as they are. */
-function poseAt(made: EditCurves, time: number, owner: RobotModel, from: readonly number[]): number[] {
-  const pose = [...from];
-  const row = rowAt(made.times_s, made.joints_rad, time);
-  made.names.forEach((name, column) => {
-    const index = owner.joints.find((joint) => joint.name === name)?.index;
-    if (index !== undefined) pose[index] = row[column] as number;
-  });
-  for (const [name, angle] of Object.entries(bending.value ?? {})) {
-    const index = owner.joints.find((joint) => joint.name === name)?.index;
-    if (index !== undefined) pose[index] = angle;
-  }
-  return pose;
-}
+const [showGhost, showGuest, showHandles] = [claim(scene.ghost), claim(scene.guest), claim(scene.limbHandles)];
 
 effect(() => {
   const made = proposal.value?.curves ?? edited.value;
@@ -416,9 +405,9 @@ effect(() => {
   const shown = ui.screen.value === "edit" && opened.value && made && owner;
   // A take of the same kind of robot is a ghost beside it; another robot is shown in its stead.
   const same = shown && live?.family === owner.family;
-  scene.ghost.value =
-    same && !following.value ? poseAt(made, time, live, robot.poses.at(now()) ?? live.rest_rad) : null;
-  scene.guest.value = shown && !same ? { model: owner, pose: poseAt(made, time, owner, owner.rest_rad) } : null;
+  const bent = bending.value ?? {};
+  showGhost(same && !following.value ? poseAt(made, time, live, robot.poses.at(now()) ?? live.rest_rad, bent) : null);
+  showGuest(shown && !same ? { model: owner, pose: poseAt(made, time, owner, owner.rest_rad, bent) } : null);
 });
 
 /** Whether the take has a newer version than the one that is shown, and nothing speaks for this one. */
@@ -453,14 +442,19 @@ function reveal(time: number): void {
   view.value = showing(view.peek(), edited.peek()?.duration_s ?? 0, time);
 }
 
+/** Whether a part covers a view with enough samples, or with all that the take has. */
+function showsEnough({ times_s, whole: complete }: EditCurves, from: number, to: number): boolean {
+  if ((times_s[0] ?? 0) > from || (times_s.at(-1) ?? 0) < to) return false;
+  return complete || times_s.filter((time) => time >= from && time <= to).length >= LEAST_SAMPLES;
+}
+
 effect(() => {
   const made = edited.value;
   const { from, to } = view.value;
   const take = opened.peek();
-  const known = detail.peek()?.times_s;
+  const known = detail.peek();
   if (!made || !take || made.whole || (to - from) * LOOKS_CLOSER > made.duration_s) return undefined;
-  if (known && (known[0] ?? 0) <= from && (known.at(-1) ?? 0) >= to && known.length > (to - from) * LEAST_HZ)
-    return undefined;
+  if (known && showsEnough(known, from, to)) return undefined;
   const mine = asked;
   const timer = setTimeout(async () => {
     const more = (to - from) / 2;
@@ -661,30 +655,68 @@ function dropProposal(): void {
   batch(() => (proposal.value = bending.value = null));
 }
 
+/** The point that a dragged hand, or the middle of both, passes at the moment shown, and which hand that is. */
+let passed: { hand: "left" | "right" | "both"; at_m: Vector } | null = null;
+
+/** Lead the path of a hand through where it was dragged to. */
+function movePath(): void {
+  if (!passed) return;
+  const point = [playhead.peek(), ...passed.at_m].map((value) => Number(value.toFixed(4)));
+  step({ op: "move_hand", hand: passed.hand, through: [point] });
+}
+
+/** The ends of the limbs that the take moves; those whose path can be dragged are hands. */
+const takenEnds = computed(() => {
+  const names = edited.value?.names ?? [];
+  return (whose.value?.ends ?? [])
+    .map((end) => ({ ...end, joints: end.joints.filter((name) => names.includes(name)) }))
+    .filter(({ joints }) => joints.length);
+});
+const hasHands = computed(() => takenEnds.value.some(({ limb }) => handOf(limb)));
+const hasBothHands = computed(() => takenEnds.value.filter(({ limb }) => handOf(limb)).length === 2);
+
 effect(() => {
   const made = edited.value;
   const owner = whose.value;
-  const shown = ui.screen.value === "edit" && made && owner && !following.value;
-  const there = shown ? owner.ends.filter((end) => end.joints.some((name) => made.names.includes(name))) : [];
-  scene.limbHandles.value = there.length
-    ? {
-        ends: there.map((end) => ({ ...end, joints: end.joints.filter((name) => made?.names.includes(name)) })),
-        onMove: (pose) => {
-          if (working.peek()) return;
-          stopPreview();
-          if (dragMakes.peek() === "keyframe") bending.value = pose;
-          else if (atAnEnd()) return;
-          else propose(pose);
-        },
-        onDone: () => {
-          const pose = bending.peek();
-          if (working.peek()) return;
-          if (dragMakes.peek() === "keyframe") pose && setPose(pose);
-          else if (atAnEnd()) ui.notify(TEXTS.edit.lead.atEnd, "bad");
-          else void checkProposal();
-        },
+  const can = { keyframe: true, through: true, path: hasHands.value, both: hasBothHands.value };
+  const makes = can[dragMakes.value] ? dragMakes.value : "keyframe";
+  const isPath = makes === "path" || makes === "both";
+  if (ui.screen.value !== "edit" || !made || !owner || following.value) return showHandles(null);
+  const ends = takenEnds.value.filter(({ limb }) => !isPath || handOf(limb));
+  const live = robot.model.value;
+  const same = live?.family === owner.family;
+  const shownBy = same ? live : owner;
+  const rest = (same ? robot.poses.at(now()) : null) ?? shownBy.rest_rad;
+  const line = isPath ? poseLine(made, shownBy, rest) : null;
+  if (!ends.length) return showHandles(null);
+  return showHandles({
+    ends,
+    together: makes === "both",
+    line: line && { ...line, moment: () => playhead.peek(), onGrab: (time_s) => !working.peek() && seekTo(time_s) },
+    onMove: (pose, end, locate) => {
+      if (working.peek()) return;
+      stopPreview();
+      if (makes === "keyframe") bending.value = pose;
+      else if (atAnEnd()) return;
+      else if (makes === "through") propose(pose);
+      else {
+        bending.value = pose;
+        const at = (instead: JointAngles = {}) => poseAt(made, playhead.peek(), owner, owner.rest_rad, instead);
+        const at_m = locate(owner, at(pose));
+        const before = ends.map((each) => locate(owner, at(), each));
+        const middle_m = movedMiddle(before, ends.indexOf(end), at_m);
+        passed = makes === "both" ? { hand: "both", at_m: middle_m } : { hand: handOf(end.limb) ?? "right", at_m };
       }
-    : null;
+    },
+    onDone: () => {
+      const pose = bending.peek();
+      if (working.peek()) return;
+      if (makes === "keyframe") pose && setPose(pose);
+      else if (atAnEnd()) ui.notify(TEXTS.edit.lead.atEnd, "bad");
+      else if (makes === "through") void checkProposal();
+      else movePath();
+    },
+  });
 });
 
 // ---- marks --------------------------------------------------------------------------------------
@@ -732,6 +764,10 @@ function describe(made: Step): string {
     const joints = Object.entries(made.pose).map(([name, angle]) => `${jointName(name)} ${degrees(angle)}`);
     return words.keyframe(hundredths(made.to_s ?? made.time_s), joints.slice(0, 2).join(", "), joints.length - 2);
   }
+  if (made.op === "move_hand" && made.through?.length === 1) {
+    const whose = made.hand === "both" ? words.bothHands : TEXTS.edit.ends[`${made.hand}_arm`];
+    return words.path(whose, hundredths(made.through[0]?.[0] ?? 0));
+  }
   const details = Object.entries(given).map(([name, value]) => {
     const parameter = edit?.parameters.find((each) => each.name === name);
     if (value === true) return parameter?.title.toLowerCase() ?? name;
@@ -764,6 +800,8 @@ export const editor = {
   dragged,
   bending,
   dragMakes,
+  hasBothHands,
+  hasHands,
   proposal,
   widths,
   strange,

@@ -2,6 +2,7 @@
 
 import { batch, computed, effect, type ReadonlySignal, signal } from "@preact/signals";
 import { ApiError, api } from "../api";
+import type { ShowLock } from "../api-types";
 import { sentence } from "../format";
 import {
   addedClip,
@@ -16,6 +17,7 @@ import {
   newCue,
   newShow,
   renamedRole,
+  type Role,
   rolePose,
   type Section,
   sectionLength,
@@ -29,6 +31,7 @@ import {
   withCue,
   without,
   withoutRole,
+  withRole,
   withSection,
 } from "../show-document";
 import { now } from "./clock";
@@ -58,10 +61,14 @@ interface ShowFile {
   name: string | null;
   tag: string | null;
   path: string;
+  /** Null if it is not locked. */
+  lock: ShowLock | null;
 }
 
+const NO_FILE: ShowFile = { name: null, tag: null, path: "", lock: null };
+
 const shelf = signal<ShowShelf | null>(null);
-const file = signal<ShowFile>({ name: null, tag: null, path: "" });
+const file = signal<ShowFile>(NO_FILE);
 /** The document as the file has it. */
 const kept = signal<Show | null>(null);
 const sectionIndex = signal(0);
@@ -163,7 +170,7 @@ function open(name: string): Promise<boolean> {
     const answer = await api.show(name);
     // Another one was opened since, or this one was edited: that must not be lost.
     if (mine !== sitting || draft.peek() !== was) return;
-    begin(answer.show, { name, tag: answer.tag, path: answer.path }, answer.show);
+    begin(answer.show, { name, tag: answer.tag, path: answer.path, lock: answer.lock }, answer.show);
   });
 }
 
@@ -179,7 +186,7 @@ function leaving(then: () => void): void {
 function makeNew(): void {
   const robots = (stage.current.peek()?.robots ?? []).length;
   const names = Array.from({ length: Math.max(2, robots) }, (_, index) => T.roleName(index + 1));
-  begin(newShow("", names, T.sectionName(1)), { name: null, tag: null, path: "" }, null);
+  begin(newShow("", names, T.sectionName(1)), NO_FILE, null);
 }
 
 let saving: Promise<unknown> = Promise.resolve();
@@ -205,7 +212,7 @@ async function saveNow(mine: number, name: string, show: Show, known: string | n
     const answer = await api.saveShow(name, show, known, replace);
     // Another show may have been opened meanwhile: this file is not its file.
     if (mine === sitting) {
-      file.value = { name, tag: answer.tag, path: answer.path };
+      file.value = { name, tag: answer.tag, path: answer.path, lock: answer.lock };
       kept.value = show;
       remember("localStorage", LAST_KEY, name);
     }
@@ -262,6 +269,17 @@ function askToRename(): void {
   };
 }
 
+/** Lock the file as it is, or unlock it. */
+function setLock(locked: boolean): void {
+  const name = file.peek().name;
+  if (!name) return;
+  const mine = sitting;
+  void ui.attempt(async () => {
+    const { lock } = await api.lockShow(name, locked);
+    if (mine === sitting) file.value = { ...file.peek(), lock };
+  });
+}
+
 function askToDelete(): void {
   const name = file.peek().name;
   if (!name) return;
@@ -280,7 +298,7 @@ function askToDelete(): void {
           batch(() => {
             timeline.reset();
             kept.value = null;
-            file.value = { name: null, tag: null, path: "" };
+            file.value = NO_FILE;
           });
           forgetDraft();
         }
@@ -451,6 +469,10 @@ function addRole(): void {
   change((show) => ({ ...show, roles: { ...show.roles, [T.roleName(number)]: {} } }));
 }
 
+function changeRole(name: string, by: Partial<Role>): void {
+  change((show) => withRole(show, name, by));
+}
+
 function askToRenameRole(old: string): void {
   ui.question.value = {
     title: T.renameRole(old),
@@ -593,13 +615,15 @@ effect(() => {
   const index = sections.value.findIndex(({ name }) => name === run.section);
   if (index >= 0 && index !== sectionIndex.peek()) sectionIndex.value = index;
   const elapsed = run.elapsed_s;
-  if (run.state !== "playing" || elapsed === null) return undefined;
+  if ((run.state !== "playing" && run.state !== "paused") || elapsed === null) return undefined;
   stopPreview();
   const pace = run.how === "rehearsal" ? 0.5 : 1;
   const tick = (): void => {
-    playhead.value = Math.max(0, Math.min((elapsed + now() - stage.receivedAt.peek()) * pace, span.peek()));
+    const since = run.state === "paused" ? 0 : now() - stage.receivedAt.peek();
+    playhead.value = Math.max(0, Math.min((elapsed + since) * pace, span.peek()));
   };
   tick();
+  if (run.state === "paused") return undefined;
   const timer = setInterval(tick, 60);
   return () => clearInterval(timer);
 });
@@ -644,17 +668,31 @@ effect(() => {
 
 const how = signal<"show" | "rehearsal" | "lights">("show");
 
+const chosenFirst = signal("");
+/** The section that GO begins the show with; null for its first one. */
+const firstSection = computed(() => {
+  const index = sections.value.findIndex(({ name }) => name === chosenFirst.value);
+  return index > 0 ? chosenFirst.value : null;
+});
+
+function chooseFirst(name: string): void {
+  chosenFirst.value = name;
+}
+
 async function go(force = false): Promise<void> {
   const run = stage.current.peek()?.run;
   const name = run?.show ?? file.peek().name;
   if (!name) return;
-  const due = run?.state === "waiting" ? { section: run.section } : { known: file.peek().tag };
+  const due = run ? { section: run.section } : { known: file.peek().tag, section: firstSection.peek() };
   working.value = true;
+  stage.refusal.value = "";
   try {
     stage.current.value = await api.stageGo({ show: name, cast: cast.peek(), how: how.peek(), force, ...due });
+    stage.receivedAt.value = now();
+    chosenFirst.value = "";
   } catch (error) {
     if (error instanceof ApiError && error.kind === "changed-show") void open(name);
-    if (!(error instanceof ApiError) || error.kind !== "warned-show") ui.report(error);
+    if (!(error instanceof ApiError) || error.kind !== "warned-show") stage.report(error);
     else
       ui.question.value = {
         title: T.warnedTitle,
@@ -667,15 +705,15 @@ async function go(force = false): Promise<void> {
   working.value = false;
 }
 
-function release(): void {
+/** Ask whether to reset the STOP that is shown, and no later one. */
+function askToReset(): void {
+  const stop = stage.current.peek()?.stop;
+  if (!stop) return;
   ui.question.value = {
     title: T.releaseTitle,
     message: T.releaseWords,
     confirm: T.release,
-    then: () =>
-      ui.attempt(async () => {
-        stage.current.value = await api.stageRelease();
-      }),
+    then: () => stage.send(() => api.stageRelease(stop.id)),
   };
 }
 
@@ -703,6 +741,7 @@ export const showEditor = {
   askToSave,
   askToRename,
   askToDelete,
+  setLock,
   start,
   change,
   holdHistory,
@@ -719,6 +758,7 @@ export const showEditor = {
   removeSection,
   moveSection,
   addRole,
+  changeRole,
   askToRenameRole,
   removeRole,
   castRole,
@@ -732,6 +772,8 @@ export const showEditor = {
   loadPeaks,
   addSounds,
   how,
+  firstSection,
+  chooseFirst,
   go,
-  release,
+  askToReset,
 };

@@ -1,8 +1,8 @@
 """The tools of an agent: inspect, check, simulate, edit, propose and stop.
 
-These tools never move a real robot themselves: they only propose motions to a pendant that a person
-has started, and a person approves in its page. Without a pendant, everything is simulated in this
-process.
+These tools never move a real robot themselves: they propose motions to a pendant that a person has
+started, and the person approves each in its page. Without a pendant, everything is simulated in
+this process.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from rote.findings import Finding
 from rote.messages import RobotState
 from rote.motion.check.report import CheckReport
 from rote.motion.edit.steps import Step, apply, other_take_names
-from rote.motion.edit.table import EDITS, SEVERAL
+from rote.motion.edit.table import EDITS, SEVERAL, Parameter
 from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.motion.track_build import build_of, family_of
@@ -30,8 +30,11 @@ from rote.robot.streaming import check_at_speed
 from rote.transport.wires import EMBEDDED, wire_of
 
 _POLL_S = 0.5
+"""Interval at which the state of a proposal or of a motion is requested from the pendant."""
 _MAX_TAKES = 200
 _MAX_STEPS = 100
+_MOVED_RAD = 0.0175
+"""A joint counts as moved if its range is larger than this: one degree."""
 
 ReportProgress = Callable[[float, float, str], Awaitable[None]]
 """Called with the progress: the amount done, the total, and a description."""
@@ -46,15 +49,15 @@ def check_simulated(url: str) -> None:
     """Raise `BadRequestError` for a robot that is not simulated in this process."""
     if not wire_of(url).lives_here:
         raise BadRequestError(
-            f"an agent cannot be connected to {url} itself",
-            "A person starts the pendant for that robot, for agents too; the agent gets its "
+            f"an agent cannot connect to {url} directly",
+            "Ask a person to start the pendant for that robot with access for agents, and use its "
             "watching link.",
         )
 
 
 @dataclass(slots=True)
 class _Movement:
-    """The ranges and peak speeds of the joints during a playback."""
+    """The ranges and peak speeds of a robot's joints during a playback."""
 
     names: tuple[str, ...]
     lowest: list[float] = field(default_factory=list)
@@ -62,18 +65,19 @@ class _Movement:
     peak_rad_s: list[float] = field(default_factory=list)
 
     def add_state(self, state: RobotState) -> None:
-        now, speeds = state.joints_rad, [abs(each) for each in state.velocities_rad_s]
+        """Extend the ranges and peak speeds by one state."""
+        angles, speeds = state.joints_rad, [abs(speed) for speed in state.velocities_rad_s]
         if not self.lowest:
-            self.lowest, self.highest = list(now), list(now)
-            self.peak_rad_s = speeds or [0.0] * len(now)
+            self.lowest, self.highest = list(angles), list(angles)
+            self.peak_rad_s = speeds or [0.0] * len(angles)
             return
-        self.lowest = [min(pair) for pair in zip(self.lowest, now, strict=True)]
-        self.highest = [max(pair) for pair in zip(self.highest, now, strict=True)]
+        self.lowest = [min(pair) for pair in zip(self.lowest, angles, strict=True)]
+        self.highest = [max(pair) for pair in zip(self.highest, angles, strict=True)]
         if speeds:
             self.peak_rad_s = [max(pair) for pair in zip(self.peak_rad_s, speeds, strict=True)]
 
-    def joints(self) -> Document:
-        """Return the joints that moved by more than a degree, with their ranges."""
+    def describe_moved_joints(self) -> Document:
+        """Return the range and peak speed of each joint that moved by more than a degree."""
         rows = zip(self.names, self.lowest, self.highest, self.peak_rad_s, strict=False)
         return {
             name: {
@@ -82,16 +86,17 @@ class _Movement:
                 "peak_rad_s": round(speed, 3),
             }
             for name, low, high, speed in rows
-            if high - low > 0.0175
+            if high - low > _MOVED_RAD
         }
 
 
 class AgentTools:
-    """The tools of one agent, over the takes of this computer."""
+    """The tools of one agent, for the takes on this computer and one robot."""
 
     def __init__(
         self, library: Library, *, robot: str = EMBEDDED, pendant: PendantClient | None = None
     ) -> None:
+        """`robot` is the URL of the simulated robot that is used without a pendant."""
         check_simulated(robot)
         self._library = library
         self._url = robot
@@ -99,6 +104,7 @@ class AgentTools:
         self._stack = AsyncExitStack()
         self._robot: Robot | None = None
         self._moving: set[Robot] = set()
+        """Simulated robots on which a motion is playing."""
         self._opening = asyncio.Lock()
 
     async def close(self) -> None:
@@ -111,7 +117,7 @@ class AgentTools:
     # ---- inspecting -----------------------------------------------------------------------------
 
     async def inspect(self, what: str = "robot", take: str | None = None) -> Document:
-        """Describe the robot, the takes, one take, or the table of edits."""
+        """Describe `take` if it is given; otherwise `what`: "robot", "takes" or "edits"."""
         if take is not None:
             return await asyncio.to_thread(self._describe_take, take)
         if what == "takes":
@@ -128,18 +134,18 @@ class AgentTools:
             "title": robot.build.title,
             "simulated": True,
             "approval": "not needed: this robot is simulated",
-            "findings": [_finding_document(each) for each in await robot.preflight()],
+            "findings": [_encode_finding(finding) for finding in await robot.preflight()],
             "playing": state is not None and state.playing,
-            "joints_rad": {} if state is None else _pose_document(robot, state),
+            "joints_rad": {} if state is None else _encode_pose(robot, state),
         }
 
     async def _inspect_pendant(self, pendant: PendantClient) -> Document:
         status = await pendant.get("/status")
         connection = status.get("connection") or {}
-        kept = ("build", "title", "mode", "battery_percent", "faults", "activity", "proposal")
+        copied = ("build", "title", "mode", "battery_percent", "faults", "activity", "proposal")
         findings = [
-            {key: one.get(key) for key in ("severity", "message", "remedy")}
-            for one in status.get("findings") or []
+            {key: finding.get(key) for key in ("severity", "message", "remedy")}
+            for finding in status.get("findings") or []
         ]
         return {
             "robot": connection.get("url"),
@@ -148,7 +154,7 @@ class AgentTools:
             "approval": f"a person holds a button in the pendant at {pendant.url}, within "
             f"{TICKET_S:.0f} s of each proposal",
             "findings": findings,
-            **{key: status.get(key) for key in kept},
+            **{key: status.get(key) for key in copied},
         }
 
     def _list_takes(self) -> Document:
@@ -156,14 +162,14 @@ class AgentTools:
         return {
             "takes": [
                 {
-                    "name": each.name,
-                    "version": each.version,
-                    "seconds": round(each.duration_s, 3),
-                    "robot": each.variant,
-                    "tags": list(each.tags),
-                    "problem": each.problem,
+                    "name": entry.name,
+                    "version": entry.version,
+                    "seconds": round(entry.duration_s, 3),
+                    "robot": entry.variant,
+                    "tags": list(entry.tags),
+                    "problem": entry.problem,
                 }
-                for each in entries[:_MAX_TAKES]
+                for entry in entries[:_MAX_TAKES]
             ],
             "left_out": max(0, len(entries) - _MAX_TAKES),
         }
@@ -171,7 +177,7 @@ class AgentTools:
     def _describe_take(self, name: str) -> Document:
         track, version = self._load_take(name, None)
         build = build_of(track)
-        moved = np.ptp(track.joints_rad, axis=0) if len(track) else np.zeros(len(track.names))
+        ranges_rad = np.ptp(track.joints_rad, axis=0) if len(track) else np.zeros(len(track.names))
         return {
             "name": name,
             "version": version,
@@ -189,7 +195,7 @@ class AgentTools:
                     "max_rad": round(float(track.joints_rad[:, column].max()), 4),
                 }
                 for column, joint in enumerate(track.names)
-                if moved[column] > 0.0175
+                if ranges_rad[column] > _MOVED_RAD
             },
         }
 
@@ -204,7 +210,7 @@ class AgentTools:
             "version": version,
             "speed": speed,
             "ok": _may_play(report, track),
-            "findings": [_finding_document(each) for each in report.findings],
+            "findings": [_encode_finding(finding) for finding in report.findings],
             "motion": motion_digest(track),
         }
 
@@ -215,7 +221,7 @@ class AgentTools:
         speed: float = 1.0,
         report_progress: ReportProgress = _ignore_progress,
     ) -> Document:
-        """Play a take on a new simulated robot of the take's build."""
+        """Play a take on a new simulated robot of the take's build; return what moved."""
         track, version = await asyncio.to_thread(self._load_take, take, version)
         build = build_of(track)
         name = "g1" if build is None else build.name
@@ -229,11 +235,12 @@ class AgentTools:
         """Edit a take and save the result as its newest version; the older ones stay."""
         if not 1 <= len(steps) <= _MAX_STEPS:
             raise BadRequestError(
-                f"{len(steps)} steps are out of range", f"Give 1 to {_MAX_STEPS}."
+                f"an edit cannot have {len(steps)} steps", f"Give 1 to {_MAX_STEPS} steps."
             )
         return await asyncio.to_thread(self._apply_edits, take, steps, version)
 
     def _apply_edits(self, take: str, steps: Sequence[Step], version: int | None) -> Document:
+        """Edit a take, save and check the result, and return the new version with the findings."""
         for number, step in enumerate(steps, start=1):
             if not isinstance(step.get("op"), str):
                 raise BadRequestError(
@@ -245,17 +252,17 @@ class AgentTools:
             for step in steps
             for name in other_take_names(step)
         }
-        made = apply(track, steps, others)
-        entry = self._library.save(made, take)
-        report = check_at_speed(made)
+        edited = apply(track, steps, others)
+        entry = self._library.save(edited, take)
+        report = check_at_speed(edited)
         return {
             "take": take,
             "edited_version": version,
             "version": entry.version,
-            "seconds": round(made.duration_s, 3),
-            "motion": motion_digest(made),
-            "ok": _may_play(report, made),
-            "findings": [_finding_document(each) for each in report.findings],
+            "seconds": round(edited.duration_s, 3),
+            "motion": motion_digest(edited),
+            "ok": _may_play(report, edited),
+            "findings": [_encode_finding(finding) for finding in report.findings],
         }
 
     # ---- moving ---------------------------------------------------------------------------------
@@ -272,21 +279,21 @@ class AgentTools:
         """
         track, version = await asyncio.to_thread(self._load_take, take, version)
         if self._pendant is not None:
-            what = {"take": take, "version": version, "speed": speed}
-            return await self._play_with_approval(
-                self._pendant, {**what, "motion": motion_digest(track)}, report_progress
-            )
+            digest = motion_digest(track)
+            motion = {"take": take, "version": version, "speed": speed, "motion": digest}
+            return await self._play_with_approval(self._pendant, motion, report_progress)
         robot = await self._open_simulated_robot()
         played = await self._play_track(robot, track, speed, report_progress)
         return {"take": take, "version": version, "speed": speed, "robot": robot.url} | played
 
     async def _play_with_approval(
-        self, pendant: PendantClient, what: Document, report_progress: ReportProgress
+        self, pendant: PendantClient, motion: Document, report_progress: ReportProgress
     ) -> Document:
+        """Propose a motion, wait for a person's approval, play it, and return the result."""
         clock = asyncio.get_running_loop().time
-        proposal = await pendant.post("/agent/propose", **what)
+        proposal = await pendant.post("/agent/propose", **motion)
         began_s, ticket = clock(), str(proposal["ticket"])
-        while (state := str(proposal["state"])) in {"waiting", "held"}:
+        while proposal["state"] in {"waiting", "held"}:
             await report_progress(
                 min(clock() - began_s, TICKET_S),
                 TICKET_S,
@@ -294,17 +301,21 @@ class AgentTools:
             )
             await asyncio.sleep(_POLL_S)
             proposal = await pendant.get(f"/agent/ticket/{ticket}")
-        if state != "approved":
+        if proposal["state"] != "approved":
             raise NotApprovedError(
-                f"no person approved it: the proposal is {state}", "Nothing has moved."
+                f"no person approved this motion: the proposal is {proposal['state']}",
+                "Nothing has moved.",
             )
-        await pendant.post("/agent/begin", ticket=ticket, **what)
-        while (ended := (await pendant.get(f"/agent/ticket/{ticket}"))["ended"]) is None:
-            doing = (await pendant.get("/status"))["activity"]
-            await report_progress(float(doing["fraction"]), 1.0, f"playing {what['take']}")
+        await pendant.post("/agent/begin", ticket=ticket, **motion)
+        while True:
+            ended = (await pendant.get(f"/agent/ticket/{ticket}"))["ended"]
+            if ended is not None:
+                break
+            activity = (await pendant.get("/status"))["activity"]
+            await report_progress(float(activity["fraction"]), 1.0, f"playing {motion['take']}")
             await asyncio.sleep(_POLL_S)
         return {
-            **what,
+            **motion,
             "robot": proposal["robot"],
             "build": proposal["build"],
             "played": ended["completed"],
@@ -325,8 +336,11 @@ class AgentTools:
         return {"stopped": answer.get("stopped"), "message": answer.get("message")}
 
     async def _stop_simulated(self) -> bool:
-        robots = {*self._moving, *([] if self._robot is None else [self._robot])}
-        results = await asyncio.gather(*(one.stop() for one in robots), return_exceptions=True)
+        """Stop all simulated robots; return whether there are any."""
+        robots = set(self._moving)
+        if self._robot is not None:
+            robots.add(self._robot)
+        results = await asyncio.gather(*(robot.stop() for robot in robots), return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
@@ -335,9 +349,12 @@ class AgentTools:
     # ---- helpers --------------------------------------------------------------------------------
 
     def _load_take(self, name: str, version: int | None) -> tuple[Track, int]:
+        """Return a version of a take, by default the newest, and the version's number."""
         versions = self._library.versions(name)
         if not versions:
-            raise BadRequestError(f"there is no take {name!r}", "Look at the takes.")
+            raise BadRequestError(
+                f"there is no take {name!r}", "List the takes to see their names."
+            )
         version = versions[-1] if version is None else version
         return self._library.load(name, version), version
 
@@ -350,8 +367,11 @@ class AgentTools:
     async def _play_track(
         self, robot: Robot, track: Track, speed: float, report_progress: ReportProgress
     ) -> Document:
+        """Play a track on a simulated robot; return how it ended, and what moved."""
         if robot in self._moving:
-            raise BadRequestError("the simulated robot is busy", "Wait, or stop it.")
+            raise BadRequestError(
+                "the simulated robot is busy", "Wait until its motion ends, or stop it."
+            )
         movement = _Movement(robot.build.names)
         self._moving.add(robot)
         remove_listener = robot.on_state(movement.add_state)
@@ -367,22 +387,22 @@ class AgentTools:
             "completed": report.completed,
             "reason": report.reason,
             "seconds": round(report.seconds, 3),
-            "joints": movement.joints(),
+            "joints": movement.describe_moved_joints(),
         }
 
 
 def _may_play(report: CheckReport, track: Track) -> bool:
-    """Whether a robot plays it without a person overriding warnings."""
+    """Whether a robot may play the track without `force`: no errors, and no serious warnings."""
     return report.ok and not report.needs_force(family_of(track))
 
 
-def _finding_document(finding: Finding) -> Document:
+def _encode_finding(finding: Finding) -> Document:
     """Return a finding as JSON, without empty fields."""
     document = finding.as_json()
     return {key: value for key, value in document.items() if value not in (None, "", [])}
 
 
-def _pose_document(robot: Robot, state: RobotState) -> Document:
+def _encode_pose(robot: Robot, state: RobotState) -> Document:
     return {
         name: round(value, 4)
         for name, value in zip(robot.build.names, state.joints_rad, strict=False)
@@ -393,14 +413,18 @@ def _list_edits() -> list[Document]:
     """Return the table of edits with their names and parameters."""
     return [
         {
-            "op": each.name,
-            "summary": each.summary,
-            **({"others": "names of takes"} if each.tracks == SEVERAL else {}),
-            **({"other": "the name of a take"} if each.tracks == 2 else {}),
+            "op": edit.name,
+            "summary": edit.summary,
+            **({"others": "names of takes"} if edit.tracks == SEVERAL else {}),
+            **({"other": "the name of a take"} if edit.tracks == 2 else {}),
             "parameters": {
-                one.name: f"{one.kind.value}{', required' if one.required else ''}: {one.help}"
-                for one in each.parameters
+                parameter.name: _describe_parameter(parameter) for parameter in edit.parameters
             },
         }
-        for each in EDITS.values()
+        for edit in EDITS.values()
     ]
+
+
+def _describe_parameter(parameter: Parameter) -> str:
+    required = ", required" if parameter.required else ""
+    return f"{parameter.kind.value}{required}: {parameter.help}"

@@ -13,51 +13,45 @@ from rote.motion.draw.figure_body import figure_of
 
 PACKAGE = "package://rote"
 """The start of the URIs of meshes that this program serves."""
-_SHIN_M = 0.03  # the radius of a stick
-_BALL_M = 0.05  # the radius of the ball that a link's mass is taken for
+_STICK_RADIUS_M = 0.03
+_BALL_RADIUS_M = 0.05
+"""The inertia of a link is approximated by that of a ball of this radius."""
 
 
 def urdf(
     build: Build, meshes: Collection[str] = (), mesh_uri: Callable[[str], str] | None = None
 ) -> str:
-    """Return the description of a build.
+    """Return the description of a build as XML.
 
     `meshes` are the links that have real shapes, `mesh_uri` returns the URI of a link's shape.
-    Other links are drawn as sticks. Inertias are those of small balls: only masses and their
-    centres are known.
+    Other links are drawn as sticks. Inertias are approximated by small balls, because only masses
+    and their centres are known.
     """
     family = family_of(build)
     joints = [*build.joints]
-    fixed = [] if family is None else [each for each in family.joints if _is_fixed(each, build)]
+    family_joints = () if family is None else family.joints
+    fixed = [joint for joint in family_joints if joint.name not in build.names]
     base = joints[0].parent if family is None else family.body.base
     root = ElementTree.Element("robot", name=build.name)
     _add_material(root, "shell", (0.9, 0.91, 0.93))
     _add_material(root, "stick", (0.3, 0.45, 0.6))
-    uri = mesh_uri or (lambda link: f"{PACKAGE}/{build.family}/{link}.stl")
+    make_uri = mesh_uri or (lambda link: f"{PACKAGE}/{build.family}/{link}.stl")
     sticks = {} if family is None else _find_sticks(family)
-    links = {base: _base_mass(family)} | {
-        each.link: _joint_mass(each) for each in [*joints, *fixed]
+    masses = {base: _find_base_mass(family)} | {
+        joint.link: FixedMass(joint.link, joint.mass_kg, joint.com_m) for joint in [*joints, *fixed]
     }
-    for joint in (*joints, *fixed):  # a parent that no joint moves, like the palm of a hand
-        links.setdefault(joint.parent, None)
-    for link, mass in links.items():
-        element = ElementTree.SubElement(root, "link", name=link)
-        if mass is not None and mass.mass_kg > 0:
-            _add_inertial(element, mass)
-        if link in meshes:
-            visual = _add_visual(element, "shell", ZERO, ZERO)
-            ElementTree.SubElement(visual, "mesh", filename=uri(link))
-        else:
-            for start, end in sticks.get(link, ()):
-                _add_stick(element, start, end)
+    for joint in (*joints, *fixed):
+        masses.setdefault(joint.parent, None)  # a link that no joint moves, like a palm
+    for link, mass in masses.items():
+        mesh = make_uri(link) if link in meshes else None
+        _add_link(root, link, mass, mesh, sticks.get(link, []))
     for joint in joints:
         _add_joint(root, joint, "revolute")
-    for joint in fixed:
+    for joint in fixed:  # joints of the family that are rigid in this build
         _add_joint(root, joint, "fixed")
-    orphans = (
-        {joint.parent for joint in joints} - {base} - {each.link for each in (*joints, *fixed)}
-    )
-    for link in sorted(orphans):
+    # URDF allows one root: a link that no joint attaches is fixed to the base.
+    attached = {base} | {joint.link for joint in (*joints, *fixed)}
+    for link in sorted({joint.parent for joint in joints} - attached):
         element = ElementTree.SubElement(root, "joint", name=f"{link}_mount", type="fixed")
         ElementTree.SubElement(element, "parent", link=base)
         ElementTree.SubElement(element, "child", link=link)
@@ -65,19 +59,29 @@ def urdf(
     return '<?xml version="1.0"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _is_fixed(joint: Joint, build: Build) -> bool:
-    """Whether a joint of the family is rigid in this build."""
-    return joint.name not in build.names
-
-
-def _joint_mass(joint: Joint) -> FixedMass:
-    return FixedMass(joint.link, joint.mass_kg, joint.com_m)
-
-
-def _base_mass(family: Family | None) -> FixedMass | None:
+def _find_base_mass(family: Family | None) -> FixedMass | None:
     if family is None:
         return None
     return FixedMass(family.body.base, family.body.base_mass_kg, family.body.base_com_m)
+
+
+def _add_link(
+    root: ElementTree.Element,
+    name: str,
+    mass: FixedMass | None,
+    mesh_uri: str | None,
+    sticks: list[tuple[Vector, Vector]],
+) -> None:
+    """Add a link with its mass if it is known, and its mesh or, without a mesh, its sticks."""
+    link = ElementTree.SubElement(root, "link", name=name)
+    if mass is not None and mass.mass_kg > 0:
+        _add_inertial(link, mass)
+    if mesh_uri is None:
+        for start, end in sticks:
+            _add_stick(link, start, end)
+    else:
+        geometry = _add_visual(link, "shell", ZERO, ZERO)
+        ElementTree.SubElement(geometry, "mesh", filename=mesh_uri)
 
 
 def _add_joint(root: ElementTree.Element, joint: Joint, kind: str) -> None:
@@ -101,7 +105,7 @@ def _add_inertial(link: ElementTree.Element, mass: FixedMass) -> None:
     element = ElementTree.SubElement(link, "inertial")
     _add_origin(element, mass.com_m, ZERO)
     ElementTree.SubElement(element, "mass", value=f"{mass.mass_kg:.9g}")
-    ball = f"{0.4 * mass.mass_kg * _BALL_M**2:.6g}"
+    ball = f"{0.4 * mass.mass_kg * _BALL_RADIUS_M**2:.6g}"  # of a solid ball: 2/5 m r^2
     inertia = dict.fromkeys(("ixx", "iyy", "izz"), ball) | dict.fromkeys(("ixy", "ixz", "iyz"), "0")
     ElementTree.SubElement(element, "inertia", inertia)
 
@@ -118,30 +122,36 @@ def _add_visual(
 
 
 def _add_stick(link: ElementTree.Element, start: Vector, end: Vector) -> None:
+    """Add a cylinder between two points of the link's frame, in metres; none if they coincide."""
     direction = np.subtract(end, start)
     length = float(np.linalg.norm(direction))
     if length < 1e-3:
         return
-    middle = tuple(float(each) for each in np.add(start, end) / 2)
+    x, y, z = (np.add(start, end) / 2).tolist()
+    # A cylinder in URDF lies along z: turn z into the direction of the stick.
     pitch = math.acos(max(-1.0, min(1.0, direction[2] / length)))
     yaw = math.atan2(direction[1], direction[0])
-    geometry = _add_visual(link, "stick", (middle[0], middle[1], middle[2]), (0.0, pitch, yaw))
-    ElementTree.SubElement(geometry, "cylinder", radius=f"{_SHIN_M}", length=f"{length:.6g}")
+    geometry = _add_visual(link, "stick", (x, y, z), (0.0, pitch, yaw))
+    radius = f"{_STICK_RADIUS_M}"
+    ElementTree.SubElement(geometry, "cylinder", radius=radius, length=f"{length:.6g}")
 
 
 def _find_sticks(family: Family) -> dict[str, list[tuple[Vector, Vector]]]:
-    """Return the sticks of a family by the link that moves them, in the frame of that link."""
-    by_link = {joint.link: joint for joint in family.joints}
-    found: dict[str, list[tuple[Vector, Vector]]] = {}
-    for _, (link, start), (other, end) in figure_of(family).sticks:
-        joint = by_link.get(other)
-        if other == link:
-            found.setdefault(link, []).append((start, end))
+    """Return the sticks of a family by link, each as two points in the frame of that link.
+
+    A stick that ends at the next link belongs to the link where it starts; the joint is at zero.
+    """
+    joint_by_link = {joint.link: joint for joint in family.joints}
+    sticks: dict[str, list[tuple[Vector, Vector]]] = {}
+    for _, (link, start), (end_link, end) in figure_of(family).sticks:
+        joint = joint_by_link.get(end_link)
+        if end_link == link:
+            sticks.setdefault(link, []).append((start, end))
         elif joint is not None and joint.parent == link:
-            turned = rotation(joint.origin_rpy_rad) @ np.array(end) + np.array(joint.origin_m)
-            there = (float(turned[0]), float(turned[1]), float(turned[2]))
-            found.setdefault(link, []).append((start, there))
-    return found
+            rotated = rotation(joint.origin_rpy_rad) @ np.array(end)
+            x, y, z = (rotated + np.array(joint.origin_m)).tolist()
+            sticks.setdefault(link, []).append((start, (x, y, z)))
+    return sticks
 
 
 def _add_material(root: ElementTree.Element, name: str, colour: Vector) -> None:

@@ -15,16 +15,114 @@ from typing import Any, NamedTuple
 
 from rote import __version__
 from rote.bridge import ros_messages as ros
+from rote.model.family import Build
+from rote.model.registry import build_named
+
+_PLOTTED = ("shoulder_pitch", "shoulder_roll", "elbow")
+"""Parts of the names of the joints that the layout plots."""
+_SCENE_PANEL: dict[str, Any] = {
+    "layers": {
+        "grid": {
+            "layerId": "foxglove.Grid",
+            "instanceId": "grid",
+            "label": "Grid",
+            "visible": True,
+            "size": 4,
+            "divisions": 8,
+            "order": 1,
+        },
+        "robot": {
+            "layerId": "foxglove.Urdf",
+            "instanceId": "robot",
+            "label": "Robot",
+            "visible": True,
+            "sourceType": "topic",
+            "topic": "/robot_description",
+            "displayMode": "auto",
+            "order": 2,
+        },
+    },
+    "cameraState": {
+        "perspective": True,
+        "distance": 3.0,
+        "phi": 75,
+        "thetaOffset": 60,
+        "target": [0, 0, 0],
+        "targetOffset": [0, 0, 0],
+        "targetOrientation": [0, 0, 0, 1],
+        "fovy": 45,
+        "near": 0.1,
+        "far": 100,
+    },
+    "followMode": "follow-pose",
+    "scene": {},
+    "transforms": {},
+    "topics": {"/joint_states": {"visible": True}},
+}
+
+
+def foxglove_layout(build: str = "g1-29") -> str:
+    """Return a layout of Foxglove's panels for a live view of this build, as JSON."""
+    panels: dict[str, Any] = {
+        "3D!rote": _SCENE_PANEL,
+        "Plot!rote": _make_plot_panel(build_named(build)),
+        "RawMessages!rote": {"topicPath": "/rote/status", "expansion": "all"},
+        "RosOut!rote": {"topicToRender": "/rote/findings", "minLogLevel": 1, "searchTerms": []},
+        "DiagnosticSummary!rote": {"topicToRender": "/diagnostics", "minLevel": 0},
+    }
+    left = _split_panel("column", "3D!rote", "Plot!rote", 62)
+    diagnostics = _split_panel("column", "DiagnosticSummary!rote", "RosOut!rote", 50)
+    right = _split_panel("column", "RawMessages!rote", diagnostics, 35)
+    document = {
+        "configById": panels,
+        "globalVariables": {},
+        "userNodes": {},
+        "playbackConfig": {"speed": 1},
+        "layout": _split_panel("row", left, right, 68),
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _split_panel(direction: str, first: object, second: object, percent: int) -> dict[str, object]:
+    """Return two panels, in a row or a column, of which the first gets `percent` of the space."""
+    return {
+        "direction": direction,
+        "first": first,
+        "second": second,
+        "splitPercentage": percent,
+    }
+
+
+def _make_plot_panel(build: Build) -> dict[str, object]:
+    """Return the panel that plots the positions of some arm joints."""
+    names = [name for name in build.taught if any(part in name for part in _PLOTTED)]
+    return {
+        "title": "Joints [rad]",
+        "paths": [
+            {
+                "value": f"/joint_states.position[{build.names.index(name)}]",
+                "label": name.removesuffix("_joint"),
+                "enabled": True,
+                "timestampMethod": "receiveTime",
+            }
+            for name in names
+        ],
+        "showLegend": True,
+        "followingViewWidth": 15,
+    }
+
 
 SUBPROTOCOLS = ("foxglove.sdk.v1", "foxglove.websocket.v1")
 """Supported subprotocols, the newest first; the messages used here are the same in both."""
-_DATA = struct.Struct("<BIQ")
-_ASSET = struct.Struct("<BIBI")
+_DATA = struct.Struct("<BIQ")  # _MESSAGE_DATA, the id of the subscription, the time in ns
+_ASSET = struct.Struct("<BIBI")  # _FETCH_ASSET, the id of the request, the status, the error's size
 _MESSAGE_DATA, _FETCH_ASSET = 1, 4
 _FOUND, _NOT_FOUND = 0, 1
 _MAX_SUBSCRIPTIONS = 256
 MAX_WAITING = 512
 """Maximum number of messages queued for a client that reads slowly; then the oldest are dropped."""
+_MAX_BRACKETS = 600
+"""Messages with more opening brackets are ignored: deeply nested JSON would exhaust the stack."""
 
 
 class Channel(NamedTuple):
@@ -51,22 +149,22 @@ class Channel(NamedTuple):
         }
 
 
-def _ros_channel(number: int, topic: str, kind: str, *, latched: bool = False) -> Channel:
+def _make_ros_channel(number: int, topic: str, kind: str, *, latched: bool = False) -> Channel:
     return Channel(number, topic, "cdr", kind, ros.DEFINITIONS[kind], "ros2msg", latched)
 
 
-def _json_channel(number: int, topic: str, title: str, fields: dict[str, Any]) -> Channel:
+def _make_json_channel(number: int, topic: str, title: str, fields: dict[str, Any]) -> Channel:
     schema = json.dumps({"title": title, "type": "object", "properties": fields})
     return Channel(number, topic, "json", title, schema, "jsonschema", latched=True)
 
 
 _TEXT, _NUMBER, _FLAG = {"type": "string"}, {"type": "number"}, {"type": "boolean"}
-_MAYBE = {"type": ["number", "null"]}
+_NUMBER_OR_NULL = {"type": ["number", "null"]}
 _TIME = {"type": "object", "title": "time", "properties": {"sec": _NUMBER, "nsec": _NUMBER}}
-JOINTS = _ros_channel(1, "/joint_states", ros.JOINT_STATE)
-DESCRIPTION = _ros_channel(2, "/robot_description", ros.STRING, latched=True)
-DIAGNOSTICS = _ros_channel(3, "/diagnostics", ros.DIAGNOSTICS, latched=True)
-STATUS = _json_channel(
+JOINTS = _make_ros_channel(1, "/joint_states", ros.JOINT_STATE)
+DESCRIPTION = _make_ros_channel(2, "/robot_description", ros.STRING, latched=True)
+DIAGNOSTICS = _make_ros_channel(3, "/diagnostics", ros.DIAGNOSTICS, latched=True)
+STATUS = _make_json_channel(
     4,
     "/rote/status",
     "rote.Status",
@@ -74,11 +172,11 @@ STATUS = _json_channel(
         **dict.fromkeys(("robot", "build", "mode_name", "phase"), _TEXT),
         "mode": _NUMBER,
         **dict.fromkeys(("playing", "soft", "recording", "holding"), _FLAG),
-        **dict.fromkeys(("battery_percent", "warmest_c"), _MAYBE),
+        **dict.fromkeys(("battery_percent", "warmest_c"), _NUMBER_OR_NULL),
         "faults": {"type": "array", "items": _TEXT},
     },
 )
-FINDINGS = _json_channel(
+FINDINGS = _make_json_channel(
     5,
     "/rote/findings",
     "foxglove.Log",
@@ -102,8 +200,6 @@ class FoxgloveClient:
         self._feed = feed
         self._on_queued = on_queued
         self._waiting: deque[str | bytes] = deque()
-        self._states = 0
-        """Number of queued messages that are states."""
         self.subscriptions: dict[int, list[int]] = {}
         """The ids of the subscriptions to each channel."""
         self.dropped = 0
@@ -147,38 +243,45 @@ class FoxgloveClient:
             self._warn(f"{document.get('op')} does not follow the protocol")
 
     def _subscribe(self, document: dict[str, Any]) -> None:
-        known = {channel.id for channel in CHANNELS}
-        for each in document["subscriptions"]:
-            number, channel = int(each["id"]), int(each["channelId"])
-            used = [one for ids in self.subscriptions.values() for one in ids]
-            if channel not in known or not 0 <= number < 2**32:
-                self._warn(f"there is no channel {channel}")
-            elif number in used or len(used) >= _MAX_SUBSCRIPTIONS:
-                self._warn(f"the subscription {number} is not possible")
+        known_channels = {channel.id for channel in CHANNELS}
+        for request in document["subscriptions"]:
+            own_id, channel_id = int(request["id"]), int(request["channelId"])
+            used = [used_id for ids in self.subscriptions.values() for used_id in ids]
+            if channel_id not in known_channels:
+                self._warn(f"there is no channel {channel_id}")
+            elif not 0 <= own_id < 2**32:
+                self._warn(f"the subscription {own_id} is refused: its id is not a 32-bit number")
+            elif own_id in used:
+                self._warn(f"the subscription {own_id} is refused: its id is in use")
+            elif len(used) >= _MAX_SUBSCRIPTIONS:
+                self._warn(
+                    f"the subscription {own_id} is refused: the limit is {_MAX_SUBSCRIPTIONS}"
+                )
             else:
-                self.subscriptions.setdefault(channel, []).append(number)
-                self._feed.send_latest(self, channel, number)
+                self.subscriptions.setdefault(channel_id, []).append(own_id)
+                self._feed.send_latest(self, channel_id, own_id)
 
     def _unsubscribe(self, document: dict[str, Any]) -> None:
-        gone = {int(each) for each in document["subscriptionIds"]}
+        removed = {int(number) for number in document["subscriptionIds"]}
         for channel, ids in self.subscriptions.items():
-            self.subscriptions[channel] = [each for each in ids if each not in gone]
+            self.subscriptions[channel] = [number for number in ids if number not in removed]
 
     def _fetch_asset(self, document: dict[str, Any]) -> None:
-        number, uri = int(document["requestId"]), str(document["uri"])
+        request_id, uri = int(document["requestId"]), str(document["uri"])
         try:
-            found, error = self._feed.asset(uri), b""
+            content, error = self._feed.read_asset(uri), b""
         except KeyError:
-            found, error = b"", f"there is no {uri[:200]}".encode()
+            content, error = b"", f"there is no file {uri[:200]}".encode()
         status = _NOT_FOUND if error else _FOUND
-        self.queue(_ASSET.pack(_FETCH_ASSET, number, status, len(error)) + error + found)
+        self.queue(_ASSET.pack(_FETCH_ASSET, request_id, status, len(error)) + error + content)
 
     def _warn(self, message: str) -> None:
         self.queue(json.dumps({"op": "status", "level": 1, "message": message}))
 
 
 def _parse_object(message: str | bytes) -> dict[str, Any]:
-    if isinstance(message, bytes) or message.count("[") + message.count("{") > 600:
+    """Return the JSON object in a message; empty if there is none."""
+    if isinstance(message, bytes) or message.count("[") + message.count("{") > _MAX_BRACKETS:
         return {}
     try:
         document = json.loads(message)
@@ -191,10 +294,11 @@ class FoxgloveFeed:
     """All clients that watch one robot, and the newest message of each latched channel."""
 
     def __init__(self, session: str, name: str = "rote") -> None:
-        """`session` changes whenever a server restarts: clients then discard their data."""
+        """`session` must differ after each restart of a server: clients then discard old data."""
         self._session, self._name = session, name
         self.clients: set[FoxgloveClient] = set()
         self._latest: dict[int, tuple[int, bytes]] = {}
+        """The time and content of the newest message of each latched channel."""
         self.assets: Assets | None = None
 
     def join(self, on_queued: Callable[[], None]) -> FoxgloveClient:
@@ -229,13 +333,13 @@ class FoxgloveFeed:
             client.queue_data(channel.id, time_ns, payload)
 
     def send_latest(self, client: FoxgloveClient, channel: int, subscription: int) -> None:
-        """Send the newest message of a channel to a new subscriber."""
+        """Send the newest message of a latched channel to a new subscriber."""
         if channel in self._latest:
             time_ns, payload = self._latest[channel]
             client.queue(_DATA.pack(_MESSAGE_DATA, subscription, time_ns) + payload)
 
-    def asset(self, uri: str) -> bytes:
-        """Return a file; raises `KeyError` if there is none."""
+    def read_asset(self, uri: str) -> bytes:
+        """Return the file at a URI; raises `KeyError` if there is none."""
         if self.assets is None:
             raise KeyError(uri)
         return self.assets(uri)

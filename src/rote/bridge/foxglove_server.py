@@ -17,8 +17,10 @@ from rote.bridge.foxglove import SUBPROTOCOLS, FoxgloveFeed
 from rote.errors import LinkError
 
 HOST = "127.0.0.1"
-_ALLOWED_HOSTS = ("app.foxglove.dev", "localhost", "127.0.0.1", "::1")
-"""Hosts of pages that may connect: Foxglove's own, and this computer. Programs send no origin."""
+_OWN_HOSTS = ("localhost", "127.0.0.1", "::1")
+"""Names of this computer, by which a client may connect."""
+_PAGE_HOSTS = ("app.foxglove.dev", *_OWN_HOSTS)
+"""Hosts of the pages that may connect. Programs that are not pages send no origin."""
 _MAX_MESSAGE_BYTES = 2**16
 _MAX_BUFFERED_BYTES = 2**18
 _BATCH_S = 0.008
@@ -27,7 +29,7 @@ _BATCH_S = 0.008
 
 @asynccontextmanager
 async def serving(feed: FoxgloveFeed, port: int) -> AsyncIterator[int]:
-    """Serve a feed while the block runs; yields the port."""
+    """Serve a feed while the block runs; yield the port, and raise `LinkError` if it is in use."""
 
     async def serve_client(connection: ServerConnection) -> None:
         await _serve_client(connection, feed)
@@ -47,7 +49,7 @@ async def serving(feed: FoxgloveFeed, port: int) -> AsyncIterator[int]:
         is_taken = error.errno == errno.EADDRINUSE
         raise LinkError(
             f"{HOST}:{port} cannot be used: {error.strerror or error}",
-            "Another program holds the port: choose another." if is_taken else "",
+            "Another program uses this port. Choose a different one." if is_taken else "",
         ) from None
     async with server:
         yield int(next(iter(server.sockets)).getsockname()[1])
@@ -59,30 +61,27 @@ def make_feed(name: str) -> FoxgloveFeed:
 
 
 def _refuse_foreign_page(connection: ServerConnection, request: Request) -> Response | None:
-    """Refuse pages of other sites, and foreign host names that resolve to this computer."""
+    """Return a refusal for pages of other sites and for foreign host names; None to accept.
+
+    A page of another site could otherwise read the robot's data through the user's browser.
+    """
     host, origin = request.headers.get("Host", ""), request.headers.get("Origin")
-    if not _is_own_host(f"//{host}") or not (
-        origin in {None, "file://"} or _is_allowed_origin(str(origin))
-    ):
-        return connection.respond(HTTPStatus.FORBIDDEN, "Not from there.\n")
-    return None
+    is_own_host = _has_host(f"//{host}", _OWN_HOSTS)
+    is_allowed_origin = origin in {None, "file://"} or _has_host(str(origin), _PAGE_HOSTS)
+    if is_own_host and is_allowed_origin:
+        return None
+    return connection.respond(HTTPStatus.FORBIDDEN, "This origin may not connect.\n")
 
 
-def _is_own_host(url: str) -> bool:
+def _has_host(url: str, hosts: tuple[str, ...]) -> bool:
     try:
-        return urlsplit(url).hostname in _ALLOWED_HOSTS[1:]
-    except ValueError:
-        return False
-
-
-def _is_allowed_origin(origin: str) -> bool:
-    try:
-        return urlsplit(origin).hostname in _ALLOWED_HOSTS
+        return urlsplit(url).hostname in hosts
     except ValueError:
         return False
 
 
 async def _serve_client(connection: ServerConnection, feed: FoxgloveFeed) -> None:
+    """Process a client's messages and send it what the feed queues, until it disconnects."""
     filled = asyncio.Event()
     client = feed.join(filled.set)
     sender = asyncio.create_task(_send_messages(connection, client.take_messages, filled))
@@ -101,6 +100,7 @@ async def _send_messages(
     take_messages: Callable[[], list[str | bytes]],
     filled: asyncio.Event,
 ) -> None:
+    """Send queued messages in batches until the connection is closed."""
     try:
         while True:
             await filled.wait()

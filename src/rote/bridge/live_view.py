@@ -11,7 +11,7 @@ from rote.bridge import foxglove, meshes
 from rote.bridge.description import PACKAGE, urdf
 from rote.bridge.foxglove import FoxgloveFeed
 from rote.bridge.ros_messages import encode_diagnostics, encode_string
-from rote.bridge.telemetry import StateClock, diagnostics_of, status_of
+from rote.bridge.telemetry import StateClock, describe_status, make_diagnostics
 from rote.errors import DecodeError
 from rote.findings import Finding, Severity
 from rote.messages import RobotState
@@ -21,6 +21,7 @@ from rote.robot.robot import Robot
 
 STATUS_S = 0.5
 _LOG_LEVELS = {Severity.ERROR: 4, Severity.WARNING: 3, Severity.NOTE: 2}
+"""The levels of `foxglove.Log`."""
 
 ModelOf = Callable[[Build], Path | None]
 """Returns the file with the real shapes of a build; None if there is none."""
@@ -38,31 +39,33 @@ class LiveView:
         model_of: ModelOf,
         *,
         now_ns: Callable[[], int] = time.time_ns,
-        least_s: float = 0.0,
+        min_interval_s: float = 0.0,
     ) -> None:
-        """States less than `least_s` after the last one are left out."""
+        """`findings` returns the robot's current findings, `model_of` the file with the shapes of a
+        build. States are published at intervals of at least `min_interval_s` seconds.
+        """
         self.robot = robot
         self._feed = feed
         self._findings = findings
         self._model_of = model_of
         self._now_ns = now_ns
-        self._least_ns = int(least_s * 1e9)
+        self._min_interval_ns = int(min_interval_s * 1e9)
         self._published_ns = 0
         self._clock = StateClock()
         self._build: Build | None = None
         self._encoder = Encoder(())
-        self._found: tuple[Finding, ...] | None = None
+        self._published_findings: tuple[Finding, ...] | None = None
         self._remove_listener: Callable[[], None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def open(self) -> None:
-        """Start. Clients that join before the first state can already read the description."""
+        """Start publishing; the description is published before the first state."""
         self._publish_description()
         self._remove_listener = self.robot.on_state(self._on_state)
         self._publish_status()
 
     def close(self) -> None:
-        """Stop. Safe to call twice."""
+        """Stop publishing. Safe to call twice."""
         if self._remove_listener is not None:
             self._remove_listener()
             self._remove_listener = None
@@ -72,10 +75,10 @@ class LiveView:
 
     def _on_state(self, state: RobotState) -> None:
         """Publish a state, if there are clients."""
-        if not self._feed.clients or not state.joints_told:
+        if not self._feed.clients or not state.has_joints:
             return
         now_ns = self._now_ns()
-        if now_ns - self._published_ns < self._least_ns:
+        if now_ns - self._published_ns < self._min_interval_ns:
             return
         self._published_ns = now_ns
         if self.robot.build is not self._build:
@@ -92,7 +95,7 @@ class LiveView:
         links: frozenset[str] = frozenset()
         if path is not None:
             try:
-                links = meshes.links_of(path)
+                links = meshes.read_links(path)
             except (OSError, DecodeError):
                 path = None
         self._feed.assets = None if path is None else partial(_read_mesh, path, build.family)
@@ -100,34 +103,34 @@ class LiveView:
         self._feed.publish(foxglove.DESCRIPTION, self._now_ns(), described)
 
     def _publish_status(self) -> None:
-        """Publish the status of the robot periodically."""
+        """Publish the status, the diagnostics and new findings; repeated every `STATUS_S`."""
         self._timer = asyncio.get_running_loop().call_later(STATUS_S, self._publish_status)
         if not self._feed.clients:
             return
         if self.robot.build is not self._build:
             self._publish_description()
         state, now_ns, found = self.robot.state, self._now_ns(), tuple(self._findings())
-        lines = encode_diagnostics(now_ns, diagnostics_of(self.robot, state, found))
+        lines = encode_diagnostics(now_ns, make_diagnostics(self.robot, state, found))
         self._feed.publish(foxglove.DIAGNOSTICS, now_ns, lines)
         if state is not None:
-            status = json.dumps(status_of(self.robot, state)).encode()
+            status = json.dumps(describe_status(self.robot, state)).encode()
             self._feed.publish(foxglove.STATUS, now_ns, status)
-        if found != self._found:
-            self._found = found
-            for each in found:
-                self._feed.publish(foxglove.FINDINGS, now_ns, _encode_log(each, now_ns))
+        if found != self._published_findings:
+            self._published_findings = found
+            for finding in found:
+                self._feed.publish(foxglove.FINDINGS, now_ns, _encode_log(finding, now_ns))
 
 
 def _read_mesh(path: Path, family: str, uri: str) -> bytes:
-    """Return the shapes of a link by its URI; raises `KeyError` for any other."""
+    """Return the shapes of the link that a URI names; raises `KeyError` for any other URI."""
     start, end = f"{PACKAGE}/{family}/", ".stl"
     if not uri.startswith(start) or not uri.endswith(end):
         raise KeyError(uri)
-    return meshes.stl_of(path, uri[len(start) : -len(end)])
+    return meshes.read_stl(path, uri[len(start) : -len(end)])
 
 
 def _encode_log(finding: Finding, now_ns: int) -> bytes:
-    """Return a finding as a log message."""
+    """Return a finding as a `foxglove.Log` message in JSON."""
     second, rest_ns = divmod(now_ns, 10**9)
     return json.dumps(
         {

@@ -38,18 +38,21 @@ Steps = Annotated[
     Field(
         min_length=1,
         max_length=100,
-        description='One after the other, like {"op": "smooth", "cutoff_hz": 5}; look at "edits".',
+        description='The edits in order, like {"op": "smooth", "cutoff_hz": 5}; look at "edits".',
     ),
 ]
 What = Annotated[
     Literal["robot", "takes", "edits"],
-    Field(description="The robot, the takes on this computer, or which edits there are."),
+    Field(description="What to describe: the robot, the takes on this computer, or all edits."),
 ]
 Answer = dict[str, Any]
 
 
-def server_of(tools: AgentTools, *, real: bool) -> MCPServer[None]:
-    """Return the server with all tools. With `real` the robot is a pendant's, and may be real."""
+def make_server(tools: AgentTools, *, real: bool) -> MCPServer[None]:
+    """Return an MCP server with all tools.
+
+    With `real` it tells the agent that the robot may be real, as a pendant's robot may be.
+    """
 
     @asynccontextmanager
     async def lifespan(_: "MCPServer[None]") -> AsyncIterator[None]:
@@ -67,12 +70,13 @@ def server_of(tools: AgentTools, *, real: bool) -> MCPServer[None]:
         lifespan=lifespan,
     )
     logging.getLogger("mcp").setLevel(logging.WARNING)
-    for function, about in _make_tools(tools):
-        server.add_tool(function, annotations=about)
+    for function, annotations in _make_tools(tools):
+        server.add_tool(function, annotations=annotations)
     return server
 
 
 def _make_tools(tools: AgentTools) -> list[tuple[Callable[..., Any], ToolAnnotations]]:
+    # The agent sees the names, docstrings and parameters of these functions.
     async def look(what: What = "robot", take: Take | None = None) -> Answer:
         """Look at the robot, at the list of takes, at one take, or at the table of edits."""
         return await _run_tool(tools.inspect(what, take))
@@ -84,7 +88,7 @@ def _make_tools(tools: AgentTools) -> list[tuple[Callable[..., Any], ToolAnnotat
     async def simulate(
         context: Context[Any, Any], take: Take, version: Version = None, speed: Speed = 1.0
     ) -> Answer:
-        """Play a take on a simulated robot of its own, in real time; returns what moved."""
+        """Play a take on a separate simulated robot, in real time; returns which joints moved."""
         return await _run_tool(tools.simulate(take, version, speed, context.report_progress))
 
     async def edit(take: Take, steps: Steps, version: Version = None) -> Answer:
@@ -94,8 +98,8 @@ def _make_tools(tools: AgentTools) -> list[tuple[Callable[..., Any], ToolAnnotat
     async def propose(
         context: Context[Any, Any], take: Take, version: Version = None, speed: Speed = 1.0
     ) -> Answer:
-        """Propose to play a take on the robot, and wait for its end; `played` is false if it
-        ended early, and `reason` says why.
+        """Propose to play a take on the robot, and wait for its end. If it ended early, `played`
+        is false and `reason` explains it.
 
         A robot that is not simulated moves only if a person approves this very motion in the
         pendant, within a minute.
@@ -103,25 +107,25 @@ def _make_tools(tools: AgentTools) -> list[tuple[Callable[..., Any], ToolAnnotat
         return await _run_tool(tools.propose(take, version, speed, context.report_progress))
 
     async def stop() -> Answer:
-        """Stop the robot softly, at once. It needs no approval. It is no emergency stop."""
+        """Stop the robot softly, at once. No approval is needed. This is not an emergency stop."""
         return await _run_tool(tools.stop())
 
-    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    adds = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
-    moves = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
-    calms = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True)
+    read_only = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    additive = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
+    moving = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
+    stopping = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True)
     return [
-        (look, reads),
-        (check, reads),
-        (simulate, reads),
-        (edit, adds),
-        (propose, moves),
-        (stop, calms),
+        (look, read_only),
+        (check, read_only),
+        (simulate, read_only),
+        (edit, additive),
+        (propose, moving),
+        (stop, stopping),
     ]
 
 
 async def _run_tool(work: Awaitable[Answer]) -> Answer:
-    """Return the answer of a tool; convert rote's errors to a `ToolError` as JSON."""
+    """Return the answer of a tool; raise an error of rote as a `ToolError` whose text is JSON."""
     try:
         return await work
     except (RoteError, TimeoutError) as error:
@@ -133,4 +137,4 @@ async def _run_tool(work: Awaitable[Answer]) -> Answer:
 
 async def serve(tools: AgentTools, *, real: bool) -> None:
     """Serve one agent on standard input and output, until it closes them."""
-    await server_of(tools, real=real).run_stdio_async()
+    await make_server(tools, real=real).run_stdio_async()

@@ -8,7 +8,7 @@ import httpx2
 
 from rote.errors import BadRequestError, LinkError, NotApprovedError
 
-_ANSWER_S = 30.0
+_TIMEOUT_S = 30.0
 
 
 class PendantClient:
@@ -19,29 +19,32 @@ class PendantClient:
         try:
             parts = urlsplit(link)
             token = parse_qs(parts.query).get("token", [""])[0]
-            good = parts.scheme in {"http", "https"} and bool(parts.hostname)
+            is_web_address = parts.scheme in {"http", "https"} and bool(parts.hostname)
         except ValueError:
-            good, token = False, ""
-        if not good or not token:
+            is_web_address, token = False, ""
+        if not is_web_address or not token:
             raise BadRequestError(
-                "this is not the link of a pendant",
+                "this is not a pendant's link",
                 "Use the watching link that the pendant printed, with its ?token=...",
             )
         self.url = f"{parts.scheme}://{parts.netloc}"
         self._token = token
         # No proxy from the environment: only this pendant may receive the token.
-        self._client = httpx2.AsyncClient(base_url=self.url, timeout=_ANSWER_S, trust_env=False)
+        self._client = httpx2.AsyncClient(base_url=self.url, timeout=_TIMEOUT_S, trust_env=False)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
     async def get(self, path: str) -> dict[str, Any]:
-        """Return the pendant's answer; raises `LinkError` or `NotApprovedError`."""
+        """Return the pendant's answer to a GET request under `/api`.
+
+        Raises `LinkError` without an answer, and `NotApprovedError` if the pendant refuses.
+        """
         return await self._request("GET", path, None)
 
     async def post(self, path: str, **body: Any) -> dict[str, Any]:
-        """Send a request, and return the answer; raises `LinkError` or `NotApprovedError`."""
+        """Post `body` as JSON, and return the answer; raises the same errors as `get`."""
         return await self._request("POST", path, body)
 
     async def _request(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
@@ -51,7 +54,7 @@ class PendantClient:
         except (httpx2.HTTPError, OSError) as error:
             raise LinkError(
                 f"the pendant at {self.url} does not answer: {error or type(error).__name__}",
-                "A person has to start it, so that it listens to agents.",
+                "Ask a person to start it with access for agents.",
             ) from None
         document = _parse_document(answer.content)
         if answer.status_code != 200:
@@ -61,6 +64,7 @@ class PendantClient:
 
 
 def _parse_document(data: bytes) -> dict[str, Any]:
+    """Return the JSON object in an answer; empty if there is none."""
     try:
         document = json.loads(data)
     except ValueError:

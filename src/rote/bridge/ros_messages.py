@@ -1,6 +1,6 @@
 """Messages of ROS 2 as CDR: joint states, descriptions and diagnostics out, trajectories in.
 
-Decoders raise `DecodeError` and nothing else, for any input at all.
+For any invalid input, decoders raise `DecodeError` and nothing else.
 """
 
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ DEFINITIONS: dict[str, str] = {
         f"{_LINE}\nMSG: diagnostic_msgs/KeyValue\nstring key\nstring value\n"
     ),
 }
-"""What a program that knows no ROS 2 needs to read them: the fields, and those of their parts."""
+"""The message definitions that a program without ROS 2 needs to decode the messages."""
 
 OK, WARN, ERROR, STALE = 0, 1, 2, 3
 """Levels of a diagnostic."""
@@ -61,40 +61,40 @@ class TrajectoryPoint(NamedTuple):
 
 
 class Trajectory(NamedTuple):
-    """A `JointTrajectory`, as far as it is played: positions at times."""
+    """The part of a `JointTrajectory` that rote uses: positions at times."""
 
     names: tuple[str, ...]
     points: tuple[TrajectoryPoint, ...]
     stamp_ns: int
-    """When it is to begin; 0 for at once."""
+    """The requested start, in the sender's time; 0 for at once. rote always begins at once."""
 
 
 # ---- messages -----------------------------------------------------------------------------------
 
 
 def encode_string(text: str) -> bytes:
-    """Return a `String`."""
+    """Return a `String` message."""
     return _STRING.encode(text)
 
 
 def decode_string(data: bytes) -> str:
-    """Return the text in a `String`."""
+    """Return the text in a `String` message."""
     return str(_STRING.decode(data)[0])
 
 
 def encode_diagnostics(time_ns: int, found: Iterable[Diagnostic]) -> bytes:
-    """Return a `DiagnosticArray`."""
+    """Return a `DiagnosticArray` message."""
     return _DIAGNOSTICS.encode(*divmod(time_ns, 10**9), "", [*found])
 
 
 def decode_trajectory(data: bytes) -> Trajectory:
     """Return the trajectory in a `JointTrajectory`; speeds and torques in it are not used."""
-    second, rest_ns, _, names, points = _TRAJECTORY.decode(data)
-    return Trajectory(
-        names,
-        tuple(TrajectoryPoint(point[0], point[-2] + point[-1] * 1e-9) for point in points),
-        second * 10**9 + rest_ns,
+    stamp_s, stamp_rest_ns, _, names, points = _TRAJECTORY.decode(data)
+    used_points = tuple(
+        TrajectoryPoint(positions_rad, at_s + at_rest_ns * 1e-9)
+        for positions_rad, _, _, _, at_s, at_rest_ns in points
     )
+    return Trajectory(names, used_points, stamp_s * 10**9 + stamp_rest_ns)
 
 
 # ---- services -----------------------------------------------------------------------------------
@@ -110,11 +110,11 @@ class ServiceHeader(NamedTuple):
 
 
 def decode_request(data: bytes) -> tuple[ServiceHeader, bytes]:
-    """Return the header of a request, and the rest as a message of its own."""
-    (client, number), end = _SERVICE.decode_begin(data)
+    """Return the header of a request, and its body as a separate message."""
+    (client, number), end = _SERVICE.decode_prefix(data)
     return ServiceHeader(client, number), data[: len(HEADER)] + data[end:]
 
 
 def encode_reply(header: ServiceHeader, *, success: bool, message: str) -> bytes:
-    """Return the reply of a `Trigger` or a `SetBool` to a request."""
+    """Return the reply to a request, for services that answer with success and a message."""
     return _REPLY.encode(*header, success, message)

@@ -27,12 +27,12 @@ TICKET_S = 60.0
 HOLD_S = 1.5
 """Minimum time in seconds for which a person must hold the button."""
 MAX_HOLD_S = 10.0
+"""Maximum time in seconds from the press of the button to the approval."""
 MAX_WRONG = 5
 """Maximum number of wrong secrets in a row; after them nothing is approved until a restart of the
 server.
 """
 _ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # without characters that look alike
-_GROUP, _GROUPS = 4, 2
 
 
 class TicketState(StrEnum):
@@ -51,18 +51,19 @@ class TicketState(StrEnum):
 
 
 _OPEN = (TicketState.WAITING, TicketState.HELD, TicketState.APPROVED)
+"""The states of a ticket that can still be used."""
 
 
-def new_secret() -> str:
+def make_secret() -> str:
     """Return a secret for a person to type: eight characters, without ones that look alike."""
-    groups = ["".join(secrets.choice(_ALPHABET) for _ in range(_GROUP)) for _ in range(_GROUPS)]
-    return "-".join(groups)
+    chars = "".join(secrets.choice(_ALPHABET) for _ in range(8))
+    return f"{chars[:4]}-{chars[4:]}"
 
 
 def motion_digest(track: Track) -> str:
     """Return the SHA-256 of everything that determines a motion: times, joints and names."""
-    facts = json.dumps([track.variant, list(track.names), list(track.joints_rad.shape)])
-    digest = hashlib.sha256(facts.encode())
+    header = json.dumps([track.variant, list(track.names), list(track.joints_rad.shape)])
+    digest = hashlib.sha256(header.encode())
     for values in (track.times_s, track.joints_rad):
         digest.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
     return digest.hexdigest()
@@ -83,7 +84,7 @@ class ProposedMotion:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of all of it: what a ticket is bound to."""
+        """The SHA-256 of all fields; a ticket is bound to it."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
 
@@ -105,7 +106,8 @@ class TicketBooth:
 
     def __init__(self, secret: str) -> None:
         self._secret = _normalize_secret(secret)
-        self._wrong = 0
+        self._wrong_secrets = 0
+        """Number of wrong secrets in a row."""
         self._ticket: Ticket | None = None
 
     def current(self, now_s: float) -> Ticket | None:
@@ -120,31 +122,34 @@ class TicketBooth:
         ticket = self.current(now_s)
         if ticket is not None and ticket.state in _OPEN:
             raise NotApprovedError(
-                "another proposal waits for a person",
-                f"Wait until it is decided; after {TICKET_S:.0f} s it is void.",
+                "another proposal is waiting for approval",
+                f"Wait until a person decides; it expires after {TICKET_S:.0f} s.",
             )
         self._ticket = Ticket(secrets.token_urlsafe(24), proposed, now_s + TICKET_S)
         return self._ticket
 
     def press(self, ticket_id: str, digest: str, secret: str, client: str, now_s: float) -> None:
-        """Note that a person, who has read the proposal of this digest, presses the button."""
-        if self._wrong >= MAX_WRONG:
+        """Note that a person pressed the button in a client, for the proposal with this digest.
+
+        Raises `NotApprovedError` for a wrong secret or digest, or if the ticket is not open.
+        """
+        if self._wrong_secrets >= MAX_WRONG:
             raise NotApprovedError(
-                f"{MAX_WRONG} wrong secrets were tried, so nothing is approved any more",
+                f"{MAX_WRONG} wrong secrets were entered, so approving is blocked",
                 "Start the pendant again: it shows a new secret.",
             )
         ticket = self._get_open_ticket(ticket_id, now_s)
         if not hmac.compare_digest(_normalize_secret(secret).encode(), self._secret.encode()):
-            self._wrong += 1
+            self._wrong_secrets += 1
             raise NotApprovedError(
                 "this is not the secret of this pendant",
-                "It was shown to the person who started the pendant.",
+                "Enter the secret that the pendant printed when it was started.",
             )
-        self._wrong = 0
+        self._wrong_secrets = 0
         if not hmac.compare_digest(digest.encode(), ticket.proposed.digest.encode()):
             raise NotApprovedError(
-                "the page shows another motion than the one that is proposed",
-                "Look at the proposal again.",
+                "the page does not show the proposed motion",
+                "Review the proposal again.",
             )
         if ticket.state is TicketState.APPROVED:
             raise NotApprovedError("this proposal is approved already")
@@ -154,18 +159,18 @@ class TicketBooth:
         """Approve the ticket, if the client that pressed has held the button for long enough."""
         ticket = self._get_open_ticket(ticket_id, now_s)
         held_s = now_s - ticket.pressed_s
-        mine = hmac.compare_digest(ticket.approver.encode(), client.encode())
-        if ticket.state is not TicketState.HELD or not mine or held_s > MAX_HOLD_S:
-            raise NotApprovedError("the button is not held", "Press it, and hold it.")
+        is_approver = hmac.compare_digest(ticket.approver.encode(), client.encode())
+        if ticket.state is not TicketState.HELD or not is_approver or held_s > MAX_HOLD_S:
+            raise NotApprovedError("the button is not held", f"Hold it for {HOLD_S:g} s.")
         if held_s < HOLD_S:
             ticket.state = TicketState.WAITING
             raise NotApprovedError(
-                f"the button was held for {held_s:.1f} s only", f"Hold it for {HOLD_S:g} s."
+                f"the button was held for only {held_s:.1f} s", f"Hold it for {HOLD_S:g} s."
             )
         ticket.state = TicketState.APPROVED
 
     def release(self, ticket_id: str, client: str, now_s: float) -> None:
-        """Cancel a press that was not held for long enough."""
+        """Let the ticket wait again: the button was released before the ticket was approved."""
         ticket = self._get_open_ticket(ticket_id, now_s)
         if ticket.state is TicketState.HELD and ticket.approver == client:
             ticket.state = TicketState.WAITING
@@ -193,8 +198,8 @@ class TicketBooth:
         if not hmac.compare_digest(proposed.digest.encode(), ticket.proposed.digest.encode()):
             ticket.state = TicketState.VOID
             raise NotApprovedError(
-                "this is not what a person has approved: the motion, its speed, the robot or its "
-                "build is another one",
+                "this is not the approved motion: the motion, its speed, the robot or its build "
+                "differs",
                 "Propose it again.",
             )
         ticket.state = TicketState.USED
@@ -206,7 +211,7 @@ class TicketBooth:
             raise NotApprovedError("there is no such ticket", "Propose the motion again.")
         if ticket.state not in _OPEN:
             raise NotApprovedError(
-                f"this ticket is {ticket.state.value}: each is worth one playback, for "
+                f"this ticket is {ticket.state.value}: a ticket is valid for one playback, within "
                 f"{TICKET_S:.0f} s",
                 "Propose the motion again.",
             )
@@ -214,5 +219,5 @@ class TicketBooth:
 
 
 def _normalize_secret(secret: str) -> str:
-    """Return a secret for comparison: without case, dashes and spaces."""
-    return "".join(each for each in secret.upper() if each.isalnum())
+    """Return a secret for comparison: in upper case, without dashes and spaces."""
+    return "".join(char for char in secret.upper() if char.isalnum())

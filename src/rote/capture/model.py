@@ -1,12 +1,25 @@
-"""What the decoders and the judgement of a capture share: kinds of packets, and the time line."""
+"""Types shared by the packages of a capture: kinds of packets, and entries of the time line."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+class Datagram(NamedTuple):
+    """A datagram, with its addresses and its time."""
+
+    time_ns: int
+    """Nanoseconds since 1970, UTC."""
+    source: tuple[str, int]
+    """Address and port."""
+    destination: tuple[str, int]
+    payload: bytes
+
 
 PacketKinds = NDArray[np.uint8]
 _EPOCH = datetime(1970, 1, 1)
@@ -14,7 +27,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 class PacketKind(IntEnum):
-    """What a datagram or segment is."""
+    """The protocol of a UDP datagram or TCP segment."""
 
     UNKNOWN = 0
     EMPTY = 1
@@ -44,7 +57,7 @@ class PacketKind(IntEnum):
 
     @property
     def label(self) -> str:
-        """The kind for a person."""
+        """The kind as shown to the user."""
         return _LABELS[self]
 
 
@@ -65,12 +78,14 @@ _LABELS = {kind: kind.name for kind in PacketKind} | {
 
 @dataclass(frozen=True, slots=True)
 class TimelineEntry:
-    """One line of the time line."""
+    """An event or period of a capture, such as a play, and how it is known."""
 
     kind: str
     start_ns: int
     end_ns: int | None
+    """None for a moment, and if the end was not captured."""
     confidence: float
+    """From 0 to 1."""
     evidence: str
 
     def document(self) -> dict[str, object]:
@@ -85,7 +100,10 @@ class TimelineEntry:
 
 
 def iso(time_ns: int) -> str:
-    """Return a time as ISO text in UTC; one outside the calendar becomes the calendar's end."""
+    """Return a time, in nanoseconds since 1970, as ISO 8601 text in UTC.
+
+    A time outside the years 1 to 9999 becomes the beginning of 1970 or the end of 9999.
+    """
     second, micros = divmod(time_ns // 1000, 1_000_000)
     try:
         return f"{_iso_second(second)}.{micros:06}Z"

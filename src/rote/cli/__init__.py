@@ -1,4 +1,6 @@
-"""The command line: parse, make one call, print. Exit codes follow the tree of errors.
+"""The command line: parse arguments, make one call, print the result.
+
+Exit codes follow the class of the error.
 
 Heavy modules are imported inside the commands, so that `rote --help` is quick.
 """
@@ -8,6 +10,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -15,8 +18,8 @@ import typer
 from typer.core import TyperGroup
 
 from rote.cli import logs
-from rote.cli.options import HELP, failed_stop
-from rote.cli.tree import SETTINGS, tree
+from rote.cli.options import HELP, describe_failed_stop
+from rote.cli.tree import SETTINGS, build_tree, describe_usage_error
 from rote.cli.wording import worded
 from rote.errors import RoteError, StageError
 from rote.platform.console_text import json_text, one_line, prepare_streams
@@ -28,10 +31,10 @@ class _Definition(NamedTuple):
     """Where a command or a group of commands is defined."""
 
     module: str
-    """Within this package."""
+    """The module, within this package."""
     name: str = "app"
-    more: str = ""
-    """Another module, which adds commands to the same group."""
+    extra_module: str = ""
+    """Another module that adds commands to the same group; empty if there is none."""
 
     @property
     def is_group(self) -> bool:
@@ -61,14 +64,16 @@ _SECTIONS = {
     },
     "Motions": {
         "takes": _Definition("takes"),
-        "motion": _Definition("motion_inspect", more="motion"),
+        "motion": _Definition("motion_inspect", extra_module="motion"),
         "preview": _Definition("motion_inspect", "preview"),
+        "batch": _Definition("batch"),
         "store": _Definition("store", "store"),
     },
     "Simulate": {
         "sim": _Definition("simulate", "sim"),
     },
     "Several robots": {
+        "mirror": _Definition("mirror", "mirror"),
         "show": _Definition("show"),
         "stage": _Definition("stage"),
         "agent": _Definition("stage", "agent"),
@@ -89,11 +94,15 @@ _SECTIONS = {
         "applog": _Definition("applog", "applog"),
     },
 }
-"""Every command, by section and in the order of the help. A module is imported when its command is
-used; one without a function name is a group of commands.
+"""Every command, by section and in the order of the help.
+
+A module is imported when its command is used. A definition without the name of a function is a
+group of commands.
 """
-_DEFINITIONS = {name: home for section in _SECTIONS.values() for name, home in section.items()}
-_GROUPS = frozenset(name for name, home in _DEFINITIONS.items() if home.is_group)
+_DEFINITIONS = {
+    name: definition for section in _SECTIONS.values() for name, definition in section.items()
+}
+_GROUPS = frozenset(name for name, definition in _DEFINITIONS.items() if definition.is_group)
 _ALIASES = {
     "version": ["--version"],
     "-V": ["--version"],
@@ -104,7 +113,7 @@ _ALIASES = {
     "export": ["takes", "export"],
     "gui": ["web"],
 }
-"""Words that users try first, and what they stand for; the help does not show them."""
+"""Hidden aliases: words that users try first, and the commands they stand for."""
 
 
 class _SectionedGroup(TyperGroup):
@@ -136,21 +145,21 @@ def _build_app(names: Iterable[str]) -> typer.Typer:
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
-    app.callback()(_root)
+    app.callback()(_define_root)
     for name in names:
-        home = _DEFINITIONS[name]
-        member = getattr(import_module(f"rote.cli.{home.module}"), home.name)
-        if home.more:
-            import_module(f"rote.cli.{home.more}")
-        if home.is_group:
+        definition = _DEFINITIONS[name]
+        member = getattr(import_module(f"rote.cli.{definition.module}"), definition.name)
+        if definition.extra_module:
+            import_module(f"rote.cli.{definition.extra_module}")
+        if definition.is_group:
             app.add_typer(member)
         else:
             app.command(name)(member)
     return app
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         import platform
 
         from rote import __version__
@@ -159,7 +168,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _root(
+def _define_root(
     version: bool = typer.Option(
         False, "--version", help="Show the version.", is_eager=True, callback=_print_version
     ),
@@ -167,9 +176,14 @@ def _root(
     """Teach a Unitree robot a motion by hand and play it back."""
 
 
-def commands(wanted: str | None = None) -> Any:
-    """Return the tree of all commands, or of the command `wanted` only."""
-    return tree(_build_app([wanted] if wanted in _DEFINITIONS else _DEFINITIONS))
+def commands(command: str | None = None) -> Any:
+    """Return the tree of all commands, or, if there is one of the name `command`, of it alone."""
+    return _build_tree(command if command in _DEFINITIONS else None)
+
+
+@cache
+def _build_tree(command: str | None) -> Any:
+    return build_tree(_build_app(_DEFINITIONS if command is None else [command]))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -181,36 +195,40 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments.append("--help")
     try:
         with logs.logging_as(arguments):
-            exit_code = _run(arguments)
+            exit_code = _run_command(arguments)
             logs.log_exit(exit_code)
             return exit_code
     except RoteError as error:  # the log cannot be written
-        return _print_error(arguments, error)
+        return print_error(arguments, error)
 
 
 def _replace_alias(arguments: list[str]) -> list[str]:
     match arguments:
-        case ["help", *rest]:
-            return [*rest, "--help"]
-        case [word, *rest] if word in _ALIASES:
-            return [*_ALIASES[word], *rest]
+        case ["help", *others]:
+            return [*others, "--help"]
+        case [alias, *others] if alias in _ALIASES:
+            return [*_ALIASES[alias], *others]
     return arguments
 
 
-def _run(arguments: list[str]) -> int:
+def _run_command(arguments: list[str]) -> int:
+    """Run a command, print any error, and return the exit code."""
     try:
-        result = _run_capture_report(arguments[1:]) if arguments[0] == "capture" else None
+        result = None
+        if arguments[0] == "capture":
+            from rote.cli.capture import run_report
+
+            result = run_report(arguments[1:])  # None unless `rote capture FILE`
         if result is None:
             result = commands(arguments[0]).main(arguments, prog_name="rote", standalone_mode=False)
     except RoteError as error:
         logs.log_error(error)
-        return _print_error(arguments, error)
+        return print_error(arguments, error)
     except typer.TyperException as error:
-        about = _command_of(error, arguments)
-        remedy = f"See: {about} {HELP[-1]}"
-        message = error.format_message()
+        message, suggestion = describe_usage_error(error, arguments)
+        remedy = f"{suggestion} See: {_find_command_path(error, arguments)} {HELP[-1]}".lstrip()
         if arguments[0] == "stop":
-            message = f"{failed_stop(error)}: {message}"
+            message = f"{describe_failed_stop(error)}: {message}"
         return _print_failure(arguments, "usage", message, remedy, 2)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
@@ -223,58 +241,58 @@ def _run(arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _run_capture_report(arguments: list[str]) -> int | None:
-    """Run `rote capture FILE`, which contains no command; return None if it contains one."""
-    from rote.cli import capture
-
-    return capture.direct(arguments)
-
-
-def _command_of(error: typer.TyperException, arguments: list[str]) -> str:
-    """Return the command whose arguments are wrong, with the words that lead to it."""
+def _find_command_path(error: typer.TyperException, arguments: list[str]) -> str:
+    """Return the command whose arguments are wrong, as the user types it: `rote motion trim`."""
     context = getattr(error, "ctx", None)
     if context is not None:
         return str(context.command_path)
     if arguments[0] != "capture":
-        return "rote"
+        return f"rote {arguments[0]}" if arguments[0] in _DEFINITIONS else "rote"
     from rote.cli.capture import REPORT
 
     return " ".join(("rote", *REPORT))
 
 
-def _print_error(arguments: list[str], error: RoteError) -> int:
-    stage = {"stage": error.stage} if isinstance(error, StageError) else {}
+def print_error(arguments: list[str], error: RoteError) -> int:
+    """Print an error and its remedy, as JSON if requested, and return the exit code."""
+    details = {"stage": error.stage} if isinstance(error, StageError) else {}
     message, remedy = worded(error.text), worded(error.remedy)
     if error.headline:
         message = f"{error.headline}: {message}"
-    return _print_failure(arguments, error.kind, message, remedy, error.exit_code, **stage)
+    return _print_failure(arguments, error.kind, message, remedy, error.exit_code, **details)
 
 
 def _describe_os_error(error: OSError) -> tuple[str, str]:
     """Return the message and the remedy for an error of the operating system."""
-    if error.filename is None or error.strerror is None:
-        return str(error) or f"the system reports {type(error).__name__} without details", ""
-    barred = isinstance(error, PermissionError) or error.errno == errno.EROFS
-    remedy = "Choose a writable path." if barred else ""
+    if error.strerror is None:
+        unknown = f"the operating system reported {type(error).__name__} without details"
+        return str(error) or unknown, ""
+    if error.filename is None:  # a file that is open already, such as standard output
+        disk_full = error.errno == errno.ENOSPC
+        remedy = "Free some space, or write to another disk." if disk_full else ""
+        return f"the operating system reported: {error.strerror.lower()}", remedy
+    not_writable = isinstance(error, PermissionError) or error.errno == errno.EROFS
+    remedy = "Choose a writable path." if not_writable else ""
     return f"{error.filename} cannot be used: {error.strerror.lower()}", remedy
 
 
 def _print_failure(
-    arguments: list[str], kind: str, message: str, remedy: str, exit_code: int, **more: str
+    arguments: list[str], kind: str, message: str, remedy: str, exit_code: int, **details: str
 ) -> int:
+    """Print an error on standard error, as JSON if requested; return `exit_code`."""
     if "--json" in arguments:
-        document = {"error": kind, "message": message, "remedy": remedy, **more}
+        document = {"error": kind, "message": message, "remedy": remedy, **details}
         print(json_text(document, sys.stderr), file=sys.stderr)
     else:
-        for start, text in (("rote: ", message), ("      ", remedy)):
+        for prefix, text in (("rote: ", message), ("      ", remedy)):
             if text:
-                print(_wrap_line(start, one_line(text)), file=sys.stderr)
+                print(_wrap_line(prefix, one_line(text)), file=sys.stderr)
     return exit_code
 
 
-def _wrap_line(start: str, text: str) -> str:
+def _wrap_line(prefix: str, text: str) -> str:
     """Break a line between words on a terminal; a pipe gets it unbroken."""
     if not sys.stderr.isatty():
-        return start + text
+        return prefix + text
     width = max(30, shutil.get_terminal_size().columns)
-    return textwrap.fill(text, width, initial_indent=start, subsequent_indent="      ")
+    return textwrap.fill(text, width, initial_indent=prefix, subsequent_indent="      ")

@@ -25,11 +25,12 @@ def applog(
 ) -> None:
     """Show the phone app's requests and the robot's answers.
 
-    It reads the log that Unitree's app keeps on the phone: no capture and no keys are needed.
+    Reads the log that Unitree's app keeps on the phone, so it needs no capture and no keys.
     """
     from rote.capture.decode.applog import read
 
     try:
+        # Time stamps in the log may lack the year.
         year = datetime.fromtimestamp(file.stat().st_mtime, UTC).year
         with file.open(encoding="utf-8", errors="replace") as lines:
             log = read(lines, year=year, utc_offset_s=utc_offset * 3600)
@@ -44,14 +45,14 @@ def applog(
             "Give the log that Unitree's app keeps on the phone, as text: docs/capture.md.",
         )
     if as_json:
-        print_json(_document(log))
+        print_json(_build_document(log))
         return
-    print(f"{log.lines} lines, {log.messages} messages, {log.unknown} lines without one")
-    for at, event in _events(log):
-        print(f"{at}  {event}")
+    print(f"{log.lines} lines, {log.messages} messages, {log.unknown} other lines")
+    for time, description in _list_events(log):
+        print(f"{time}  {description}")
 
 
-def _document(log: "AppLog") -> dict[str, object]:
+def _build_document(log: "AppLog") -> dict[str, object]:
     from rote.capture.model import iso
 
     return {
@@ -59,30 +60,31 @@ def _document(log: "AppLog") -> dict[str, object]:
         "messages": log.messages,
         "unknown": log.unknown,
         "pairs": [pair.document() for pair in log.pairs],
-        "states": [{"time": iso(at), "state": state.label} for at, state in log.states],
+        "states": [{"time": iso(time_ns), "state": state.label} for time_ns, state in log.states],
         "faults": [
-            {"time": iso(at), "present": present, "fault": fault.message}
-            for at, present, fault in log.faults
+            {"time": iso(time_ns), "present": present, "fault": fault.message}
+            for time_ns, present, fault in log.faults
         ],
         "timeline": [entry.document() for entry in log.timeline],
     }
 
 
-def _events(log: "AppLog") -> list[tuple[str, str]]:
+def _list_events(log: "AppLog") -> list[tuple[str, str]]:
+    """Return the time and the description of each event, in order of time."""
     from rote.capture.model import iso
 
-    rows = [
-        (pair.asked_ns, _request_line(pair.name, pair.latency_s, pair.outcome))
+    events = [
+        (pair.asked_ns, _describe_request(pair.name, pair.latency_s, pair.outcome))
         for pair in log.pairs
     ]
-    rows += [(at, f"the arms: {state.label}") for at, state in log.states]
-    rows += [
-        (at, f"{'a fault' if present else 'no longer'}: {fault.message}")
-        for at, present, fault in log.faults
+    events += [(time_ns, f"the arms: {state.label}") for time_ns, state in log.states]
+    events += [
+        (time_ns, f"{'a fault' if present else 'no longer'}: {fault.message}")
+        for time_ns, present, fault in log.faults
     ]
-    return [(iso(at), event) for at, event in sorted(rows)]
+    return [(iso(time_ns), description) for time_ns, description in sorted(events)]
 
 
-def _request_line(name: str, latency_s: float | None, outcome: str) -> str:
-    took = "" if latency_s is None else f" after {latency_s * 1000:.0f} ms"
-    return f"{name}: {outcome}{took}"
+def _describe_request(name: str, latency_s: float | None, outcome: str) -> str:
+    delay = "" if latency_s is None else f" after {latency_s * 1000:.0f} ms"
+    return f"{name}: {outcome}{delay}"

@@ -1,4 +1,4 @@
-"""rote capture: what a packet trace really holds."""
+"""rote capture: analyse, make and scrub packet captures."""
 
 import argparse
 import os
@@ -10,20 +10,68 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from rote.cli import capture_live, capture_scrub
+from rote.cli import capture_live
+from rote.cli.examples import EXAMPLES
 from rote.cli.logs import LOG_HELP, VERBOSE_HELP
-from rote.cli.options import HELP, Json, Overwrite, choice, print_json, refuse_idle
+from rote.cli.options import HELP, Json, Overwrite, choice, print_json, refuse_unused_options
 from rote.errors import BadRequestError
+from rote.text import suggest_names
 
 if TYPE_CHECKING:
     from typer._click.core import Context
 
     from rote.capture.report.report import Report
 
+
+def scrub(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A capture, pcap or pcapng.")],
+    to: Annotated[Path, typer.Argument(metavar="COPY", help="Where to write the copy.")],
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Write a copy in which addresses and names are replaced, and contents are zeros.
+
+    The same name gets the same pseudonym throughout. Headers, times, sizes and ports stay, and so
+    do contents that are proven to be encrypted.
+    """
+    from rote.capture.scrub.scrub import scrub as scrub_file
+    from rote.platform.atomic_file import check_new
+
+    check_new(to, overwrite)
+    result = scrub_file(file, to)
+    if as_json:
+        print_json({name: getattr(result, name) for name in result.__slots__})
+        return
+    print(f"{result.packets:,} packets written to {to}.")
+    _print_counts(
+        "Replaced", {kind: _describe_replaced(count) for kind, count in result.replaced.items()}
+    )
+    _print_counts("Kept, because it is encrypted", _describe_packets(result.encrypted))
+    _print_counts("Contents cleared", _describe_packets(result.cleared))
+    for warning in result.warnings:
+        print(f"Note: {warning}.")
+
+
+def _describe_replaced(count: dict[str, int]) -> str:
+    different, times = count["different"], count["times"]
+    return f"{different:,} different, {times:,} time{'s' * (times != 1)}"
+
+
+def _describe_packets(counts: dict[str, int]) -> dict[str, str]:
+    return {kind: f"{count:,} packet{'s' * (count != 1)}" for kind, count in counts.items()}
+
+
+def _print_counts(title: str, counts: dict[str, str]) -> None:
+    if counts:
+        print(f"{title}:")
+    for kind, count in sorted(counts.items()):
+        print(f"  {kind}: {count}")
+
+
 _DEFAULT = "report"
 _ENCRYPTED_KIND = "webrtc"
 REPORT = ("capture", _DEFAULT)
-"""The words that lead to the command whose arguments are parsed here, without Typer."""
+"""The command that is parsed in this module, without Typer."""
 
 
 class _FileFirst(TyperGroup):
@@ -32,7 +80,7 @@ class _FileFirst(TyperGroup):
     default_command = _DEFAULT
 
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:
-        """Add the missing command."""
+        """Insert the command `report` if the first word is no command."""
         if args and args[0] not in self.commands and args[0] not in HELP:
             args = [_DEFAULT, *args]
         return super().parse_args(ctx, args)
@@ -58,12 +106,8 @@ class _ArgumentParser(argparse.ArgumentParser):
     a third of the time that reading a small capture takes.
     """
 
-    def error(self, message: str) -> NoReturn:
-        """Raise the error, so that it is shown like that of every other command."""
-        raise typer.BadParameter(message)
-
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        """End after the help."""
+        """Raise `typer.Exit` where argparse would end the process: after printing the help."""
         raise typer.Exit(status)
 
 
@@ -77,24 +121,30 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
         super().add_usage(usage, actions, groups, prefix or "Usage: ")
 
 
-def _parser() -> _ArgumentParser:
+def _build_parser() -> _ArgumentParser:
     parser = _ArgumentParser(
         usage="rote capture report [OPTIONS] {FILE}",
-        description="  Name every flow of a capture by its structure, and say what can be known.\n"
+        description="  Identify every flow of a capture by its structure, and report what is "
+        "known.\n"
         "\n  The word report may be left out: rote capture FILE.",
+        epilog=f"  Example: rote {EXAMPLES['capture report']}",
         allow_abbrev=False,
         add_help=False,
+        exit_on_error=False,
         formatter_class=_HelpFormatter,
     )
     arguments = parser.add_argument_group("Arguments")
     arguments.add_argument(
-        "file", metavar="FILE", help="A pcap or pcapng, plain or gzipped; - is a pipe.  [required]"
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="A pcap or pcapng, plain or gzipped; - is a pipe.  [required]",
     )
     options = parser.add_argument_group("Options")
     options.add_argument("--json", action="store_true", help="Print JSON for scripts.")
     options.add_argument("--csv", action="store_true", help="Print the flows as CSV.")
     options.add_argument("--html", metavar="PAGE", type=Path, help="Write the report as one page.")
-    options.add_argument("--overwrite", action="store_true", help="Replace PAGE if it is there.")
+    options.add_argument("--overwrite", action="store_true", help="Replace PAGE if it exists.")
     options.add_argument("--stream", action="store_true", help="Keep memory bounded.")
     options.add_argument(
         "--keylog", metavar="KEYS", type=Path, help="Decrypt with the session's secrets in KEYS."
@@ -106,8 +156,8 @@ def _parser() -> _ArgumentParser:
 
 
 def report_node() -> dict[str, Any]:
-    """Return what a shell may complete of `rote capture report`: see `rote.cli.completion`."""
-    actions = [action for action in _parser()._actions if action.option_strings]
+    """Return the options and arguments of `rote capture report`, for `rote.cli.completion`."""
+    actions = [action for action in _build_parser()._actions if action.option_strings]
     options = {
         name: ["file" if action.type is Path else "", (action.help or "").rstrip(".")]
         for action in actions
@@ -122,17 +172,17 @@ def report_node() -> dict[str, Any]:
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )
 def report(ctx: typer.Context) -> None:
-    """Name every flow of a capture by its structure, and say what can be known about it."""
+    """Identify every flow of a capture by its structure, and report what is known."""
     read_and_show(ctx.args)
 
 
-def direct(arguments: Sequence[str]) -> int | None:
+def run_report(arguments: Sequence[str]) -> int | None:
     """Run `rote capture FILE ...` without Typer; return None if the arguments are for another
     command.
 
     `arguments` are those after `capture`.
     """
-    if not arguments or arguments[0] in _commands() or arguments[0] in HELP:
+    if not arguments or arguments[0] in _list_commands() or arguments[0] in HELP:
         return None
     try:
         read_and_show(arguments)
@@ -141,17 +191,18 @@ def direct(arguments: Sequence[str]) -> int | None:
     return 0
 
 
-def _commands() -> list[str]:
+def _list_commands() -> list[str]:
     return [command.name or command.callback.__name__ for command in app.registered_commands]  # type: ignore[union-attr]
 
 
 def read_and_show(arguments: Sequence[str]) -> None:
     """Read a capture and print the report according to the arguments."""
-    parser = _parser()
-    options, unknown = parser.parse_known_args(arguments)
+    options, unknown = _parse_report(arguments)
+    if options.file is None:
+        raise typer.BadParameter("FILE is missing")
     _check_file(options.file, unknown)
     if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        raise typer.BadParameter(f"there is no option or argument {' '.join(unknown)!r}")
     if options.overwrite and options.html is None:
         raise BadRequestError("--overwrite does nothing without --html", "Leave it out.")
     if options.csv and options.json:
@@ -163,20 +214,31 @@ def read_and_show(arguments: Sequence[str]) -> None:
     _print_report(read_capture(options.file, options.keylog, stream=options.stream), options)
 
 
+def _parse_report(arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Return the options and the unknown arguments; raise `typer.BadParameter` for a bad value."""
+    try:
+        return _build_parser().parse_known_args(arguments)
+    except argparse.ArgumentError as error:
+        name = str(error.argument_name)
+        # argparse reports both `--json=1` and `--html` without a value as a bad argument.
+        has_value = any(
+            "=" in argument and name in argument.split("=")[0] for argument in arguments
+        )
+        raise typer.BadParameter(f"{name} {'takes no' if has_value else 'needs a'} value") from None
+
+
 def _check_file(file: str, unknown: list[str]) -> None:
-    """Raise an error if the first word is not a file but looks like an unknown command."""
+    """Raise an error if `file` does not exist and looks like an unknown command instead."""
     if file == "-" or os.path.lexists(file):
         return
-    from difflib import get_close_matches
-
-    near = get_close_matches(file, _commands())
-    if near or (unknown and file.isidentifier()):
-        remedy = f"Did you mean: {' or '.join(near)}?" if near else "See: rote capture --help"
+    suggestion = suggest_names(file, _list_commands())
+    if suggestion or (unknown and file.isidentifier()):
+        remedy = suggestion or "See: rote capture --help"
         raise BadRequestError(f"there is no command {file!r}, and no such file", remedy)
 
 
 def read_capture(file: Path | str, keylog: Path | None, *, stream: bool = False) -> "Report":
-    """Read a capture, with the keys in `keylog` if given."""
+    """Read a capture; decrypt it if `keylog`, the path of a key log, is given."""
     from rote.capture.report.report import report_capture
 
     return report_capture(file, stream=stream, keylog=_read_keylog(keylog))
@@ -193,43 +255,43 @@ def _read_keylog(keylog: Path | None) -> str | None:
         ) from error
 
 
-def _print_report(found: "Report", options: argparse.Namespace) -> None:
+def _print_report(report: "Report", options: argparse.Namespace) -> None:
     if options.html is not None:
         from rote.capture.report.html import render_page
         from rote.platform.atomic_file import appearing
 
         with appearing(options.html) as file:
-            file.write(render_page(found).encode())
+            file.write(render_page(report).encode())
     if options.csv:
         from rote.capture.report import terminal
 
-        print(terminal.as_csv(found), end="")
+        print(terminal.format_csv(report), end="")
     else:
-        show(found, as_json=options.json)
+        show(report, as_json=options.json)
 
 
-def show(found: "Report", *, as_json: bool) -> None:
+def show(report: "Report", *, as_json: bool) -> None:
     """Print a report, for people or for scripts."""
     if as_json:
-        print_json(found.document())
+        print_json(report.document())
         return
     from rote.capture.report import terminal
 
-    terminal.show(terminal.console(), found)
+    terminal.print_report(terminal.make_console(), report)
 
 
 @app.command()
 def explain(file: File, as_json: Json = False) -> None:
     """Compare the documents' interpretation with the actual one, step by step, on your own file."""
-    from rote.capture.report.explain import explain as walk
+    from rote.capture.report.explain import explain as explain_report
 
-    found = walk(read_capture(file, None))
+    explanation = explain_report(read_capture(file, None))
     if as_json:
-        print_json(found.document())
+        print_json(explanation.document())
         return
     from rote.capture.report import terminal
 
-    terminal.explain(terminal.console(), found)
+    terminal.print_explanation(terminal.make_console(), explanation)
 
 
 @app.command()
@@ -265,20 +327,20 @@ def packets(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Print teaching frames one by one, field by field; of DTLS records what can be read."""
+    """Print every teaching frame, field by field; for DTLS records, only the unencrypted fields."""
     from itertools import islice
 
-    from rote.capture.report.packet_list import PacketList, packet_lines
+    from rote.capture.report.packet_list import PacketList, format_packet
 
     listing = PacketList()
-    found = islice(listing.read(file), first)
+    frames = islice(listing.read(file), first)
     if as_json:
-        print_json([one.document() for one in found])
+        print_json([frame.document() for frame in frames])
         return
     count = 0
-    for one in found:
+    for frame in frames:
         count += 1
-        print("\n".join(packet_lines(one)), end="\n\n")
+        print("\n".join(format_packet(frame)), end="\n\n")
     for warning in listing.warnings:
         print(f"Note: {warning}.")
     print(
@@ -307,20 +369,22 @@ def make(
     as_json: Json = False,
 ) -> None:
     """Write a capture of a teaching session, to learn from and to test with."""
-    from rote.capture.synthetic.build import make as build
+    from rote.capture.synthetic.build import make as make_capture
     from rote.platform.atomic_file import check_new
 
     if kind != _ENCRYPTED_KIND:
-        refuse_idle(ctx, {"cipher", "keylog"}, f"with --kind {kind}, which nothing encrypts")
+        refuse_unused_options(
+            ctx, {"cipher", "keylog"}, f"with --kind {kind}, which is not encrypted"
+        )
     for path in (file, keylog):
         if path is not None:
             check_new(path, overwrite)
-    count = build(file, kind, cipher=cipher, keylog=keylog, seed=seed)
+    count = make_capture(file, kind, cipher=cipher, keylog=keylog, seed=seed)
     if as_json:
         print_json({"file": str(file), "packets": count})
         return
     keys = f" --keylog {keylog}" if keylog is not None else ""
-    print(f"{count} packets of a made-up session are in {file}.\nTry: rote capture {file}{keys}")
+    print(f"{count} packets of a simulated session are in {file}.\nTry: rote capture {file}{keys}")
 
 
 def dissector(
@@ -332,12 +396,12 @@ def dissector(
     as_json: Json = False,
 ) -> None:
     """Write a dissector for Wireshark: teaching frames, A1 frames, the data channel."""
-    from rote.capture.report.dissector import lua
+    from rote.capture.report.dissector import generate_dissector
     from rote.platform.atomic_file import appearing, check_new
 
     if overwrite and file is None:
         raise BadRequestError("--overwrite does nothing without a file", "Leave it out.")
-    text = lua()
+    text = generate_dissector()
     if file is not None:
         check_new(file, overwrite)
         with appearing(file) as out:
@@ -351,5 +415,5 @@ def dissector(
 
 
 # Help lists the commands in the order in which they are added.
-for _command in (capture_live.live, make, capture_scrub.scrub, dissector):
+for _command in (capture_live.live, make, scrub, dissector):
     app.command()(_command)

@@ -1,7 +1,7 @@
 """rote demo --checklist: the verification list of document 000, step by step, frame by frame.
 
-A simulated robot listens on a UDP port; each step is a frame that is sent to it and an answer that
-is looked at. No session of rote is in between: what is checked is the wire.
+Each step sends a frame to a simulated robot on a UDP port and checks the answer. It uses no session
+of rote, so that only the frames themselves are checked.
 """
 
 import asyncio
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
 
 NAME = "checklist_wave"
 MOTION_S = 2.0
-_ANSWER_S = 3.0
-_STATE_S = 30.0
-"""Timeout for a state: a playback with its approach and return."""
-_MOVED_RAD = 0.1
-"""What a joint must move at least to count as moving."""
+_ANSWER_TIMEOUT_S = 3.0
+_STATE_TIMEOUT_S = 30.0
+"""Long enough for a playback with its approach and return."""
+_MIN_MOTION_RAD = 0.1
+"""Smallest motion of a joint that counts as moving."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChecklistItem:
-    """One line of the list, and what was found."""
+    """One line of the list, and its result."""
 
     part: str
     """`step` or `sign`."""
     number: int
     text: str
-    """What document 000 asks for, in our words."""
+    """What document 000 requires."""
     passed: bool
     found: str
 
     def document(self) -> dict[str, Any]:
-        """Return what `--json` shows."""
+        """Return the JSON document of `--json`."""
         return {
             "number": self.number,
             "text": self.text,
@@ -61,221 +61,257 @@ class ChecklistResult:
 
     @property
     def passed(self) -> bool:
-        """Whether all of it passed."""
-        return all(one.passed for one in (*self.steps, *self.signs))
+        """Whether all steps and signs passed."""
+        return all(item.passed for item in (*self.steps, *self.signs))
 
     def document(self) -> dict[str, Any]:
-        """Return what `--json` shows."""
+        """Return the JSON document of `--json`."""
         return {
             "passed": self.passed,
-            "steps": [one.document() for one in self.steps],
-            "signs": [one.document() for one in self.signs],
+            "steps": [item.document() for item in self.steps],
+            "signs": [item.document() for item in self.signs],
         }
 
 
-class _Talk:
+class _FrameClient:
     """A client that sends single frames and collects the replies."""
 
     def __init__(self) -> None:
         self.link: Link | None = None
-        self.replies = self.same_sequence = self.damaged = 0
+        self.replies = 0
+        self.same_sequence = 0
+        """Number of replies with the sequence number of their request."""
+        self.damaged = 0
+        """Number of frames that could not be decoded."""
         self.states: list[m.RobotState] = []
-        """Since the last question."""
+        """Received since the last request."""
         self._sequence = 0
-        self._asked: tuple[Frame, asyncio.Future[Frame]] | None = None
-        self._wanted: tuple[Callable[[m.RobotState], bool], asyncio.Future[None]] | None = None
+        self._pending_request: tuple[Frame, asyncio.Future[Frame]] | None = None
+        """The last request, and the future for its reply."""
+        self._awaited_state: tuple[Callable[[m.RobotState], bool], asyncio.Future[None]] | None = (
+            None
+        )
+        """The test of `wait_for_state`, and the future for a state that passes it."""
 
     def receive(self, datagram: bytes) -> None:
-        """Take in a frame of the robot."""
+        """Decode a frame from the robot; keep a state, or pass a reply to its request."""
         try:
             frame = teaching.decode(datagram)
             if frame.type == teaching.MessageType.STATE:
-                self._report(teaching_state.decode_state(frame.payload))
+                self._handle_state(teaching_state.decode_state(frame.payload))
                 return
         except DecodeError:
             self.damaged += 1
             return
-        if frame.type != teaching.MessageType.COMMAND or self._asked is None:
+        if frame.type != teaching.MessageType.COMMAND or self._pending_request is None:
             return
-        asked, answer = self._asked
-        if frame.command == asked.command and not answer.done():
+        request, answer = self._pending_request
+        if frame.command == request.command and not answer.done():
             self.replies += 1
-            self.same_sequence += frame.sequence == asked.sequence
+            self.same_sequence += frame.sequence == request.sequence
             answer.set_result(frame)
 
-    def _report(self, state: m.RobotState) -> None:
+    def _handle_state(self, state: m.RobotState) -> None:
         self.states.append(state)
-        if self._wanted is not None and self._wanted[0](state) and not self._wanted[1].done():
-            self._wanted[1].set_result(None)
+        if self._awaited_state is not None:
+            matches, reported = self._awaited_state
+            if matches(state) and not reported.done():
+                reported.set_result(None)
 
-    async def ask(self, request: m.Command) -> m.Reply | None:
-        """Send one command and return its answer; None if there was none."""
+    async def request(self, request: m.Command) -> m.Reply | None:
+        """Send one command and return its answer; None on timeout."""
         assert self.link is not None
         command, payload = teaching.encode_command(request)
         frame = Frame(command, self._sequence, payload)
         self._sequence += 1
         answer: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
-        self._asked = frame, answer
+        self._pending_request = frame, answer
         self.states.clear()
         self.link.send(teaching.encode(frame))
         try:
-            reply = await asyncio.wait_for(answer, _ANSWER_S)
+            reply = await asyncio.wait_for(answer, _ANSWER_TIMEOUT_S)
             return teaching.decode_reply(reply.command, reply.payload)
         except (TimeoutError, DecodeError):
             return None
 
-    async def see(self, matches: Callable[[m.RobotState], bool]) -> bool:
-        """Wait until the robot reports such a state; False if it never does."""
-        seen: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._wanted = matches, seen
+    async def wait_for_state(self, matches: Callable[[m.RobotState], bool]) -> bool:
+        """Wait until the robot reports a matching state; return False on timeout."""
+        reported: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._awaited_state = matches, reported
         try:
-            await asyncio.wait_for(seen, _STATE_S)
+            await asyncio.wait_for(reported, _STATE_TIMEOUT_S)
         except TimeoutError:
             return False
         return True
 
 
 class Checklist:
-    """Runs the list once, in the order of document 000: the action is played before 0x0E."""
+    """Runs the verification list of document 000 once, in its order: it plays before it exits."""
 
     def __init__(self, show: Callable[[ChecklistItem], None]) -> None:
         self.result = ChecklistResult()
         self._show = show
-        self._talk = _Talk()
+        self._client = _FrameClient()
 
     async def run(self, url: str) -> ChecklistResult:
         """Run all steps against the robot at a UDP address."""
-        talk = self._talk
-        talk.link = await udp.open_link(urlsplit(url), talk.receive)
+        client = self._client
+        client.link = await udp.open_link(urlsplit(url), client.receive)
         try:
-            self._builder()
-            await self._initialise()
-            before = await self._list()
-            soft = await self._enter()
-            recorded = await self._record()
-            listed = await self._save(before)
-            played = await self._play(len(listed))
-            await self._exit()
-            self._signs(soft, recorded, NAME in listed, played)
-            await talk.ask(m.ReleaseControl())
+            self._check_encoding()
+            await self._check_initialisation()
+            names_before = await self._check_list()
+            became_soft = await self._check_entering()
+            was_recorded = await self._check_recording()
+            names_after = await self._check_saving(names_before)
+            was_played = await self._check_playing(len(names_after))  # the newest is the last one
+            await self._check_exiting()
+            self._add_signs(
+                became_soft=became_soft,
+                was_recorded=was_recorded,
+                is_listed=NAME in names_after,
+                was_played=was_played,
+            )
+            await client.request(m.ReleaseControl())
         finally:
-            talk.link.close()
+            client.link.close()
         return self.result
 
-    def _step(self, text: str, passed: bool, found: str) -> bool:
+    def _add_step(self, text: str, passed: bool, found: str) -> bool:
         item = ChecklistItem("step", len(self.result.steps) + 1, text, passed, found)
         self.result.steps.append(item)
         self._show(item)
         return passed
 
-    def _sign(self, text: str, passed: bool, found: str) -> None:
+    def _add_sign(self, text: str, passed: bool, found: str) -> None:
         item = ChecklistItem("sign", len(self.result.signs) + 1, text, passed, found)
         self.result.signs.append(item)
         self._show(item)
 
-    def _builder(self) -> None:
+    def _check_encoding(self) -> None:
         command, payload = teaching.encode_command(m.ListActions())
-        made = teaching.encode(Frame(command, 1, payload))
-        crc = int.from_bytes(made[-4:], "big")
-        passed = crc == zlib.crc32(made[:-4]) and teaching.decode(made).payload == payload
-        self._step("a packet builder with CRC32", passed, f"{len(made)} bytes, CRC 0x{crc:08x}")
+        data = teaching.encode(Frame(command, 1, payload))
+        crc = int.from_bytes(data[-4:], "big")
+        passed = crc == zlib.crc32(data[:-4]) and teaching.decode(data).payload == payload
+        self._add_step("a packet builder with CRC32", passed, f"{len(data)} bytes, CRC 0x{crc:08x}")
 
-    async def _initialise(self) -> None:
+    async def _check_initialisation(self) -> None:
         commands: tuple[m.Command, ...] = (
             m.TakeControl(), m.SyncParameters(), m.Subscribe(all_joints=True), m.SignalReady(),
         )  # fmt: skip
-        answers = [await self._talk.ask(one) for one in commands]
-        self._step(
+        answers = [await self._client.request(command) for command in commands]
+        self._add_step(
             "0x09 to 0x0C: initialisation",
-            all(_done(one) for one in answers),
-            ", ".join(_reply_text(one) for one in answers),
+            all(_is_ok(answer) for answer in answers),
+            ", ".join(_describe_reply(answer) for answer in answers),
         )
 
-    async def _list(self) -> tuple[str, ...]:
-        names = _names(reply := await self._talk.ask(m.ListActions()))
-        found = f"{len(names)} actions: {', '.join(names)}" if names else _reply_text(reply)
-        self._step("0x1A: the list of actions", isinstance(reply, m.ActionList), found)
+    async def _check_list(self) -> tuple[str, ...]:
+        """Return the names of the stored actions."""
+        reply = await self._client.request(m.ListActions())
+        names = _list_action_names(reply)
+        found = f"{len(names)} actions: {', '.join(names)}" if names else _describe_reply(reply)
+        self._add_step("0x1A: the list of actions", isinstance(reply, m.ActionList), found)
         return names
 
-    async def _enter(self) -> bool:
-        reply = await self._talk.ask(m.EnterTeaching(self._newest()))
-        soft = _done(reply) and await self._talk.see(lambda state: state.arms_soft)
-        size = len(teaching.encode_command(m.EnterTeaching(self._newest()))[1])
-        arms = "soft" if soft else "stiff"
-        found = f"{_reply_text(reply)}; {size} bytes of state; the arms are {arms}"
-        self._step("0x0D with the full state: teaching mode", soft, found)
-        return soft
+    async def _check_entering(self) -> bool:
+        """Enter teaching mode; return whether the arms became soft."""
+        reply = await self._client.request(m.EnterTeaching(self._get_latest_state()))
+        became_soft = _is_ok(reply) and await self._client.wait_for_state(
+            lambda state: state.arms_soft
+        )
+        _, payload = teaching.encode_command(m.EnterTeaching(self._get_latest_state()))
+        arms = "soft" if became_soft else "stiff"
+        found = f"{_describe_reply(reply)}; {len(payload)} bytes of state; the arms are {arms}"
+        self._add_step("0x0D with the full state: teaching mode", became_soft, found)
+        return became_soft
 
-    def _newest(self) -> m.RobotState | None:
-        return self._talk.states[-1] if self._talk.states else None
+    def _get_latest_state(self) -> m.RobotState | None:
+        return self._client.states[-1] if self._client.states else None
 
-    async def _record(self) -> bool:
-        talk = self._talk
-        started = await talk.ask(m.Record(True))
-        runs = _done(started) and await talk.see(lambda state: state.recording)
-        await talk.ask(m.MoveByHand("wave", round(MOTION_S * 1000)))
+    async def _check_recording(self) -> bool:
+        """Record a motion; return whether the robot began and ended the recording on command."""
+        client = self._client
+        started = await client.request(m.Record(True))
+        started_recording = _is_ok(started) and await client.wait_for_state(
+            lambda state: state.recording
+        )
+        await client.request(m.MoveByHand("wave", round(MOTION_S * 1000)))
         await asyncio.sleep(MOTION_S + 0.3)
-        moved = _largest_motion_rad(talk.states)
-        stopped = await talk.ask(m.Record(False))
-        ended = _done(stopped) and await talk.see(lambda state: not state.recording)
-        found = (
-            f"start: {_reply_text(started)}, stop: {_reply_text(stopped)}; moved {moved:.2f} rad"
+        moved = _compute_largest_motion_rad(client.states)
+        stopped = await client.request(m.Record(False))
+        stopped_recording = _is_ok(stopped) and await client.wait_for_state(
+            lambda state: not state.recording
         )
-        return self._step("0x0F: recording on and off", runs and ended, found)
+        found = (
+            f"start: {_describe_reply(started)}, stop: {_describe_reply(stopped)}; "
+            f"moved {moved:.2f} rad"
+        )
+        return self._add_step(
+            "0x0F: recording on and off", started_recording and stopped_recording, found
+        )
 
-    async def _save(self, before: tuple[str, ...]) -> tuple[str, ...]:
+    async def _check_saving(self, names_before: tuple[str, ...]) -> tuple[str, ...]:
+        """Save the recording; return all action names, which must be `names_before` and its own."""
         request = m.SaveAction(name=NAME, created_s=0, duration_ms=round((MOTION_S + 0.3) * 1000))
-        reply = await self._talk.ask(request)
-        names = _names(await self._talk.ask(m.ListActions()))
-        there = names == (*before, NAME)
-        found = f"{_reply_text(reply)}; {NAME!r} is {'' if there else 'not '}in the list"
-        self._step("0x2B: save with a name", _done(reply) and there, found)
+        reply = await self._client.request(request)
+        names = _list_action_names(await self._client.request(m.ListActions()))
+        is_listed = names == (*names_before, NAME)
+        found = f"{_describe_reply(reply)}; {NAME!r} is {'' if is_listed else 'not '}in the list"
+        self._add_step("0x2B: save with a name", _is_ok(reply) and is_listed, found)
         return names
 
-    async def _play(self, number: int) -> bool:
-        talk = self._talk
-        reply = await talk.ask(m.PlayAction(action=max(1, number)))
+    async def _check_playing(self, number: int) -> bool:
+        """Play the action of this number in the robot's list; return whether its joints moved."""
+        client = self._client
+        reply = await client.request(m.PlayAction(action=max(1, number)))
         played = False
-        if _done(reply):
-            played = await talk.see(lambda state: state.phase is m.Phase.PLAYING)
-            played &= await talk.see(lambda state: not state.playing)
-            played &= not talk.states[-1].stopped_early
-        moved = _largest_motion_rad(
-            [state for state in talk.states if state.phase is m.Phase.PLAYING]
+        if _is_ok(reply):
+            played = await client.wait_for_state(lambda state: state.phase is m.Phase.PLAYING)
+            played &= await client.wait_for_state(lambda state: not state.playing)
+            played &= not client.states[-1].stopped_early
+        # The approach and the return move the joints, too, and do not count.
+        moved = _compute_largest_motion_rad(
+            [state for state in client.states if state.phase is m.Phase.PLAYING]
         )
-        played &= moved > _MOVED_RAD
-        found = f"{_reply_text(reply)}; number {number} played, moved {moved:.2f} rad"
-        return self._step(
-            "0x41: replay the saved action", played, found if played else _reply_text(reply)
+        played &= moved > _MIN_MOTION_RAD
+        found = f"{_describe_reply(reply)}; number {number} played, moved {moved:.2f} rad"
+        return self._add_step(
+            "0x41: replay the saved action", played, found if played else _describe_reply(reply)
         )
 
-    async def _exit(self) -> None:
-        reply = await self._talk.ask(m.ExitTeaching())
-        stiff = _done(reply) and await self._talk.see(lambda state: not state.arms_soft)
-        found = f"{_reply_text(reply)}; the arms {'hold' if stiff else 'are soft'}"
-        self._step("0x0E: exit teaching mode", stiff, found)
+    async def _check_exiting(self) -> None:
+        reply = await self._client.request(m.ExitTeaching())
+        holds = _is_ok(reply) and await self._client.wait_for_state(
+            lambda state: not state.arms_soft
+        )
+        found = f"{_describe_reply(reply)}; the arms {'hold' if holds else 'are soft'}"
+        self._add_step("0x0E: exit teaching mode", holds, found)
 
-    def _signs(self, soft: bool, recorded: bool, listed: bool, played: bool) -> None:
-        talk = self._talk
-        same = f"{talk.same_sequence} of {talk.replies} replies"
-        self._sign(
+    def _add_signs(
+        self, *, became_soft: bool, was_recorded: bool, is_listed: bool, was_played: bool
+    ) -> None:
+        """Add the signs of success in the list, which follow from the steps."""
+        client = self._client
+        same = f"{client.same_sequence} of {client.replies} replies"
+        self._add_sign(
             "replies have the header and the sequence number of their request",
-            0 < talk.same_sequence == talk.replies,
+            0 < client.same_sequence == client.replies,
             same,
         )
-        damaged = f"{talk.damaged} damaged frames"
-        self._sign("CRC32 holds in every answer", talk.damaged == 0, damaged)
-        self._sign("the robot becomes compliant", soft, "by its state frames")
-        self._sign("recording starts and stops as told", recorded, "by its state frames")
-        self._sign("the saved action is in the list", listed, "by the reply to 0x1A")
-        self._sign("the action plays when asked for", played, "by its state frames")
+        damaged = f"{client.damaged} damaged frames"
+        self._add_sign("CRC32 holds in every answer", client.damaged == 0, damaged)
+        self._add_sign("the robot becomes compliant", became_soft, "by its state frames")
+        self._add_sign("recording starts and stops on command", was_recorded, "by its state frames")
+        self._add_sign("the saved action is in the list", is_listed, "by the reply to 0x1A")
+        self._add_sign("the action plays on request", was_played, "by its state frames")
 
 
-def _done(reply: m.Reply | None) -> bool:
+def _is_ok(reply: m.Reply | None) -> bool:
     return isinstance(reply, m.Status) and reply.code == m.Code.OK
 
 
-def _reply_text(reply: m.Reply | None) -> str:
+def _describe_reply(reply: m.Reply | None) -> str:
     if reply is None:
         return "no answer"
     if isinstance(reply, m.Status) and reply.code:
@@ -283,11 +319,11 @@ def _reply_text(reply: m.Reply | None) -> str:
     return "0"
 
 
-def _names(reply: m.Reply | None) -> tuple[str, ...]:
-    return tuple(one.name for one in reply.actions) if isinstance(reply, m.ActionList) else ()
+def _list_action_names(reply: m.Reply | None) -> tuple[str, ...]:
+    return tuple(action.name for action in reply.actions) if isinstance(reply, m.ActionList) else ()
 
 
-def _largest_motion_rad(states: list[m.RobotState]) -> float:
+def _compute_largest_motion_rad(states: list[m.RobotState]) -> float:
     """Return how far the joint that moved most has moved, in rad."""
     columns = zip(*(state.joints_rad for state in states), strict=True)
     return max((max(column) - min(column) for column in columns), default=0.0)

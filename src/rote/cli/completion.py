@@ -21,15 +21,17 @@ if TYPE_CHECKING:
     from typer.core import TyperGroup
 
 _KINDS = {"TAKE": "take", "ACTION": "action", "URL": "url", "FILE": "file", "OTHER": "file"}
-"""What is offered for a value, by how the help calls it."""
-_OPEN = "value"
-"""The kind of a value for which nothing can be offered."""
+"""Kind of completion for a value, by its metavar."""
+_NO_COMPLETION = "value"
+"""The kind of a value without completion."""
 
 SHELLS = ("bash", "zsh", "fish")
-ASKED, LINE = "_ROTE_COMPLETE", "_ROTE_LINE"
-"""The environment variables of a question: which shell asks, and the line up to the cursor."""
-FILES = ":file"
-"""The answer that tells the shell to offer files itself."""
+SHELL_VARIABLE = "_ROTE_COMPLETE"
+"""The environment variable that names the shell of a completion request."""
+LINE_VARIABLE = "_ROTE_LINE"
+"""The environment variable that contains the command line up to the cursor."""
+OFFER_FILES = ":file"
+"""The completion that tells the shell to offer files itself."""
 
 _URLS = {
     "sim://g1": "the embedded simulated robot",
@@ -41,8 +43,8 @@ _URLS = {
     "a1://192.168.123.161": "an A1 or Go1",
 }
 _TAKE_ENDINGS = (".mcap", ".npz")
-_PLAIN = re.compile(r"([^\w@%+=:,./-])")
-"""What bash would read as more than a part of a word."""
+_BASH_SPECIAL = re.compile(r"([^\w@%+=:,./-])")
+"""Characters that bash must have escaped."""
 
 SCRIPTS = {
     "bash": """\
@@ -105,7 +107,7 @@ end
 complete -c rote -f -a '(__rote_complete)'
 """,
 }
-"""What a shell runs once to complete the words of rote."""
+"""Scripts that a shell runs once to set up completion."""
 
 
 def completion(
@@ -127,11 +129,13 @@ def completion(
 
 
 def describe_command(command: Any, path: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return what can be completed of a command and its subcommands; `path` are the words that
-    lead to it.
+    """Return a tree of what can be completed: a command and its subcommands.
+
+    `path` contains the words that lead to the command. Each node has these keys:
 
         help       what the command is for
         commands   subcommands by name
+        default    the subcommand that is used if none is named; most commands have none
         options    name -> [kind, help]; a flag has the kind ""
         arguments  [kind, ...]; a last kind that ends in "..." may be repeated
 
@@ -139,36 +143,49 @@ def describe_command(command: Any, path: tuple[str, ...] = ()) -> dict[str, Any]
     """
     context = command.context_class(command, help_option_names=list(HELP))
     params = [each for each in command.get_params(context) if not getattr(each, "hidden", False)]
-    node: dict[str, Any] = {"help": command.get_short_help_str().split(". ")[0].rstrip(".")}
-    if commands := _list_subcommands(command, context):
+    node: dict[str, Any] = {"help": _shorten_help(command.get_short_help_str())}
+    if subcommands := _list_subcommands(command, context):
         node["commands"] = {
-            name: describe_command(each, (*path, name)) for name, each in commands.items()
+            name: describe_command(each, (*path, name)) for name, each in subcommands.items()
         }
-        node |= {"default": command.default_command} if hasattr(command, "default_command") else {}
-    if options := {
-        name: [_kind_of(each), (each.help or "").split(". ")[0].rstrip(".")]
-        for each in params
-        if each.param_type_name == "option"
-        for name in sorted((*each.opts, *each.secondary_opts), key=len)  # a set, of help
-    }:
+        if hasattr(command, "default_command"):
+            node["default"] = command.default_command
+    options: dict[str, list[str]] = {}
+    arguments: list[str] = []
+    for param in params:
+        kind = _find_value_kind(param)
+        if param.param_type_name == "argument":
+            arguments.append(f"{kind}..." if param.nargs == -1 else kind)
+            continue
+        help_text = _shorten_help(param.help or "")
+        # Sorted, because the options of help are a set.
+        for name in sorted((*param.opts, *param.secondary_opts), key=len):
+            options[name] = [kind, help_text]
+    if options:
         node["options"] = options
-    if arguments := [
-        _kind_of(each) + ("..." if each.nargs == -1 else "")
-        for each in params
-        if each.param_type_name == "argument"
-    ]:
+    if arguments:
         node["arguments"] = arguments
     return node | (capture.report_node() if path == capture.REPORT else {})
+
+
+def _shorten_help(text: str) -> str:
+    """Return the first sentence of a help text, without its full stop."""
+    return text.split(". ", maxsplit=1)[0].rstrip(".")
 
 
 def _list_subcommands(command: "TyperGroup", context: Any) -> Mapping[str, Any]:
     if not hasattr(command, "commands"):
         return {}
-    found = {name: command.get_command(context, name) for name in command.list_commands(context)}
-    return {name: each for name, each in found.items() if each is not None and not each.hidden}
+    all_commands = {
+        name: command.get_command(context, name) for name in command.list_commands(context)
+    }
+    return {
+        name: each for name, each in all_commands.items() if each is not None and not each.hidden
+    }
 
 
-def _kind_of(param: Any) -> str:
+def _find_value_kind(param: Any) -> str:
+    """Return the kind of value that an option or argument takes; "" for a flag."""
     if getattr(param, "is_flag", False) or getattr(param, "count", False):
         return ""
     metavar = (param.metavar or "").strip("[]{}")
@@ -176,16 +193,16 @@ def _kind_of(param: Any) -> str:
         return metavar
     if metavar in _KINDS:
         return _KINDS[metavar]
-    return "file" if "Path" in str(param.type_descriptor.annotation) else _OPEN
+    return "file" if "Path" in str(param.type_descriptor.annotation) else _NO_COMPLETION
 
 
 def answer_shell() -> None:
-    """Print the answer to the question in the environment: a word and its help on each line."""
-    shell, line = os.environ[ASKED], os.environ.get(LINE, "")
+    """Print completions for the request in the environment, one word with its help on each line."""
+    shell, line = os.environ[SHELL_VARIABLE], os.environ.get(LINE_VARIABLE, "")
     words = split_line(line)
-    for value, help_text in offers(words):
-        shown = value if shell != "bash" else _quote_for_bash(value, words[-1])
-        print(f"{shown}\t{help_text}" if help_text and shell != "bash" else shown)
+    for value, help_text in list_completions(words):
+        candidate = value if shell != "bash" else _quote_for_bash(value, words[-1])
+        print(f"{candidate}\t{help_text}" if help_text and shell != "bash" else candidate)
 
 
 def split_line(line: str) -> list[str]:
@@ -204,88 +221,107 @@ def split_line(line: str) -> list[str]:
     return words
 
 
-def offers(words: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield what may stand for the last of `words`, each with its help; the first is `rote`."""
+def list_completions(words: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield completions of the last of `words`, each with its help; the first word is `rote`."""
     *before, current = words[1:] or [""]
-    node, given, kind = _parse_words(before)
-    if kind:
-        yield from _offer_values(kind, current, given)
-        return
-    name, equals, value = current.partition("=")
-    if equals and name.startswith("--"):
-        kind = node.get("options", {}).get(name, [""])[0]
-        for offer, help_text in _offer_values(kind, value, given):
-            yield (offer if offer == FILES else f"{name}={offer}"), help_text
-        return
-    if current.startswith("-"):
-        options = node.get("options", {})
-        yield from (
-            (o, help_text) for o, (_, help_text) in options.items() if o.startswith(current)
-        )
-        return
-    commands = node.get("commands", {})
-    yield from ((c, sub["help"]) for c, sub in commands.items() if c.startswith(current))
-    usual = commands.get(node.get("default"), node)  # `rote capture FILE` needs no command
-    kinds = usual.get("arguments", [])
-    index = min(len(given["arguments"]), len(kinds) - 1)
-    if kinds and (index == len(given["arguments"]) or kinds[-1].endswith("...")):
-        yield from _offer_values(kinds[index].removesuffix("..."), current, given)
+    node, parsed, awaited_kind = _parse_words(before)
+    options = node.get("options", {})
+    if awaited_kind:
+        yield from _list_values(awaited_kind, current, parsed)
+    elif current.startswith("--") and "=" in current:
+        name, _, value = current.partition("=")
+        kind, _ = options.get(name, ("", ""))
+        for candidate, help_text in _list_values(kind, value, parsed):
+            yield (candidate if candidate == OFFER_FILES else f"{name}={candidate}"), help_text
+    elif current.startswith("-"):
+        for name, (_, help_text) in options.items():
+            if name.startswith(current):
+                yield name, help_text
+    else:
+        for name, command in node.get("commands", {}).items():
+            if name.startswith(current):
+                yield name, command["help"]
+        yield from _list_argument_values(node, current, parsed)
+
+
+def _list_argument_values(
+    node: dict[str, Any], current: str, parsed: dict[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """Yield completions of `current` as the next argument of a command or its default command."""
+    default_node = node.get("commands", {}).get(node.get("default"), node)
+    kinds = default_node.get("arguments", [])
+    index = len(parsed["arguments"])
+    if index < len(kinds):
+        yield from _list_values(kinds[index].removesuffix("..."), current, parsed)
+    elif kinds and kinds[-1].endswith("..."):
+        yield from _list_values(kinds[-1].removesuffix("..."), current, parsed)
 
 
 def _parse_words(before: list[str]) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """Return the node that the complete words lead to, what they give, and the kind of the value
-    that must follow; "" if none must.
+    """Parse the words before the cursor.
+
+    Return the node of their command, the options and arguments given, and the kind of value that
+    the last word awaits: "" unless that is an option without its value.
     """
-    node = describe_command(commands(next((word for word in before if word[:1] != "-"), None)))
-    given: dict[str, Any] = {"options": {}, "arguments": []}
-    option = kind = ""
+    first_command = next((word for word in before if word[:1] != "-"), None)
+    node = describe_command(commands(first_command))
+    parsed: dict[str, Any] = {"options": {}, "arguments": []}
+    option = awaited_kind = ""
     for word in before:
-        if kind:
-            given["options"][option], kind = word, ""
+        if awaited_kind:
+            parsed["options"][option] = word
+            awaited_kind = ""
         elif word.startswith("-") and len(word) > 1:
             option, equals, value = word.partition("=")
-            kind = node.get("options", {}).get(option, [""])[0]
-            if equals or not kind:
-                given["options"][option], kind = value, ""
+            awaited_kind = node.get("options", {}).get(option, [""])[0]
+            if equals or not awaited_kind:
+                parsed["options"][option] = value
+                awaited_kind = ""
         elif word in node.get("commands", {}):
-            node, given["arguments"] = node["commands"][word], []
+            node = node["commands"][word]
+            parsed["arguments"] = []
         elif "default" in node:
-            node, given["arguments"] = node["commands"][node["default"]], [word]
+            node = node["commands"][node["default"]]
+            parsed["arguments"] = [word]
         else:
-            given["arguments"].append(word)
-    return node, given, kind
+            parsed["arguments"].append(word)
+    return node, parsed, awaited_kind
 
 
-def _offer_values(kind: str, current: str, given: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    if kind in {"file", "action"} and "--take" in given["options"]:
+def _list_values(kind: str, current: str, parsed: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the values of a kind that begin with `current`, each with its help."""
+    if kind in {"file", "action"} and "--take" in parsed["options"]:
         kind = "take"
     if kind == "file":
-        yield FILES, ""
+        yield OFFER_FILES, ""
         return
-    found: Iterable[tuple[str, str]] = ()
+    values: Iterable[tuple[str, str]] = ()
     if kind == "take":
-        found = ((name, "") for name in _list_takes())
+        values = ((name, "") for name in _list_takes())
     elif kind == "action":
-        found = ((name, "") for name in _list_actions(given))
+        values = ((name, "") for name in _list_actions(parsed))
     elif kind == "url":
-        found = _URLS.items()
+        values = _URLS.items()
     elif "|" in kind:
-        found = ((choice, "") for choice in kind.split("|"))
-    yield from ((value, help_text) for value, help_text in found if value.startswith(current))
+        values = ((choice, "") for choice in kind.split("|"))
+    yield from ((value, help_text) for value, help_text in values if value.startswith(current))
 
 
 def _list_takes() -> list[str]:
+    """Return the names of the takes, without reading them: a completion must be quick."""
     try:
-        with os.scandir(takes_folder()) as inside:
-            names = {os.path.splitext(each.name) for each in inside}  # noqa: PTH122 - quicker
+        with os.scandir(takes_folder()) as files:
+            names = {os.path.splitext(each.name) for each in files}  # noqa: PTH122 - quicker
     except OSError:
         return []
-    return sorted(n for n, ending in names if ending in _TAKE_ENDINGS and not n.startswith("."))
+    return sorted(
+        name for name, ending in names if ending in _TAKE_ENDINGS and not name.startswith(".")
+    )
 
 
-def _list_actions(given: dict[str, Any]) -> list[str]:
+def _list_actions(parsed: dict[str, Any]) -> list[str]:
     """Return the actions of the embedded robot; no other robot is contacted while a user types."""
-    if "--robot" in given["options"] or "ROTE_ROBOT" in os.environ:
+    if "--robot" in parsed["options"] or "ROTE_ROBOT" in os.environ:
         return []
     store = store_file("g1")
     if not store.is_file():
@@ -306,10 +342,11 @@ def _list_actions(given: dict[str, Any]) -> list[str]:
 
 
 def _quote_for_bash(value: str, current: str) -> str:
-    """Return an offer as bash wants it: quoted, and without what stands before the last : or =,
-    where bash begins a new word.
+    """Return a completion of the word `current` with special characters escaped.
+
+    Bash begins a new word after : and =, so the part up to the last of them is left out.
     """
-    if value == FILES:
+    if value == OFFER_FILES:
         return value
-    at = max(current.rfind(":"), current.rfind("=")) + 1
-    return _PLAIN.sub(r"\\\1", value[at:])
+    word_start = max(current.rfind(":"), current.rfind("=")) + 1
+    return _BASH_SPECIAL.sub(r"\\\1", value[word_start:])

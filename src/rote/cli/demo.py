@@ -1,4 +1,4 @@
-"""rote demo: the whole job in half a minute, on a simulated robot behind a real UDP socket."""
+"""rote demo: teach, save, list and play in half a minute, on a simulated robot behind UDP."""
 
 import re
 import sys
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rote.cli.options import Json, choice, print_json, refuse_idle, run
+from rote.cli.options import Json, choice, print_json, refuse_unused_options, run
 from rote.cli.wording import worded
 from rote.errors import BadRequestError
 from rote.messages import HAND_SCRIPTS
@@ -40,22 +40,22 @@ def demo(
         typer.Option("--checklist", help="Run the documents' verification list instead."),
     ] = False,
     svg: Annotated[
-        Path | None, typer.Option(help="Also write what is shown as a picture.", hidden=True)
+        Path | None, typer.Option(help="Also write the output as an SVG picture.", hidden=True)
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Show the whole job on a simulated robot.
+    """Teach, save, list and play a motion on a simulated robot.
 
-    Teach, save, list and play a motion over UDP, and measure how well it did.
+    The robot is behind UDP. At the end the playback is compared with what was taught.
     """
     if checklist:
-        refuse_idle(ctx, {"out", "hand", "seconds", "svg"}, "with --checklist")
-        return run(_checklist(as_json))
+        refuse_unused_options(ctx, {"out", "hand", "seconds", "svg"}, "with --checklist")
+        return run(_run_checklist(as_json))
     return run(_Demo(out, hand, seconds, svg, as_json).run())
 
 
-async def _checklist(as_json: bool) -> int:
-    """Run the documents' verification list on a simulated robot; 1 where a step fails."""
+async def _run_checklist(as_json: bool) -> int:
+    """Run the documents' verification list on a simulated robot; return 1 if a step fails."""
     from rote.cli import output
     from rote.cli.checklist import Checklist, ChecklistItem
     from rote.sim.presets import add_factory_actions
@@ -65,7 +65,7 @@ async def _checklist(as_json: bool) -> int:
 
     screen = output.console(quiet=as_json)
 
-    def tell(item: ChecklistItem) -> None:
+    def print_item(item: ChecklistItem) -> None:
         if item.part == "sign" and item.number == 1:
             screen.print("\nSigns of success")
         mark = ("pass", "green") if item.passed else ("FAIL", "red")
@@ -77,28 +77,28 @@ async def _checklist(as_json: bool) -> int:
     try:
         url = await simulator.serve_udp("127.0.0.1", 0)
         screen.print(f"The verification list of the seed documents, frame by frame, at {url}\n")
-        result = await Checklist(tell).run(url)
+        result = await Checklist(print_item).run(url)
     finally:
         await simulator.close()
         store.close()
     if as_json:
         print_json(result.document())
-    failed = sum(not one.passed for one in (*result.steps, *result.signs))
+    failed = sum(not item.passed for item in (*result.steps, *result.signs))
     screen.print(f"\n{'All passed.' if result.passed else f'{failed} failed.'}")
     return 0 if result.passed else 1
 
 
 def _create_folder(folder: Path) -> None:
     try:
-        folder.mkdir(exist_ok=True)  # no parents: a mistyped one must not make folders
+        folder.mkdir(exist_ok=True)  # no parents: a typo must not create folders
     except OSError as error:
         raise BadRequestError(
-            f"{folder} cannot be made: {error.strerror}", "Choose another folder with --out."
+            f"{folder} cannot be created: {error.strerror}", "Choose another folder with --out."
         ) from None
 
 
 class _Demo:
-    """The steps, each shown as it happens."""
+    """Runs the steps of the demo, and prints each one."""
 
     def __init__(
         self, folder: Path, hand: str, seconds: float, svg: Path | None, as_json: bool
@@ -130,19 +130,19 @@ class _Demo:
         store = Store(":memory:")
         simulator = Simulator(World(store))
         try:
-            what = ": teach a robot by hand, over UDP on loopback\n"
-            self._screen.print(output.styled(("rote demo", "bold"), what))
+            subtitle = ": teach a robot by hand, over UDP on loopback\n"
+            self._screen.print(output.styled(("rote demo", "bold"), subtitle))
             url = await simulator.serve_udp("127.0.0.1", 0)
             self._print_step("start", "a simulated G1 listens at ", (url, "bold"))
             async with connect(url) as robot:
                 self._print_step(
                     "connect", "control, parameters, subscription, ready: all answered"
                 )
-                await self._look(robot)
-                take = await self._teach(robot)
-                await self._list(robot)
-                played = await self._play(robot)
-            self._finish(take.track, played, take.build.taught)
+                await self._show_state(robot)
+                take = await self._teach_motion(robot)
+                await self._list_actions(robot)
+                played = await self._play_motion(robot)
+            self._compare_and_save(take.track, played, take.build.taught)
         finally:
             await simulator.close()
             store.close()
@@ -154,21 +154,21 @@ class _Demo:
         number = (f"{self._step}/{_STEPS}", "cyan")
         self._screen.print(styled(number, " ", (f"{title:<8}", "bold"), " ", *parts))
 
-    async def _look(self, robot: "Robot") -> None:
+    async def _show_state(self, robot: "Robot") -> None:
         mode = await robot.modes.read()
-        found = await robot.preflight()
-        ready = "ready to teach" if not found else f"{len(found)} findings"
-        listed = len((await robot.actions()).taught)
-        self._print_step("look", f"mode {mode.id}, {mode.label}; {listed} taught actions; {ready}")
+        findings = await robot.preflight()
+        ready = "ready to teach" if not findings else f"{len(findings)} findings"
+        taught = len((await robot.actions()).taught)
+        self._print_step("look", f"mode {mode.id}, {mode.label}; {taught} taught actions; {ready}")
 
-    async def _teach(self, robot: "Robot") -> "Take":
+    async def _teach_motion(self, robot: "Robot") -> "Take":
         from rote.cli import output
-        from rote.cli.teach import for_seconds
+        from rote.cli.teach import record_for_seconds
 
         self._print_step("teach", f"the arms are soft; a hand makes a {self._hand} and is recorded")
         async with robot.teach(self._hand) as take:
             await robot.move_by_hand(self._hand, self._seconds)
-            await for_seconds(self._screen, take, self._seconds)
+            await record_for_seconds(self._screen, take, self._seconds)
         track = take.track
         summary = f": {track.duration_s:.2f} s, {len(track)} samples at {track.rate_hz:.0f} Hz"
         self._screen.print(
@@ -176,33 +176,34 @@ class _Demo:
         )
         return take
 
-    async def _list(self, robot: "Robot") -> None:
+    async def _list_actions(self, robot: "Robot") -> None:
         names = (f"{a.name} ({a.duration_s:.2f} s)" for a in (await robot.actions()).taught)
         self._print_step("list", "on the robot now: " + ", ".join(names))
 
-    async def _play(self, robot: "Robot") -> "Track":
-        from rote.cli.play import watch
+    async def _play_motion(self, robot: "Robot") -> "Track":
+        """Play the taught motion; return what the robot reported while it played."""
+        from rote.cli.play import show_playback
         from rote.messages import Phase, RobotState
         from rote.motion.record import Recorder
 
         self._print_step("play", "a soft move to the first pose, the motion, a soft return")
         recorder = Recorder(f"play {self._hand}", robot.build)
 
-        def keep(state: RobotState) -> None:
+        def record_playing(state: RobotState) -> None:
             if state.phase is Phase.PLAYING:
                 recorder.add(state)
 
-        forget = robot.on_state(keep)
+        unsubscribe = robot.on_state(record_playing)
         playing = robot.play(self._hand)
-        await watch(self._screen, playing)
+        await show_playback(self._screen, playing)
         report = await playing
-        forget()
-        how = "completed" if report.completed else "stopped before its end"
-        self._screen.print(f"             played in {report.seconds:.1f} s, {how}")
+        unsubscribe()
+        ending = "completed" if report.completed else "stopped before its end"
+        self._screen.print(f"             played in {report.seconds:.1f} s, {ending}")
         return recorder.track()
 
-    def _finish(self, taught: "Track", played: "Track", joints: Sequence[str]) -> None:
-        from rote.cli import output
+    def _compare_and_save(self, taught: "Track", played: "Track", joints: Sequence[str]) -> None:
+        """Compare these joints of the two tracks, and write both tracks, a plot and the result."""
         from rote.motion.compare import deviation
         from rote.motion.files.csv_file import save_csv
 
@@ -210,7 +211,7 @@ class _Demo:
         files = [self._folder / "taught.csv", self._folder / "played.csv"]
         save_csv(taught, files[0])
         save_csv(played, files[1])
-        if plot := self._plot(taught, played, measured):
+        if plot := self._write_plot(taught, played, measured):
             files.append(plot)
         self._print_step(
             "compare",
@@ -219,21 +220,9 @@ class _Demo:
             f" rms, {measured.max_rad:.3f} rad at most",
         )
         self._screen.print("\nWritten: " + ", ".join(str(file) for file in files))
-        rote = "rote" if self._svg else output.command(sys.argv[0])
-        self._screen.print(
-            f"\nTry next:\n"
-            f"  {rote} teach hello --hand drum --seconds 4\n"
-            f"  {rote} play hello --speed 0.5\n"
-            f"  {rote} sim --loss 0.3\n"
-            f"  {rote} --help\n"
-            f"  {rote} web       the same in a web page: teach, edit, check, play",
-            style="dim",
-        )
+        self._print_next_steps()
         if self._svg is not None:
-            # Without the fonts that it would download: a picture must not access the network.
-            picture = self._screen.export_svg(title="rote demo")
-            picture = re.sub(r"@font-face \{[^}]*\}\s*|<!--.*?-->\s*", "", picture, flags=re.DOTALL)
-            self._svg.write_text(picture, encoding="utf-8")
+            self._write_screen(self._svg)
         if self._as_json:
             print_json(
                 {
@@ -244,7 +233,29 @@ class _Demo:
                 }
             )
 
-    def _plot(self, taught: "Track", played: "Track", measured: "Deviation") -> Path | None:
+    def _print_next_steps(self) -> None:
+        from rote.cli import output
+
+        rote = "rote" if self._svg else output.find_command_name(sys.argv[0])
+        self._screen.print(
+            f"\nTry next:\n"
+            f"  {rote} teach hello --hand drum --seconds 4\n"
+            f"  {rote} play hello --speed 0.5\n"
+            f"  {rote} sim --loss 0.3\n"
+            f"  {rote} --help\n"
+            f"  {rote} web       the same in a web page: teach, edit, check, play",
+            style="dim",
+        )
+
+    def _write_screen(self, path: Path) -> None:
+        """Write everything that was printed to an SVG picture."""
+        picture = self._screen.export_svg(title="rote demo")
+        # Remove the web fonts: showing the picture must not access the network.
+        picture = re.sub(r"@font-face \{[^}]*\}\s*|<!--.*?-->\s*", "", picture, flags=re.DOTALL)
+        path.write_text(picture, encoding="utf-8")
+
+    def _write_plot(self, taught: "Track", played: "Track", measured: "Deviation") -> Path | None:
+        """Write a plot of both tracks; return its path, or None without the package for plots."""
         from rote.errors import MissingExtraError
         from rote.motion.draw.plot import plot_pair
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from rote.transport.discovery import FoundRobot, Search
 
 _COLUMNS = ("serial", "address", "interface", "seconds", "url")
-_NAME_IT = (
-    "A G1 with firmware from 1.5.1 on, and every R1, answers only a question that names "
-    "its serial: rote discover SERIAL. "
+_SERIAL_REMEDY = (
+    "A G1 with firmware from 1.5.1 on, and every R1, answers only a query that contains "
+    "its serial number: rote discover SERIAL. "
 )
 
 
@@ -39,50 +39,57 @@ def discover(
 ) -> int:
     """Find robots on the local network.
 
-    Newer firmware answers only a question that names its serial: rote discover SERIAL.
+    Newer firmware answers only a query that contains its serial: rote discover SERIAL.
     """
-    return run(_discover(serials or [], family, seconds, as_json))
+    return run(_discover_robots(serials or [], family, seconds, as_json))
 
 
-async def _discover(serials: list[str], family: str | None, seconds: float, as_json: bool) -> None:
+async def _discover_robots(
+    serials: list[str], family: str | None, seconds: float, as_json: bool
+) -> None:
     from rote.transport.discovery import Search
 
     robots: list[FoundRobot] = []
     with (
-        _ignore_robots() if as_json else _print_robots() as show,
+        _ignore_robots() if as_json else _print_robots() as show_robot,
         Search(serials=serials, family=family, seconds=seconds) as search,
     ):
         async for robot in search:
             robots.append(robot)
-            show(robot)
+            show_robot(robot)
     if as_json:
-        print_json({"robots": [_document(robot) for robot in robots], "seconds": seconds})
+        print_json({"robots": [_build_document(robot) for robot in robots], "seconds": seconds})
     if search.missing or not robots:
         raise _no_answer_error(search, seconds)
 
 
-def _url(robot: "FoundRobot") -> str:
-    host = f"[{robot.address}]" if ":" in robot.address else robot.address
+def _make_robot_url(robot: "FoundRobot") -> str:
+    is_ipv6 = ":" in robot.address
+    host = f"[{robot.address}]" if is_ipv6 else robot.address
     return f"webrtc://{host}"
 
 
-def _document(robot: "FoundRobot") -> dict[str, object]:
-    return robot._asdict() | {"after_s": round(robot.after_s, 3), "url": _url(robot)}
+def _build_document(robot: "FoundRobot") -> dict[str, object]:
+    return robot._asdict() | {"after_s": round(robot.after_s, 3), "url": _make_robot_url(robot)}
 
 
-def _row(robot: "FoundRobot") -> tuple[str, ...]:
-    return (*robot[:3], f"{robot.after_s:.2f}", _url(robot))
+def _build_row(robot: "FoundRobot") -> tuple[str, ...]:
+    """Return the table cells of a robot, in the order of `_COLUMNS`."""
+    url = _make_robot_url(robot)
+    return robot.serial, robot.address, robot.interface, f"{robot.after_s:.2f}", url
 
 
 @contextmanager
 def _ignore_robots() -> "Iterator[Callable[[FoundRobot], None]]":
+    """Yield a function like that of `_print_robots` that prints nothing."""
     yield lambda robot: None
 
 
 @contextmanager
 def _print_robots() -> "Iterator[Callable[[FoundRobot], None]]":
-    """Show robots as they answer: on a terminal in a growing table, otherwise as lines at
-    the end.
+    """Yield a function that shows a robot in a table.
+
+    On a terminal the table grows with each robot; otherwise it is printed after the block.
     """
     from rich.live import Live
     from rich.table import Table
@@ -92,26 +99,24 @@ def _print_robots() -> "Iterator[Callable[[FoundRobot], None]]":
     out = output.console()
     if not out.is_terminal:
         rows: list[tuple[str, ...]] = []
-        yield lambda robot: rows.append(_row(robot))
-        table_rows = [_COLUMNS, *rows] if rows else []
-        widths = [max(map(len, column)) for column in zip(*table_rows, strict=True)]
-        for row in table_rows:
-            print("  ".join(map(str.ljust, row, widths)).rstrip())
+        yield lambda robot: rows.append(_build_row(robot))
+        if rows:
+            output.print_table(out, _COLUMNS, rows)
         return
     table = Table(box=None, pad_edge=False, header_style="dim", caption_justify="left")
     for column in _COLUMNS:
         table.add_column(
             column, justify="right" if column == "seconds" else "left", overflow="fold"
         )
-    table.caption = "asking ..."
+    table.caption = "searching ..."
     try:
         with Live(table, console=out, auto_refresh=False, transient=True) as live:
 
-            def add(robot: "FoundRobot") -> None:
-                table.add_row(*_row(robot))
+            def add_robot(robot: "FoundRobot") -> None:
+                table.add_row(*_build_row(robot))
                 live.refresh()
 
-            yield add
+            yield add_robot
     finally:
         table.caption = None
         if table.row_count:
@@ -124,7 +129,7 @@ def _no_answer_error(search: "Search", seconds: float) -> NoAnswerError:
 
     names = ", ".join(sorted(search.missing))
     reasons = [f"no answer from {names or 'any robot'} in {seconds:g} s"]
-    reasons += [f"{interface.name}: {trouble}" for interface, trouble in search.troubles.items()]
+    reasons += [f"{interface.name}: {problem}" for interface, problem in search.troubles.items()]
     if search.ignored:
-        reasons.append(f"{search.ignored} datagrams came that were no answers")
-    return NoAnswerError("; ".join(reasons), REMEDY if names else _NAME_IT + REMEDY)
+        reasons.append(f"{search.ignored} datagrams were not valid answers")
+    return NoAnswerError("; ".join(reasons), REMEDY if names else _SERIAL_REMEDY + REMEDY)

@@ -12,7 +12,7 @@ from rote.cli.options import (
     RobotChoice,
     Timeout,
     print_json,
-    refuse_idle,
+    refuse_unused_options,
     run,
 )
 from rote.cli.wording import finding_json, worded
@@ -20,7 +20,7 @@ from rote.cli.wording import finding_json, worded
 if TYPE_CHECKING:
     from rote.robot.doctor import Examination
 
-Asked = Annotated[
+_OptionalRobot = Annotated[
     str | None,
     typer.Option(
         "--robot",
@@ -31,157 +31,160 @@ Asked = Annotated[
 ]
 
 
-_NEAR_S = 1.0
+_DDS_SEARCH_S = 1.0
 
 
 def doctor(
     ctx: typer.Context,
-    robot: Asked = None,
+    robot: _OptionalRobot = None,
     key: Key = None,
     timeout: Timeout = TIMEOUT_S,
     as_json: Json = False,
 ) -> int:
     """Diagnose software, network and robot."""
     if robot is None:
-        refuse_idle(ctx, {"key", "timeout"}, "without --robot")
-        return run(_doctor(None, as_json))
-    return run(_doctor(RobotChoice(robot, key, None, timeout), as_json))
+        refuse_unused_options(ctx, {"key", "timeout"}, "without --robot")
+        return run(_run_doctor(None, as_json))
+    return run(_run_doctor(RobotChoice(robot, key, None, timeout), as_json))
 
 
-async def _doctor(target: RobotChoice | None, as_json: bool) -> int:
+async def _run_doctor(target: RobotChoice | None, as_json: bool) -> int:
     from rote.cli import output
-    from rote.robot import doctor as looks
+    from rote.robot import doctor as checks
 
     url = None if target is None else target.url
-    scheme = (url or "").partition(":")[0]
-    seen = looks.check_software(scheme)
-    seen.add(looks.check_network(url or ""))
-    with output.waiting("looking for robots" if url is None else f"looking at {url}"):
+    scheme = "" if url is None else url.partition(":")[0]
+    examination = checks.check_software(scheme)
+    examination.add(checks.check_network(url or ""))
+    with output.show_spinner("looking for robots" if url is None else f"looking at {url}"):
         if url is None:
-            seen.add(await _who_is_near())
-        elif seen.well and target is not None:
-            seen.add(await _examine_robot(target))
-    _show(seen, as_json)
-    return 0 if seen.well else 1
+            examination.add(await _find_robots_nearby())
+        elif examination.well and target is not None:
+            examination.add(await _examine_robot(target))
+    _print_examination(examination, as_json)
+    return 0 if examination.well else 1
 
 
-async def _who_is_near() -> "Examination":
-    """Find robots: by discovery, and by DDS on every interface."""
+async def _find_robots_nearby() -> "Examination":
+    """Find robots by discovery and, at the same time, by DDS on every interface."""
     import asyncio
 
     from rote.robot.doctor import find_robots
 
-    searching = asyncio.ensure_future(find_robots())
+    discovery = asyncio.ensure_future(find_robots())
     try:
-        spoken = await _who_speaks_dds()
-        near = await searching
+        dds_examination = await _find_robots_by_dds()
+        examination = await discovery
     finally:
-        searching.cancel()
-    near.add(spoken)
-    return near
+        discovery.cancel()
+    examination.add(dds_examination)
+    return examination
 
 
-async def _who_speaks_dds() -> "Examination":
+async def _find_robots_by_dds() -> "Examination":
+    """Look for robots by DDS on every usable interface; skip those that cannot be checked."""
     from rote.errors import RoteError
     from rote.findings import Severity
-    from rote.platform.check import installed, interfaces
+    from rote.platform.check import find_installed_version, list_interfaces
     from rote.robot.doctor import Examination, check_dds
 
-    near = Examination({"near": []})
-    for interface in interfaces() if installed("cyclonedds") else ():
-        if interface.usable:
-            try:
-                seen = await check_dds(f"dds://{interface.name}", _NEAR_S)
-            except RoteError:
-                continue
-            near.facts["near"].append(seen.facts["dds"])
-            near.findings += [f for f in seen.findings if f.severity is not Severity.NOTE]
-    return near
+    nearby = Examination({"near": []})
+    if not find_installed_version("cyclonedds"):
+        return nearby
+    for interface in list_interfaces():
+        if not interface.usable:
+            continue
+        try:
+            examination = await check_dds(f"dds://{interface.name}", _DDS_SEARCH_S)
+        except RoteError:
+            continue
+        nearby.facts["near"].append(examination.facts["dds"])
+        nearby.findings += [f for f in examination.findings if f.severity is not Severity.NOTE]
+    return nearby
 
 
 async def _examine_robot(target: RobotChoice) -> "Examination":
-    """Examine one robot, as far as it allows."""
+    """Connect to a robot and examine it; an error becomes a finding."""
     from rote.connection import connect
     from rote.errors import RoteError
-    from rote.robot.doctor import Examination, check_connected_robot, check_dds, from_error
+    from rote.robot.doctor import Examination, check_connected_robot, check_dds, make_error_finding
     from rote.transport.wires import wire_of
 
     url = target.url
-    seen = Examination({"url": url})
-    key = target.key_for()
+    examination = Examination({"url": url})
+    key = target.choose_key()
     try:
         if wire_of(url).is_bus:
-            seen.add(await check_dds(url))
+            examination.add(await check_dds(url))
         async with connect(
             url, timeout=target.timeout_s, key=key, reconnect=False, ability="examine"
         ) as robot:
-            seen.add(await check_connected_robot(robot))
+            examination.add(await check_connected_robot(robot))
     except RoteError as error:
-        seen.findings.append(from_error(error))
-    return seen
+        examination.findings.append(make_error_finding(error))
+    return examination
 
 
-# ---- for people ---------------------------------------------------------------------------------
-
-
-def _show(seen: "Examination", as_json: bool) -> None:
+def _print_examination(examination: "Examination", as_json: bool) -> None:
     if as_json:
-        findings = [finding_json(finding) for finding in seen.findings]
-        print_json({"ok": seen.well, **seen.facts, "findings": findings})
+        findings = [finding_json(finding) for finding in examination.findings]
+        print_json({"ok": examination.well, **examination.facts, "findings": findings})
         return
-    for name, fact in seen.facts.items():
-        message = _WORDS.get(name, _fact_text)(fact)
+    for name, fact in examination.facts.items():
+        message = _DESCRIBERS.get(name, _describe_fact)(fact)
         if message:
-            print(f"{name.partition('_')[0]:12} {message}")
-    for finding in seen.findings:
+            title = name.partition("_")[0]  # without the unit, as in battery_percent
+            print(f"{title:12} {message}")
+    for finding in examination.findings:
         print(f"{finding.severity.value:12} {worded(finding.message)}")
         if finding.remedy:
             print(f"{'':12} {worded(finding.remedy)}")
-    print(_verdict(seen))
+    print(_describe_verdict(examination))
 
 
-def _verdict(seen: "Examination") -> str:
-    if not seen.well:
-        return "See what is marked as an error."
-    if "url" in seen.facts or _found_text(seen.facts):
-        return "Nothing stands in the way."
+def _describe_verdict(examination: "Examination") -> str:
+    if not examination.well:
+        return "Fix what is marked as an error."
+    if "url" in examination.facts or _has_robot(examination.facts):
+        return "No problems found."
     return (
         "No robot was found. Switch it on and join its network, or name it: "
         "rote doctor --robot URL. To try without one: rote demo"
     )
 
 
-def _found_text(facts: Mapping[str, Any]) -> bool:
-    return bool(facts["found"]) or any(spoken["robot"] for spoken in facts["near"])
+def _has_robot(facts: Mapping[str, Any]) -> bool:
+    return bool(facts["found"]) or any(participant["robot"] for participant in facts["near"])
 
 
-def _packages(versions: Mapping[str, str | None]) -> str:
+def _describe_packages(versions: Mapping[str, str | None]) -> str:
     return ", ".join(f"{name} {version or 'is missing'}" for name, version in versions.items())
 
 
-def _interfaces(found: Sequence[Mapping[str, Any]]) -> str:
-    """Return the interfaces that can be used."""
-    usable = [i for i in found if i["up"] and i["address"]]
-    return ", ".join(f"{i['name']} {i['address']}" for i in usable) or "none with an address"
+def _describe_interfaces(interfaces: Sequence[Mapping[str, Any]]) -> str:
+    """Return the names and addresses of the interfaces that are up and have an address."""
+    usable = [interface for interface in interfaces if interface["up"] and interface["address"]]
+    names = [f"{interface['name']} {interface['address']}" for interface in usable]
+    return ", ".join(names) or "none with an address"
 
 
-def _near(found: Sequence[Mapping[str, Any]]) -> str:
-    """Return the robots on DDS, by interface."""
-    robots = [spoken["url"] for spoken in found if spoken["robot"]]
+def _describe_near(participants: Sequence[Mapping[str, Any]]) -> str:
+    """Return the URLs of the robots that were found on DDS."""
+    robots = [participant["url"] for participant in participants if participant["robot"]]
     return ", ".join(f"a G1 at {url}" for url in robots) or "no robot on DDS"
 
 
-def _dds(spoken: Mapping[str, Any]) -> str:
-    if not spoken["robot"]:
+def _describe_dds(participant: Mapping[str, Any]) -> str:
+    if not participant["robot"]:
         return "no G1"
-    return f"a G1 that offers {', '.join(spoken['services']) or 'nothing'}"
+    return f"a G1 that offers {', '.join(participant['services']) or 'nothing'}"
 
 
-def _mode(mode: str | Mapping[str, Any]) -> str:
+def _describe_mode(mode: str | Mapping[str, Any]) -> str:
     return mode if isinstance(mode, str) else f"{mode['name']} ({mode['id']})"
 
 
-def _fact_text(fact: object) -> str:
+def _describe_fact(fact: object) -> str:
     """Return a fact as text; empty if nothing is known."""
     if isinstance(fact, Mapping):
         return ", ".join(f"{key} {value}" for key, value in fact.items())
@@ -190,14 +193,14 @@ def _fact_text(fact: object) -> str:
     return "" if fact is None else str(fact)
 
 
-_WORDS: dict[str, Callable[[Any], str]] = {
-    "packages": _packages,
-    "interfaces": _interfaces,
+_DESCRIBERS: dict[str, Callable[[Any], str]] = {
+    "packages": _describe_packages,
+    "interfaces": _describe_interfaces,
     "firewall": lambda name: name or "none",
     "found": lambda robots: ", ".join(robots) or "no robot answered",
-    "near": _near,
-    "dds": _dds,
-    "mode": _mode,
+    "near": _describe_near,
+    "dds": _describe_dds,
+    "mode": _describe_mode,
     "height_m": lambda height: "" if height is None else f"{height:.2f} m",
     "battery_percent": lambda percent: "" if percent is None else f"{percent} %",
     "hottest_c": lambda celsius: "" if celsius is None else f"motor {celsius} °C",

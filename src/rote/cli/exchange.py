@@ -17,7 +17,7 @@ _LEROBOT = "lerobot"
 
 
 class ImportOptions(NamedTuple):
-    """What is to be taken in, and how."""
+    """Which file to import, and how."""
 
     file: Path
     name: str | None
@@ -31,15 +31,15 @@ class ImportOptions(NamedTuple):
     episodes: tuple[int, ...]
 
     @property
-    def own_way(self) -> bool:
-        """Whether nothing was asked that only files of other programs have."""
+    def is_for_rote_file(self) -> bool:
+        """Whether the options fit one of rote's own files: none is for other programs' files."""
         return self.format is None and not any(
             (self.fps, self.quat, self.upper_body, self.licence, self.address)
         )
 
 
-class _Taken(NamedTuple):
-    """A take that came in, and what is known of it."""
+class _ImportedTake(NamedTuple):
+    """An imported take and its findings."""
 
     entry: "Entry"
     joints: tuple[str, ...]
@@ -47,7 +47,7 @@ class _Taken(NamedTuple):
     findings: "Sequence[Finding]"
 
     def as_json(self) -> dict[str, object]:
-        """Return what `--json` prints."""
+        """Return the JSON document of `--json`."""
         return {
             "take": self.entry.name,
             "joints": list(self.joints),
@@ -56,23 +56,25 @@ class _Taken(NamedTuple):
         }
 
 
-def import_file(options: ImportOptions, shelf: "Library", as_json: bool) -> None:
-    """Take a file into the library, and print what came in."""
+def import_file(options: ImportOptions, library: "Library", as_json: bool) -> None:
+    """Import a file into the library, and print the result."""
     if options.episodes and options.format != _LEROBOT and not options.file.is_dir():
-        raise BadRequestError("--episode is for data sets: --as lerobot", "Leave it out.")
+        raise BadRequestError("--episode is for datasets: --as lerobot", "Leave it out.")
     if options.format == _LEROBOT or (options.format is None and options.file.is_dir()):
-        _import_dataset(options, shelf, as_json)
+        _import_dataset(options, library, as_json)
         return
-    if options.own_way and _is_own(options.file):
-        _import_own(options, shelf, as_json)
+    from rote.motion.files.exchange import import_motion, is_own_file
+
+    if options.is_for_rote_file and is_own_file(options.file):
+        _import_rote_file(options, library, as_json)
         return
-    from rote.motion.files.exchange import import_motion
 
     if options.degrees:
         raise BadRequestError(
-            "--degrees is for files of rote's own formats", "Each other format has its unit."
+            "--degrees is for files of rote's own formats",
+            "Leave it out: the unit of other formats is known.",
         )
-    found = import_motion(
+    motion = import_motion(
         options.file,
         options.format,
         fps=options.fps,
@@ -81,54 +83,32 @@ def import_file(options: ImportOptions, shelf: "Library", as_json: bool) -> None
         licence=options.licence,
         address=options.address,
     )
-    taken = _check_and_save(found, options.name or options.file.stem, shelf)
+    take = _check_and_save(motion, options.name or options.file.stem, library)
     if as_json:
-        print_json(taken.as_json())
+        print_json(take.as_json())
     else:
-        _print_import(taken, found)
+        _print_import(take, motion)
 
 
-def _is_own(file: Path) -> bool:
-    """Whether a file is one of rote's own: by its ending, and by how it begins where others share
-    the ending.
-    """
-    from rote.motion.files import disk
-    from rote.motion.files.exchange.npz_motion import array_names
-    from rote.motion.formats import FORMATS
-
-    ending = file.suffix.lower()
-    if not file.exists() or ending not in FORMATS:
-        # An unknown ending may be another program's; a file that is not there is said by the
-        # reader of its ending.
-        return not file.exists() and ending in FORMATS
-    if ending == ".csv":
-        with disk.open_checked(file) as opened:
-            return opened.read(16).lstrip(b"\xef\xbb\xbf").startswith(b"t")
-    if ending == ".npz":
-        with disk.open_checked(file) as opened:
-            names = array_names(opened.read())
-        return not names or "times_s" in names or "joints_rad" in names
-    return True
-
-
-def _import_own(options: ImportOptions, shelf: "Library", as_json: bool) -> None:
-    from rote.cli.takes import document
+def _import_rote_file(options: ImportOptions, library: "Library", as_json: bool) -> None:
+    from rote.cli.takes import build_document
     from rote.motion.files import load
 
     track = load(options.file, degrees=options.degrees)
-    entry = shelf.save(track, options.name or options.file.stem)
+    entry = library.save(track, options.name or options.file.stem)
     if as_json:
-        taken = _Taken(entry, track.names, (), track.check().findings)
-        print_json({**document(entry), **taken.as_json()})
+        take = _ImportedTake(entry, track.names, (), track.check().findings)
+        print_json({**build_document(entry), **take.as_json()})
     else:
         print(f"{entry.name}: {entry.duration_s:.2f} s, version {entry.version}")
 
 
-def _import_dataset(options: ImportOptions, shelf: "Library", as_json: bool) -> None:
+def _import_dataset(options: ImportOptions, library: "Library", as_json: bool) -> None:
+    """Import each episode of a LeRobot dataset as a take, and print the results."""
     from rote.cli import output
     from rote.motion.files.exchange.lerobot_read import import_lerobot
 
-    found = import_lerobot(
+    motions = import_lerobot(
         options.file,
         options.episodes or None,
         upper_body=options.upper_body,
@@ -136,45 +116,48 @@ def _import_dataset(options: ImportOptions, shelf: "Library", as_json: bool) -> 
         address=options.address,
     )
     stem = options.name or options.file.resolve().name
-    many = len(found) > 1
-    taken = []
-    with output.bar(output.console(quiet=as_json), "episodes") as move:
-        for count, (number, motion) in enumerate(found.items(), start=1):
-            taken.append(_check_and_save(motion, f"{stem}-{number}" if many else stem, shelf))
-            move(count / len(found), f"{count} of {len(found)}")
+    is_many = len(motions) > 1
+    imported = []
+    with output.show_progress(output.console(quiet=as_json), "episodes") as set_progress:
+        for count, (episode, motion) in enumerate(motions.items(), start=1):
+            name = f"{stem}-{episode}" if is_many else stem
+            imported.append(_check_and_save(motion, name, library))
+            set_progress(count / len(motions), f"{count} of {len(motions)}")
     if as_json:
-        documents = [each.as_json() for each in taken]
-        print_json({"takes": documents} if many else documents[0])
+        documents = [take.as_json() for take in imported]
+        print_json({"takes": documents} if is_many else documents[0])
         return
-    for each, motion in zip(taken, found.values(), strict=True):
-        _print_import(each, motion)
+    for take, motion in zip(imported, motions.values(), strict=True):
+        _print_import(take, motion)
 
 
-def _check_and_save(found: "ImportedMotion", name: str, shelf: "Library") -> _Taken:
-    """Check a motion and put it into the library."""
+def _check_and_save(motion: "ImportedMotion", name: str, library: "Library") -> _ImportedTake:
+    """Check a motion and save it; errors and warnings come first in the result's findings."""
     from rote.cli import output
     from rote.motion.check.rules import check
 
-    with output.waiting("checking"):
-        report = check(found.track)
-    entry = shelf.save(found.track, name)
-    findings = (*report.errors, *report.warnings)
-    rest = [each for each in report.findings if each not in findings]
-    return _Taken(entry, found.track.names, found.left_out, (*findings, *found.notes, *rest))
+    with output.show_spinner("checking"):
+        report = check(motion.track)
+    entry = library.save(motion.track, name)
+    problems = (*report.errors, *report.warnings)
+    other_findings = [each for each in report.findings if each not in problems]
+    return _ImportedTake(
+        entry, motion.track.names, motion.left_out, (*problems, *motion.notes, *other_findings)
+    )
 
 
-def _print_import(taken: _Taken, found: "ImportedMotion") -> None:
+def _print_import(take: _ImportedTake, motion: "ImportedMotion") -> None:
     from rote.cli import output
     from rote.findings import Severity
 
-    track, entry = found.track, taken.entry
-    base = "" if track.root is None else ", with the path of its base"
+    track, entry = motion.track, take.entry
+    base_note = "" if track.root is None else ", with the path of its base"
     print(
         f"{entry.name}: {track.duration_s:.2f} s, {len(track)} samples of {len(track.names)} joints"
-        f"{base}; read as {found.format}, version {entry.version}"
+        f"{base_note}; read as {motion.format}, version {entry.version}"
     )
-    if taken.left_out:
-        print(f"Left out: {', '.join(taken.left_out)}.")
-    output.findings(output.console(), taken.findings)
-    if any(each.severity is Severity.ERROR for each in taken.findings):
-        print(f"Not playable as it is. Make it so: rote motion fit {entry.name} NEW --take")
+    if take.left_out:
+        print(f"Left out: {', '.join(take.left_out)}.")
+    output.print_findings(output.console(), take.findings)
+    if any(each.severity is Severity.ERROR for each in take.findings):
+        print(f"Not playable yet. To make it playable: rote motion fit {entry.name} NEW --take")

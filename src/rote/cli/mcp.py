@@ -27,11 +27,11 @@ def mcp(
         ),
     ] = None,
 ) -> int:
-    """Give agents tools by MCP: look, check, edit, propose, stop.
+    """Give agents tools over MCP: inspect, check, edit, propose, stop.
 
-    An agent's program starts this, and speaks to it over standard input and output. Its robot is a
-    simulated one. With --pendant it may propose motions for that web UI's robot: each moves only
-    if a person approves it there, by holding a button.
+    The agent's program starts this command and talks to it over standard input and output. The
+    robot is simulated. With --pendant, the agent may propose motions for the robot of that web UI;
+    each is played only if a person approves it there by holding a button.
     """
     try:
         import rote.bridge.mcp_server  # noqa: F401 - brings the library
@@ -41,10 +41,10 @@ def mcp(
     from rote.bridge.pendant_client import PendantClient
 
     check_simulated(robot)
-    return run(_serve(robot, None if pendant is None else PendantClient(pendant)))
+    return run(_serve_agent(robot, None if pendant is None else PendantClient(pendant)))
 
 
-async def _serve(robot: str, pendant: "PendantClient | None") -> None:
+async def _serve_agent(robot: str, pendant: "PendantClient | None") -> None:
     from rote.bridge.agent_tools import AgentTools
     from rote.bridge.mcp_server import serve
     from rote.cli.takes import library

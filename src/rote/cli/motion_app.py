@@ -37,8 +37,9 @@ IsTake = Annotated[
 
 
 def load(path: Path, *, degrees: bool = False, take: bool = False) -> "Track":
-    """Read a motion: a file, or a take of that name. If there is no such file but such a take, the
-    error says how to use it.
+    """Read a motion: a file, or with `take` a take of that name.
+
+    If there is a take but no file of that name, the error says how to use the take.
     """
     from rote.cli.takes import check_no_take, library
     from rote.motion.files import load as load_file
@@ -52,12 +53,12 @@ def load(path: Path, *, degrees: bool = False, take: bool = False) -> "Track":
 
 
 def is_take_name(out: Path, take: bool) -> bool:
-    """Return whether a result is to be a take: with --take, and a name without a file's ending."""
+    """Return whether `out` names a take: with --take, and a name without a file's ending."""
     return take and out.suffix.lower() not in FORMATS and len(out.parts) == 1
 
 
 def check_out(out: Path, *, take: bool, overwrite: bool) -> None:
-    """Raise `BadRequestError` before any work is done if the result cannot be written there."""
+    """Raise `BadRequestError` if no result can be written to `out`; called before any work."""
     from rote.cli.takes import library
     from rote.motion.files import format_of
     from rote.motion.files.library import check_name

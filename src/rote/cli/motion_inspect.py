@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rote.cli.motion_app import IsTake, Second, Source, app, load
-from rote.cli.options import Json, Overwrite, choice, print_json, refuse_idle
+from rote.cli.options import (
+    EXIT_NOT_PLAYABLE,
+    Json,
+    Overwrite,
+    choice,
+    print_json,
+    refuse_unused_options,
+)
 from rote.cli.wording import finding_json
 from rote.errors import BadRequestError
 from rote.motion.edit.table import expand_limbs
@@ -16,6 +23,8 @@ from rote.platform.console_text import one_line
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from rote.messages import Interpolation
+    from rote.motion.body.preview import Preview
     from rote.motion.check.report import CheckReport
     from rote.motion.keyframes.search import Compressed
 
@@ -23,6 +32,9 @@ Joint = Annotated[
     list[str] | None,
     typer.Option("--joint", metavar="JOINT", help="Only this joint. May be repeated."),
 ]
+Payload = Annotated[float, typer.Option(metavar="KG", help="Mass that each hand carries.")]
+_MAX_JOINT_ROWS = 12
+"""Tables show this many joints: those that differ most."""
 
 
 @app.command()
@@ -32,13 +44,13 @@ def info(source: Source, take: IsTake = False, as_json: Json = False) -> None:
 
     import numpy as np
 
-    from rote.cli.takes import origin_line
+    from rote.cli.takes import describe_origin
     from rote.motion.edit.operations import jerk_rms
 
     track = load(source, take=take)
-    moved = np.ptp(track.joints_rad, axis=0)
-    order = np.argsort(moved)[::-1][:5]
-    jerk = jerk_rms(track) if len(track) > 3 else None
+    ranges_rad = np.ptp(track.joints_rad, axis=0)
+    most_moved = np.argsort(ranges_rad)[::-1][:5]
+    jerk = jerk_rms(track) if len(track) > 3 else None  # a third difference needs four samples
     if as_json:
         print_json(
             {
@@ -53,28 +65,28 @@ def info(source: Source, take: IsTake = False, as_json: Json = False) -> None:
                 "root": track.root is not None,
                 "joints": list(track.names),
                 "moved_rad": {
-                    n: round(float(m), 6) for n, m in zip(track.names, moved, strict=True)
+                    name: round(float(range_rad), 6)
+                    for name, range_rad in zip(track.names, ranges_rad, strict=True)
                 },
                 "jerk_rms_rad_s3": jerk,
-                "marks": [{"time_s": m.time_s, "label": m.label} for m in track.marks],
+                "marks": [{"time_s": mark.time_s, "label": mark.label} for mark in track.marks],
                 "history": list(track.history),
             }
         )
         return
     print(
-        f"{source}: {track.duration_s:.2f} s, {len(track)} samples at {track.rate_hz:.1f} Hz, ",
-        end="",
+        f"{source}: {track.duration_s:.2f} s, {len(track)} samples at {track.rate_hz:.1f} Hz, "
+        f"longest gap {1000 * track.longest_gap_s:.0f} ms"
     )
-    print(f"longest gap {1000 * track.longest_gap_s:.0f} ms")
     source_text = one_line(track.source) or "unknown source"
     print(f"{one_line(track.variant)}, {len(track.names)} joints; {source_text}")
     if track.origin is not None:
-        print(origin_line(track.origin))
+        print(describe_origin(track.origin))
     if track.root is not None:
-        way_m = np.linalg.norm(np.diff(track.root.position_m[:, :2], axis=0), axis=1).sum()
-        print(f"the base moves {way_m:.2f} m over the floor")
-    most = (f"{one_line(track.names[i])} {moved[i]:.2f} rad" for i in order)
-    print("most moved: " + ", ".join(most))
+        distance_m = np.linalg.norm(np.diff(track.root.position_m[:, :2], axis=0), axis=1).sum()
+        print(f"the base moves {distance_m:.2f} m over the floor")
+    moves = (f"{one_line(track.names[index])} {ranges_rad[index]:.2f} rad" for index in most_moved)
+    print("most moved: " + ", ".join(moves))
     for mark in track.marks:
         print(f"mark at {mark.time_s:.2f} s: {one_line(mark.label)}")
     for number, line in enumerate(track.history, start=1):
@@ -88,19 +100,19 @@ def check(
         str | None, typer.Option(metavar="BUILD", help="The robot's build, like g1-23.")
     ] = None,
     contact: Annotated[bool, typer.Option(help="Also check for collisions.")] = True,
-    payload: Annotated[float, typer.Option(metavar="KG", help="What each hand carries.")] = 0.0,
+    payload: Payload = 0.0,
     take: IsTake = False,
     as_json: Json = False,
 ) -> int:
-    """Check whether it can be played. Exit code 5 if something forbids it."""
+    """Check whether a motion can be played. Exit code 5 if it cannot."""
     from rote.cli import output
     from rote.model.registry import family_of, find_build
-    from rote.motion.check.rules import check as checked
+    from rote.motion.check.rules import check as check_track
     from rote.motion.track_build import family_of as track_family
 
-    with output.waiting("checking"):
+    with output.show_spinner("checking"):
         track = load(source, take=take)
-        report = checked(track, build=variant, contact=contact, payload_kg=payload)
+        report = check_track(track, build=variant, contact=contact, payload_kg=payload)
     build = None if variant is None else find_build(variant)
     needs_force = report.needs_force(track_family(track) if build is None else family_of(build))
     if as_json:
@@ -108,19 +120,19 @@ def check(
         print_json({**report.as_json(), "needs_force": needs_force, "findings": findings})
     else:
         out = output.console()
-        output.findings(out, report.findings)
-        out.print(_verdict(report, needs_force))
-    return 0 if report.ok else 5
+        output.print_findings(out, report.findings)
+        out.print(_describe_verdict(report, needs_force))
+    return 0 if report.ok else EXIT_NOT_PLAYABLE
 
 
-def _verdict(report: "CheckReport", needs_force: bool) -> "Text":
+def _describe_verdict(report: "CheckReport", needs_force: bool) -> "Text":
     from rote.cli.output import styled
 
     if not report.ok:
         return styled(("Do not play this.", "bold red"))
     if report.warnings:
-        then = "rote play wants --force." if needs_force else "look at them first."
-        return styled(("Fit, with warnings:", "yellow"), f" {then}")
+        advice = "rote play requires --force." if needs_force else "review them first."
+        return styled(("Fit, with warnings:", "yellow"), f" {advice}")
     return styled(("Fit to be played.", "green"))
 
 
@@ -130,21 +142,22 @@ def compare(source: Source, other: Second, take: IsTake = False, as_json: Json =
     from dataclasses import asdict
 
     from rote.cli import output
-    from rote.motion.compare import compare as compared
+    from rote.motion.compare import compare as compare_tracks
 
-    with output.waiting("comparing"):
-        result = compared(load(source, take=take), load(other, take=take))
+    with output.show_spinner("comparing"):
+        result = compare_tracks(load(source, take=take), load(other, take=take))
     if as_json:
         print_json(asdict(result))
         return
+    worst_joints = sorted(result.joints, key=lambda joint: -joint.max_rad)[:_MAX_JOINT_ROWS]
     lag = f"{abs(result.lag_s):.2f} s {'earlier' if result.lag_s < 0 else 'later'}"
     print(
         f"{result.rms_rad:.3f} rad rms, {result.max_rad:.3f} rad at most; the second begins {lag} "
         f"and its timing differs by {result.warp_s:.2f} s"
     )
-    output.joints(
+    output.print_joint_table(
         output.console(),
-        ("joint", "rms", "most", "at", "jerk", "its jerk"),
+        ("joint", "rms", "most", "at", "jerk", "jerk of OTHER"),
         [
             (
                 joint.joint,
@@ -154,7 +167,7 @@ def compare(source: Source, other: Second, take: IsTake = False, as_json: Json =
                 f"{joint.jerk_rad_s3:.0f}",
                 f"{joint.other_jerk_rad_s3:.0f}",
             )
-            for joint in sorted(result.joints, key=lambda joint: -joint.max_rad)[:12]
+            for joint in worst_joints
         ],
     )
 
@@ -175,88 +188,112 @@ def best(
         print(chosen)
 
 
+Budget = Annotated[int | None, typer.Option(metavar="N", help="Maximum number of keyframes.")]
+Bound = Annotated[
+    float | None,
+    typer.Option(metavar="RAD", help="Find the fewest keyframes within this error."),
+]
+HandBound = Annotated[
+    float | None,
+    typer.Option(metavar="MM", help="With --bound: also keep the hands within this distance."),
+]
+InterpolationName = Annotated[
+    str,
+    typer.Option(metavar=choice(("linear", "smooth")), help="Interpolation between keyframes."),
+]
+Measure = Annotated[
+    str,
+    typer.Option(metavar=choice(("max", "rms")), help="With --budget: which error to minimise."),
+]
+FreeValues = Annotated[
+    bool, typer.Option("--free", help="Allow keyframe values that are not samples; linear only.")
+]
+Exact = Annotated[
+    bool,
+    typer.Option("--exact", help="With --bound: find the exact minimum, however long it takes."),
+]
+ForceCoarse = Annotated[
+    bool, typer.Option("--force", help="Show them even if the error is too large.")
+]
+WithKeyframes = Annotated[
+    bool, typer.Option("--keyframes", help="With --json: include the keyframes.")
+]
+KeyframesFile = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="Write the motion of the keyframes to this file."),
+]
+
+
 @app.command()
 def compress(
     ctx: typer.Context,
     source: Source,
-    budget: Annotated[
-        int | None, typer.Option(metavar="N", help="Maximum number of keyframes.")
-    ] = None,
-    bound: Annotated[
-        float | None,
-        typer.Option(metavar="RAD", help="Fewest keyframes with an error of at most this."),
-    ] = None,
-    hand_mm: Annotated[
-        float | None,
-        typer.Option(metavar="MM", help="With --bound: also keep the hands within this distance."),
-    ] = None,
-    interpolation: Annotated[
-        str,
-        typer.Option(metavar=choice(("linear", "smooth")), help="Interpolation between keyframes."),
-    ] = "linear",
-    measure: Annotated[
-        str,
-        typer.Option(
-            metavar=choice(("max", "rms")), help="With --budget: which error to minimise."
-        ),
-    ] = "max",
-    free: Annotated[
-        bool, typer.Option("--free", help="Values need not lie on samples; linear only.")
-    ] = False,
-    exact: Annotated[
-        bool,
-        typer.Option("--exact", help="With --bound: the exact minimum, however long it takes."),
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Show them even if the error is too large.")
-    ] = False,
-    keyframes: Annotated[
-        bool, typer.Option("--keyframes", help="With --json: the keyframes too.")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="FILE", help="Write the motion of the keyframes to this file."
-        ),
-    ] = None,
+    budget: Budget = None,
+    bound: Bound = None,
+    hand_mm: HandBound = None,
+    interpolation: InterpolationName = "linear",
+    measure: Measure = "max",
+    free: FreeValues = False,
+    exact: Exact = False,
+    force: ForceCoarse = False,
+    keyframes: WithKeyframes = False,
+    out: KeyframesFile = None,
     take: IsTake = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Compress a motion to keyframes, and show the error."""
-    from rote.cli.output import waiting
-    from rote.messages import Interpolation
+    from rote.cli.output import show_spinner
     from rote.motion.files import save
-    from rote.motion.keyframes import search as k
+    from rote.motion.keyframes import search
 
     _check_target(budget, bound, hand_mm)
-    for names, idle, why in (
+    for names, has_no_effect, reason in (
         ({"exact"}, bound is None, "with --budget"),
         ({"measure", "force"}, bound is not None, "with --bound"),
         ({"overwrite"}, out is None, "without --out"),
         ({"keyframes"}, not as_json, "without --json"),
     ):
-        refuse_idle(ctx, names if idle else (), why)
-    try:
-        how = Interpolation[interpolation.upper()]
-    except KeyError:
-        raise BadRequestError(f"there is no interpolation {interpolation!r}") from None
+        if has_no_effect:
+            refuse_unused_options(ctx, names, reason)
+    interpolation_kind = _parse_interpolation(interpolation)
     if out is not None:
         check_new(out, overwrite)
     track = load(source, take=take)
-    with waiting("searching"):
+    with show_spinner("searching"):
         if bound is not None:
-            result = k.compress_to_bound(track, bound, how, hand_mm=hand_mm, free=free, exact=exact)
+            result = search.compress_to_bound(
+                track, bound, interpolation_kind, hand_mm=hand_mm, free=free, exact=exact
+            )
         else:
             assert budget is not None
-            result = k.compress_to_budget(track, budget, how, measure, free=free)  # type: ignore[arg-type]
+            result = search.compress_to_budget(
+                track,
+                budget,
+                interpolation_kind,
+                measure,  # type: ignore[arg-type] # checked by the search itself
+                free=free,
+            )
     if result.absurd and not force and bound is None:
         raise _too_coarse_error(result)
     if out is not None:
-        save(k.played_track(track, result), out)
+        save(search.played_track(track, result), out)
     if as_json:
-        print_json(_compressed_document(result, track.names if keyframes else ()))
-        return
+        print_json(_make_document(result, track.names if keyframes else ()))
+    else:
+        _print_compressed(result)
+
+
+def _parse_interpolation(name: str) -> "Interpolation":
+    from rote.messages import Interpolation
+
+    try:
+        return Interpolation[name.upper()]
+    except KeyError:
+        raise BadRequestError(f"unknown interpolation {name!r}", "Use linear or smooth.") from None
+
+
+def _print_compressed(result: "Compressed") -> None:
     count = len(result.keyframes)
     print(
         f"{count} keyframe{'s' * (count != 1)}, {result.max_error_rad:.4f} rad off at most "
@@ -267,6 +304,7 @@ def compress(
 
 
 def _check_target(budget: int | None, bound: float | None, hand_mm: float | None) -> None:
+    """Raise an error unless exactly one of --budget and --bound is given, and fits --hand-mm."""
     if (budget is None) == (bound is None):
         raise BadRequestError(
             "the compression target is missing or given twice", "Use --budget or --bound."
@@ -283,15 +321,15 @@ def _too_coarse_error(result: "Compressed") -> BadRequestError:
 
     return BadRequestError(
         f"{len(result.keyframes)} keyframes miss the motion by {result.max_error_rad:.3f} rad "
-        f"({result.worst_joint} at {result.worst_time_s:.2f} s); beyond {ABSURD_RAD} rad "
-        "they are another motion",
-        f"Allow more keyframes, or set the error: --bound {ABSURD_RAD}. A file contains it at "
-        "full rate. --force shows these anyway.",
+        f"({result.worst_joint} at {result.worst_time_s:.2f} s); with "
+        f"more than {ABSURD_RAD} rad the result is another motion",
+        f"Allow more keyframes, or set the error: --bound {ABSURD_RAD}. A file keeps the motion at "
+        "full rate. --force shows these keyframes anyway.",
     )
 
 
-def _compressed_document(result: "Compressed", names: tuple[str, ...]) -> dict[str, Any]:
-    """Return what is printed; with the joints' names, the keyframes too."""
+def _make_document(result: "Compressed", names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the JSON document; it contains the keyframes if joint names are given."""
     document: dict[str, Any] = {
         "keyframes": len(result.keyframes),
         "max_error_rad": result.max_error_rad,
@@ -305,12 +343,12 @@ def _compressed_document(result: "Compressed", names: tuple[str, ...]) -> dict[s
     if names:
         document["frames"] = [
             {
-                "joint": f.joint,
-                "name": names[f.joint],
-                "time_ms": f.time_ms,
-                "value_rad": f.value_rad,
+                "joint": keyframe.joint,
+                "name": names[keyframe.joint],
+                "time_ms": keyframe.time_ms,
+                "value_rad": keyframe.value_rad,
             }
-            for f in result.keyframes
+            for keyframe in result.keyframes
         ]
     return document
 
@@ -328,7 +366,7 @@ def lerobot(
         list[str],
         typer.Option(
             metavar="TASK",
-            help="What the episodes show, as text; once for all, or once for each file in turn.",
+            help="Description of the task; once for all episodes, or once for each file.",
         ),
     ],
     fps: Annotated[int, typer.Option(metavar="N", help="Frames per second.")] = 50,
@@ -337,25 +375,27 @@ def lerobot(
         typer.Option(
             "--as",
             metavar="TYPE",
-            help="The robot type; unitree_g1 also names the joints as LeRobot's own driver does, "
-            "which ignores all others.",
+            help="The robot type. With unitree_g1 the joints get the only names that LeRobot's own "
+            "driver accepts.",
         ),
     ] = "",
     velocities: Annotated[
-        bool, typer.Option("--velocities", help="Add speeds, computed from the angles.")
+        bool, typer.Option("--velocities", help="Add velocities, computed from the angles.")
     ] = False,
     append: Annotated[
         bool, typer.Option("--append", help="Add the episodes to the dataset in FOLDER.")
     ] = False,
     licence: Annotated[
-        str, typer.Option("--licence", metavar="ID", help="For its card, like cc-by-4.0.")
+        str,
+        typer.Option(
+            "--licence", metavar="ID", help="Licence for the dataset card, like cc-by-4.0."
+        ),
     ] = "",
     take: IsTake = False,
     as_json: Json = False,
 ) -> None:
     """Write takes as a LeRobot dataset, version 3, with a card."""
-    from rote.motion.files.exchange.lerobot_names import DRIVER
-    from rote.motion.files.lerobot import export_lerobot
+    from rote.motion.files.lerobot import DRIVER, export_lerobot
 
     lost = export_lerobot(
         [load(source, take=take) for source in sources],
@@ -389,7 +429,7 @@ def plot(
     as_json: Json = False,
 ) -> None:
     """Draw the joints over time, their limits shaded."""
-    from rote.motion.check.rules import check as checked
+    from rote.motion.check.rules import check as check_track
     from rote.motion.draw.plot import plot_track
 
     check_new(out, overwrite)
@@ -400,7 +440,7 @@ def plot(
         other=None if other is None else load(other, take=take),
         joints=joint and expand_limbs(joint, track.names),
         title=source.stem if other is None else (source.stem, other.stem),
-        findings=checked(track).findings if findings else (),
+        findings=check_track(track).findings if findings else (),
     )
     _print_written(out, as_json)
 
@@ -418,28 +458,33 @@ def spread(
 ) -> None:
     """Show how much several takes of one motion differ, and plot their range."""
     from rote.cli import output
-    from rote.motion.draw.plot import picture_format, plot_spread
-    from rote.motion.draw.spread import spread as spread_of
+    from rote.motion.draw.plot import plot_spread, require_picture_name
+    from rote.motion.draw.spread import spread as compute_spread
 
     if out is not None:
-        picture_format(out)
+        require_picture_name(out)  # before the aligning, which takes long
         check_new(out, overwrite)
-    with output.waiting("aligning"):
-        band = spread_of([load(source, take=take) for source in sources])
+    with output.show_spinner("aligning"):
+        band = compute_spread([load(source, take=take) for source in sources])
     names = band.mean.names if joint is None else expand_limbs(joint, band.mean.names)
-    widest = {name: band.widest(name) for name in band.mean.choose_joints(names)}
+    widest = [(name, *band.widest(name)) for name in band.mean.choose_joints(names)]
     if out is not None:
         title = f"{len(sources)} takes: {', '.join(source.stem for source in sources)}"
         plot_spread(band, out, joints=joint and names, title=title)
     if as_json:
-        joints = {name: {"width_rad": w, "time_s": t} for name, (w, t) in widest.items()}
+        joints = {
+            name: {"width_rad": width_rad, "time_s": time_s} for name, width_rad, time_s in widest
+        }
         print_json({"takes": band.takes, "joints": joints, "file": out and str(out)})
         return
-    rows = sorted(widest.items(), key=lambda each: -each[1][0])[:12]
-    output.joints(
+    widest.sort(key=lambda row: -row[1])
+    output.print_joint_table(
         output.console(),
         ("joint", "differs by", "at"),
-        [(name, f"{width:.3f} rad", f"{at_s:.2f} s") for name, (width, at_s) in rows],
+        [
+            (name, f"{width_rad:.3f} rad", f"{time_s:.2f} s")
+            for name, width_rad, time_s in widest[:_MAX_JOINT_ROWS]
+        ],
     )
     if out is not None:
         print(f"Written: {out}")
@@ -458,33 +503,39 @@ def show(
     """Draw the robot as a stick figure: a strip of poses, or moving in a .gif."""
     from rote.motion.draw.figure import draw_frames, draw_gif
 
-    if out.suffix.lower() == ".gif":
-        refuse_idle(ctx, {"frames"}, "in a .gif, which shows the whole motion")
+    is_gif = out.suffix.lower() == ".gif"
+    if is_gif:
+        refuse_unused_options(ctx, {"frames"}, "in a .gif, which shows the whole motion")
     check_new(out, overwrite)
     track = load(source, take=take)
-    if out.suffix.lower() == ".gif":
+    if is_gif:
         draw_gif(track, out)
     else:
         draw_frames(track, out, count=frames)
     _print_written(out, as_json)
 
 
+BaseName = Annotated[
+    str,
+    typer.Option(
+        metavar=choice(("fixed", "free")),
+        help="fixed: held at the hips; free: standing on its feet.",
+    ),
+]
+Speed = Annotated[float, typer.Option(metavar="FACTOR", help="2 is twice as fast.")]
+SimulatedFile = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="Write the simulated motion to this file."),
+]
+
+
 def preview(
     ctx: typer.Context,
     source: Source,
-    base: Annotated[
-        str,
-        typer.Option(
-            metavar=choice(("fixed", "free")),
-            help="fixed: held at the hips; free: standing on its feet.",
-        ),
-    ] = "fixed",
-    speed: Annotated[float, typer.Option(metavar="FACTOR", help="2 is twice as fast.")] = 1.0,
-    payload: Annotated[float, typer.Option(metavar="KG", help="What each hand carries.")] = 0.0,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="Write the simulated motion to this file."),
-    ] = None,
+    base: BaseName = "fixed",
+    speed: Speed = 1.0,
+    payload: Payload = 0.0,
+    out: SimulatedFile = None,
     take: IsTake = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -492,16 +543,16 @@ def preview(
     """Run a motion on a simulated body with weight, servos and contacts."""
     import time
 
-    from rote.cli import output as screen
-    from rote.motion.body.preview import preview as previewed
+    from rote.cli.output import show_spinner
+    from rote.motion.body.preview import preview as run_preview
     from rote.motion.files import save
 
     if out is None:
-        refuse_idle(ctx, {"overwrite"}, "without --out")
+        refuse_unused_options(ctx, {"overwrite"}, "without --out")
     else:
         check_new(out, overwrite)
-    with screen.waiting("running it on a body"):
-        result = previewed(
+    with show_spinner("simulating"):
+        result = run_preview(
             load(source, take=take),
             base=base,  # type: ignore[arg-type] # checked by preview itself
             speed=speed,
@@ -512,10 +563,18 @@ def preview(
         save(result.achieved, out)
     if as_json:
         print_json({**result.as_json(), "findings": [*map(finding_json, result.findings)]})
-        return 0 if result.ok else 5
-    table = sorted(result.joints, key=lambda joint: -joint.max_error_rad)[:8]
-    screen.joints(
-        screen.console(),
+    else:
+        _print_preview(result)
+    return 0 if result.ok else EXIT_NOT_PLAYABLE
+
+
+def _print_preview(result: "Preview") -> None:
+    from rote.cli import output
+
+    screen = output.console()
+    worst_joints = sorted(result.joints, key=lambda joint: -joint.max_error_rad)[:8]
+    output.print_joint_table(
+        screen,
         ("joint", "off rms", "off most", "peak N.m", "saturated"),
         [
             (
@@ -525,12 +584,11 @@ def preview(
                 f"{joint.peak_torque_nm:.1f}",
                 f"{100 * joint.saturated_share:.0f} %",
             )
-            for joint in table
+            for joint in worst_joints
         ],
     )
-    screen.findings(screen.console(), result.findings)
-    print("It would follow." if result.ok else "It would not follow.")
-    return 0 if result.ok else 5
+    output.print_findings(screen, result.findings)
+    print("The robot would follow this motion." if result.ok else "The robot would not follow it.")
 
 
 def _print_written(out: Path, as_json: bool) -> None:

@@ -31,6 +31,25 @@ if TYPE_CHECKING:
     from rote.robot.api_values import Waiting
     from rote.robot.robot import Robot
 
+
+def parse_whole_number(text: str) -> int:
+    """Return an integer: decimal, or with the prefix 0x, 0o or 0b."""
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise BadRequestError(f"{text!r} is not a whole number", "Write 26 or 0x1a.") from None
+
+
+def parse_floats(text: str) -> list[float]:
+    """Return the numbers of a comma-separated list."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise BadRequestError(
+            f"{text!r} is not a comma-separated list of numbers", "Write it like 0.5,-1,2."
+        ) from None
+
+
 RobotUrl = Annotated[
     str,
     typer.Option(
@@ -60,6 +79,8 @@ Keylog = Annotated[
     ),
 ]
 TIMEOUT_S = 5.0
+EXIT_NOT_PLAYABLE = 5
+"""Exit code of the commands that check motions, if a motion cannot be played."""
 _STOP_AGAIN_S = 0.5
 """Delay before a stop that did not reach the robot is sent again."""
 Timeout = Annotated[
@@ -78,43 +99,46 @@ def run(work: Coroutine[Any, Any, int | None]) -> int:
     The handlers stay until the loop is closed: a signal meanwhile must not change the exit code.
     """
     # Ctrl-C too: by default a second one would abandon a stop that is under way.
-    numbers = (signal.SIGINT, *end_signals())
-    former = {one: signal.getsignal(one) for one in numbers}
-    handled = [one for one in numbers if former[one] is not signal.SIG_IGN]  # nohup
-    unwound = _cancel_on_signals(work, handled)
+    signals = (signal.SIGINT, *end_signals())
+    former_handlers = {each: signal.getsignal(each) for each in signals}
+    # A signal that is ignored, as under nohup, stays ignored.
+    handled = [each for each in signals if former_handlers[each] is not signal.SIG_IGN]
+    cancellable = _cancel_on_signals(work, handled)
     try:
         import asyncio
 
         from rote.platform.loop import new_loop
 
         with asyncio.Runner(loop_factory=new_loop) as runner:
-            return runner.run(unwound) or 0
+            return runner.run(cancellable) or 0
     finally:
         # Ctrl-C may come before the loop runs; then nothing else closes these.
-        unwound.close()
+        cancellable.close()
         work.close()
         for number in handled:
-            signal.signal(number, former[number] or signal.SIG_DFL)
+            signal.signal(number, former_handlers[number] or signal.SIG_DFL)
 
 
 async def _cancel_on_signals(
     work: Coroutine[Any, Any, int | None], handled: Sequence[int]
 ) -> int | None:
+    """Run `work`, which these signals cancel; return its exit code, or 128 + the signal."""
     import asyncio
 
     task = asyncio.current_task()
     assert task is not None
     received: list[int] = []
 
-    def unwind(number: int) -> None:
+    def cancel_task(number: int) -> None:
         received.append(number)
         task.cancel()
 
     loop = asyncio.get_running_loop()
     for number in handled:
-        on_signal(loop, number, partial(unwind, number))
+        on_signal(loop, number, partial(cancel_task, number))
     try:
         code = await work
+        # A command that handles its cancellation returns the code of Ctrl-C for every signal.
         return 128 + received[0] if received and code == 128 + signal.SIGINT else code
     except asyncio.CancelledError:
         if not received:
@@ -132,14 +156,14 @@ def choice(values: Iterable[str]) -> str:
     return f"[{'|'.join(values)}]"
 
 
-def refuse_idle(ctx: typer.Context, names: Iterable[str], why: str) -> None:
-    """Raise `BadRequestError` if one of these options was given but would have no effect.
+def refuse_unused_options(ctx: typer.Context, names: Iterable[str], why: str) -> None:
+    """Raise `BadRequestError` if one of these options was given although it has no effect.
 
-    `names` are those of the command's parameters; `why` completes "--speed does nothing".
+    `names` are the names of the command's parameters. `why` completes "--speed does nothing ...".
     """
     for param in ctx.command.params:
-        given = ctx.get_parameter_source(str(param.name))
-        if param.name in names and given is not None and given.name == "COMMANDLINE":
+        source = ctx.get_parameter_source(str(param.name))
+        if param.name in names and source is not None and source.name == "COMMANDLINE":
             raise BadRequestError(f"{max(param.opts, key=len)} does nothing {why}", "Leave it out.")
 
 
@@ -152,11 +176,11 @@ class RobotChoice:
     keylog: Path | None = None
     timeout_s: float = TIMEOUT_S
 
-    def key_for(self) -> str | None:
-        """Return the key if the robot's wire takes one.
+    def choose_key(self) -> str | None:
+        """Return the key if the robot's wire takes one, otherwise None.
 
-        A key in the environment is for any robot that needs one; one that was given as an option is
-        for this robot, and refused if it has no effect.
+        Raises `BadRequestError` if `--key` was given although it has no effect. A key from the
+        environment raises no error, because it may be for other robots.
         """
         from rote.transport.wires import wire_of
 
@@ -168,7 +192,7 @@ class RobotChoice:
 
     @property
     def arguments(self) -> str:
-        """The options that make another command use the same robot; the key is left out."""
+        """The options, without the key, with which another command uses the same robot."""
         if self.url == EMBEDDED or "ROTE_ROBOT" in os.environ:
             return ""
         return f" --robot {shlex.quote(self.url)}"
@@ -183,21 +207,21 @@ async def connect_to(
     every_state: bool = False,
     reconnect: bool = False,
 ) -> "AsyncIterator[Robot]":
-    """Connect to a robot for an ability; a terminal shows a spinner meanwhile.
+    """Connect to a robot to use an ability, and show a spinner on a terminal until connected.
 
-    Later waits are printed too, unless `quiet`, for JSON. With `reconnect` a lost robot is
-    connected again, so that a stop reaches it.
+    Unless `quiet`, later waits for the robot are printed too. With `reconnect`, a lost connection
+    is opened again, so that a stop reaches the robot.
     """
     from rote.cli import output
     from rote.connection import connect
 
     async with AsyncExitStack() as stack:
-        with output.waiting(f"connecting to {target.url}"):
+        with output.show_spinner(f"connecting to {target.url}"):
             robot = await stack.enter_async_context(
                 connect(
                     target.url,
                     timeout=target.timeout_s,
-                    key=target.key_for(),
+                    key=target.choose_key(),
                     keylog=target.keylog,
                     reconnect=reconnect,
                     ability=ability,
@@ -224,9 +248,10 @@ def _print_waiting(waiting: "Waiting | None") -> None:
 
 
 def require_ability(target: RobotChoice, ability: str, what: str, remedy: str = "") -> None:
-    """Raise `UnsupportedError` if the wire of a robot cannot do what a command is for.
+    """Raise `UnsupportedError` if the wire of a robot lacks an ability that a command needs.
 
-    This is checked before connecting; what the robot itself cannot do is reported by the robot.
+    `what` completes "the wire cannot ...". This check needs no connection. Once connected, the
+    robot itself may lack the ability.
     """
     from rote.transport.wires import unsupported, wire_of
 
@@ -239,21 +264,24 @@ def require_ability(target: RobotChoice, ability: str, what: str, remedy: str = 
 async def stopping_softly(
     robot: "Robot", how_left: str, as_json: bool = False
 ) -> AsyncIterator[None]:
-    """Stop the robot softly if Ctrl-C or a signal ends the block, and print how it is left."""
+    """Stop the robot softly if Ctrl-C or a signal ends the block, and print `how_left`.
+
+    `how_left` says what the robot does after the stop, such as "the arms return to rest".
+    """
     import asyncio
 
     try:
         yield
     except asyncio.CancelledError:
-        await _stop_until_confirmed(robot)
+        await stop_until_confirmed(robot)
         print_stopped(how_left, as_json)
         raise
 
 
-async def _stop_until_confirmed(robot: "Robot") -> None:
-    """Stop the robot. If it does not confirm the stop, print so and try again until it does.
+async def stop_until_confirmed(robot: "Robot") -> None:
+    """Stop the robot. If it does not confirm the stop, print this and try again until it does.
 
-    Ctrl-C does not interrupt the first attempt; after that it gives up.
+    Ctrl-C does not interrupt the first attempt; later Ctrl-C ends the attempts.
     """
     import asyncio
 
@@ -263,7 +291,7 @@ async def _stop_until_confirmed(robot: "Robot") -> None:
         with suppress(asyncio.CancelledError):
             await to_the_end(robot.stop())
     except RoteError as error:
-        error.headline = failed_stop(error, robot.build.limbs, sent=True)
+        error.headline = describe_failed_stop(error, robot.build.limbs, sent=True)
         if not isinstance(error, LinkError) or not robot.stop_pending:
             raise
         with suppress(OSError):  # the stop is sent again even if standard error is closed
@@ -290,46 +318,44 @@ async def _repeat_stop(robot: "Robot") -> None:
             return
 
 
-def failed_stop(error: BaseException, limbs: str = "arms", *, sent: bool = False) -> str:
-    """Return the headline for a failed stop, and what to use instead.
+def describe_failed_stop(error: BaseException, limbs: str = "arms", *, sent: bool = False) -> str:
+    """Return the headline for a failed stop: what failed, and which remote buttons to press.
 
-    `limbs` are what the robot moves; `sent`: whether it was connected when the stop was requested.
+    `limbs` is "arms" or "legs". `sent` means that the stop was sent over an open connection.
     """
     if isinstance(error, RefusedError):
-        what = "the robot did NOT accept the stop"
+        failure = "the robot did NOT accept the stop"
     elif isinstance(error, TimeLimitError):
-        what = "the robot did NOT stop"
+        failure = "the robot did NOT stop"
     elif sent or isinstance(error, NotConfirmedError | PeerLostError):
-        what = "the robot did NOT confirm the stop"
+        failure = "the robot did NOT confirm the stop"
     else:
-        what = "the stop did NOT reach the robot"
+        failure = "the stop did NOT reach the robot"
     buttons = "L2+B: its legs go limp" if limbs == "legs" else "L2+B"
-    return f"{what}; use the remote ({buttons})"
+    return f"{failure}; use the remote ({buttons})"
 
 
 def print_safety_notice(build: "Build", as_json: bool) -> None:
-    """Print the safety notice before a session's first motion, as the phone app does.
+    """Print the safety notice of the phone app; call it before the first motion.
 
     It goes to standard error, so that the log of an unattended run contains it.
     """
-    from rote.cli import output
-
     if as_json:
         return
-    standing = "" if output.limbs(build) == "legs" else "the robot stands under control, "
+    standing = "" if build.limbs == "legs" else "the robot standing under control with "
     print(
-        f"Before it moves: {standing}there is space around it, and a person has the remote "
-        "in hand for an emergency stop. Ctrl-C stops softly.",
+        f"Before playback, keep {standing}enough space. Operator must hold remote or app for "
+        "emergency stop. Ctrl-C stops softly.",
         file=sys.stderr,
         flush=True,
     )
 
 
-def print_stopped(how_left: str, as_json: bool, **more: object) -> None:
-    """Print how the robot was left after an interrupt, if the output is still open."""
+def print_stopped(how_left: str, as_json: bool, **details: object) -> None:
+    """Print what the robot does after an interrupt; do nothing if the output is closed."""
     with suppress(OSError):
         if as_json:
-            print_json({"stopped": True, "state": how_left, **more})
+            print_json({"stopped": True, "state": how_left, **details})
         else:
             print(f"Stopped softly: {how_left}.", file=sys.stderr, flush=True)
 

@@ -27,20 +27,21 @@ def robots(
     from rote.model import registry
 
     if name is None:
-        known = [(family, build) for family in registry.families() for build in family.builds]
+        selected = [(family, build) for family in registry.families() for build in family.builds]
     else:
-        build = registry.build_named(name)
-        known = [(family, build) for family in [registry.family_of(build)] if family is not None]
+        named_build = registry.build_named(name)
+        named_family = registry.family_of(named_build)
+        selected = [] if named_family is None else [(named_family, named_build)]
     if as_json:
-        print_json({"robots": [_document(family, build) for family, build in known]})
+        print_json({"robots": [_build_document(family, build) for family, build in selected]})
     elif name is None:
-        _print_all(output.console(), known)
+        _print_overview(output.console(), selected)
     else:
-        for family, build in known:
-            _print_one(output.console(), family, build)
+        for family, build in selected:
+            _print_details(output.console(), family, build)
 
 
-def _document(family: "Family", build: "Build") -> dict[str, object]:
+def _build_document(family: "Family", build: "Build") -> dict[str, object]:
     return {
         "family": family.name,
         "build": build.name,
@@ -53,37 +54,37 @@ def _document(family: "Family", build: "Build") -> dict[str, object]:
     }
 
 
-def _print_all(out: "Console", known: "Iterable[tuple[Family, Build]]") -> None:
-    from rich.table import Table
+def _print_overview(out: "Console", robots: "Iterable[tuple[Family, Build]]") -> None:
+    from rote.cli import output
 
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in _COLUMNS:
-        table.add_column(column, justify="right" if column == "joints" else "left")
-    above = ""
-    for family, build in known:
-        # On a terminal a family shows once what all its builds share; a script gets complete rows.
-        is_repeated = out.is_terminal and family.name == above
+    previous_family = ""
+    rows = []
+    for family, build in robots:
+        works = _group_by_grade(family.works)
         grades = {group: evidence.grade for group, evidence in family.evidence.items()}
-        facts = ("", "") if is_repeated else (_by_grade(family.works), _by_grade(grades))
-        table.add_row(family.name, build.name, str(len(build.joints)), *facts)
-        above = family.name
-    out.print(table)
+        evidence_text = _group_by_grade(grades)
+        # On a terminal a family shows once what all its builds share; a script gets complete rows.
+        if out.is_terminal and family.name == previous_family:
+            works = evidence_text = ""
+        rows.append((family.name, build.name, str(len(build.joints)), works, evidence_text))
+        previous_family = family.name
+    output.print_table(out, _COLUMNS, rows, right=("joints",))
     out.print("One of them with its joints and sources: rote robots NAME", style="dim")
 
 
-def _by_grade(grades: "Mapping[str, Grade]") -> str:
+def _group_by_grade(grades: "Mapping[str, Grade]") -> str:
     """Return what has each grade, for example `list, teach (seen); rename (reported)`."""
-    together: dict[str, list[str]] = {}
-    for what, grade in grades.items():
-        together.setdefault(grade.value, []).append(what)
-    return "; ".join(f"{', '.join(what)} ({grade})" for grade, what in together.items())
+    groups: dict[str, list[str]] = {}
+    for name, grade in grades.items():
+        groups.setdefault(grade.value, []).append(name)
+    return "; ".join(f"{', '.join(names)} ({grade})" for grade, names in groups.items())
 
 
-def _print_one(out: "Console", family: "Family", build: "Build") -> None:
+def _print_details(out: "Console", family: "Family", build: "Build") -> None:
     from rote.cli import output
 
     out.print(f"{build.name}: {build.title}. Family {family.name}, {family.title}.")
-    out.print(_recognition_text(family, build))
+    out.print(_describe_recognition(family, build))
     out.print()
     titles = ("joint", "slot", "lower rad", "upper rad", "rad/s", "N.m", "use")
     rows = [
@@ -94,52 +95,56 @@ def _print_one(out: "Console", family: "Family", build: "Build") -> None:
             f"{joint.upper_rad:.3f}",
             f"{joint.velocity_rad_s:g}",
             f"{joint.effort_nm:g}",
-            _use(build, joint.name),
+            _describe_use(build, joint.name),
         )
         for joint in build.joints
     ]
-    output.joints(out, titles, rows)
+    output.print_joint_table(out, titles, rows)
     out.print()
-    for line in (*map(_hand, family.hands), *_modes(family), _stream(build)):
+    for line in (
+        *map(_describe_hand, family.hands),
+        *_describe_modes(family),
+        _describe_stream(build),
+    ):
         out.print(line)
-    out.print(f"Works: {_by_grade(family.works) or 'nothing is known'}.")
+    out.print(f"Works: {_group_by_grade(family.works) or 'nothing is known'}.")
     for group, evidence in family.evidence.items():
         out.print(f"Evidence, {group}: {evidence.grade.value}; {evidence.source}.", style="dim")
 
 
-def _recognition_text(family: "Family", build: "Build") -> str:
-    """Return how rote recognises a robot of this build."""
-    by = []
+def _describe_recognition(family: "Family", build: "Build") -> str:
+    """Return how rote recognises a robot of this build: by a number or a mode that it reports."""
+    signs = []
     if build.machines:
-        by.append(f"mode_machine {', '.join(map(str, build.machines))}")
+        signs.append(f"mode_machine {', '.join(map(str, build.machines))}")
     if family.modes.distinctive:
-        by.append(f"mode {', '.join(map(str, sorted(family.modes.distinctive)))} (the family)")
+        signs.append(f"mode {', '.join(map(str, sorted(family.modes.distinctive)))} (the family)")
     return (
-        f"Recognised by {' or '.join(by) or 'nothing that is known'}; else by ?build={build.name}."
+        f"Recognised by {' or '.join(signs) or 'nothing known'}; to choose it: ?build={build.name}."
     )
 
 
-def _use(build: "Build", joint: str) -> str:
+def _describe_use(build: "Build", joint: str) -> str:
+    """Return whether a joint is taught, streamed, or both; empty if neither."""
     uses = {"taught": build.taught, "streamed": build.streamed}
     return ", ".join(use for use, joints in uses.items() if joint in joints)
 
 
-def _hand(hand: "Hand") -> str:
+def _describe_hand(hand: "Hand") -> str:
     joints = ", ".join(hand.names)
     return f"Hand {hand.name}, {hand.side}, {hand.state_topic} and {hand.command_topic}: {joints}."
 
 
-def _modes(family: "Family") -> "Iterable[str]":
+def _describe_modes(family: "Family") -> "Iterable[str]":
     for mode in family.modes.all:
-        able = " (teach, play)" if mode.balanced else ""
-        yield f"Mode {mode.id}, {mode.name}: {mode.label}{able}."
+        abilities = " (teach, play)" if mode.balanced else ""
+        yield f"Mode {mode.id}, {mode.name}: {mode.label}{abilities}."
 
 
-def _stream(build: "Build") -> str:
+def _describe_stream(build: "Build") -> str:
     if build.stream is None:
         return f"Nothing is streamed to it: {build.no_stream or 'the format is not known'}."
-    weight = build.stream.weight_slot
-    return (
-        f"Streamed by {build.stream.topic or 'wires of our own'}"
-        f"{'' if weight is None else f', the weight at slot {weight}'}."
-    )
+    topic = build.stream.topic or "the protocols of rote"
+    weight_slot = build.stream.weight_slot
+    weight_note = "" if weight_slot is None else f", the weight at slot {weight_slot}"
+    return f"Streamed by {topic}{weight_note}."

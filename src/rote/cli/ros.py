@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rote.model.family import Build
     from rote.robot.robot import Robot
 
-_DOMAIN = "ROS_DOMAIN_ID"
+_DOMAIN_VARIABLE = "ROS_DOMAIN_ID"
 
 
 def ros(
@@ -42,7 +42,7 @@ def ros(
             metavar="N",
             min=0,
             max=229,
-            envvar=_DOMAIN,
+            envvar=_DOMAIN_VARIABLE,
             show_envvar=True,
             help="The domain of ROS 2, never the robot's own.",
         ),
@@ -55,9 +55,9 @@ def ros(
 ) -> int:
     """Put a robot on ROS 2: states, description, checked motions.
 
-    It publishes /joint_states, /robot_description and /diagnostics. What is sent to
-    /rote/joint_trajectory or /rote/play is checked first and begins softly; /rote/stop stops.
-    /rote/result says what became of it. Ctrl-C ends it, and what it plays.
+    Publishes /joint_states, /robot_description and /diagnostics. Motions sent to
+    /rote/joint_trajectory or /rote/play are checked first and begin softly; /rote/stop stops them.
+    /rote/result reports the outcome. Ctrl-C stops the motion and ends the command.
     """
     try:
         from rote.bridge.ros2 import check_domain
@@ -65,11 +65,12 @@ def ros(
         raise MissingExtraError("ROS 2", "dds") from error
     check_domain(robot, interface, domain)
     if not interface:
-        raise BadRequestError("the interface is empty", "Say lo for this computer alone.")
-    return run(_serve(RobotChoice(robot, key, keylog, timeout), interface, domain, as_json))
+        raise BadRequestError("the interface is empty", "Use lo for this computer only.")
+    return run(_serve_ros(RobotChoice(robot, key, keylog, timeout), interface, domain, as_json))
 
 
-async def _serve(target: RobotChoice, interface: str, domain: int, as_json: bool) -> None:
+async def _serve_ros(target: RobotChoice, interface: str, domain: int, as_json: bool) -> None:
+    """Serve the robot on ROS 2 until the robot is lost, or Ctrl-C."""
     from rote.bridge.ros2 import RosBridge
     from rote.cli.takes import library
     from rote.transport.dds.participant import DdsTarget
@@ -79,60 +80,64 @@ async def _serve(target: RobotChoice, interface: str, domain: int, as_json: bool
             robot,
             DdsTarget(interface, domain, multicast=True),
             library(),
-            _mesh_uris,
+            _write_meshes,
             on_result=_print_result_json if as_json else _print_result,
         )
         try:
             bridge.open()
-            _introduce(robot, interface, domain, as_json)
-            async for _ in robot.states():  # until it is lost, or Ctrl-C
+            _print_introduction(robot, interface, domain, as_json)
+            async for _ in robot.states():
                 pass
         finally:
             await asyncio.shield(bridge.close())
 
 
-def _introduce(robot: "Robot", interface: str, domain: int, as_json: bool) -> None:
+def _print_introduction(robot: "Robot", interface: str, domain: int, as_json: bool) -> None:
     if as_json:
         print_json({"event": "ready", "robot": robot.url, "interface": interface, "domain": domain})
         return
     print(
         f"{robot.build.title} at {robot.url} is on ROS 2, domain {domain}, interface {interface}."
     )
-    if os.environ.get(_DOMAIN) != str(domain):
-        print(f"There: export {_DOMAIN}={domain}, then ros2 topic echo /joint_states")
+    if os.environ.get(_DOMAIN_VARIABLE) != str(domain):
+        print(f"There: export {_DOMAIN_VARIABLE}={domain}, then ros2 topic echo /joint_states")
     print_safety_notice(robot.build, as_json)
     print("Ctrl-C ends it.", flush=True)
 
 
 def _print_result(result: "RosResult") -> None:
-    how = "" if result.success else "refused: "
-    print(f"{result.asked}: {how}{result.message}", file=sys.stderr, flush=True)
+    prefix = "" if result.success else "refused: "
+    print(f"{result.asked}: {prefix}{result.message}", file=sys.stderr, flush=True)
 
 
 def _print_result_json(result: "RosResult") -> None:
     print_json({"event": "result", **result._asdict()})
 
 
-def _mesh_uris(build: "Build") -> dict[str, str]:
-    """Write the meshes of a build where other programs find them, once; return their URIs."""
-    from rote.bridge.meshes import links_of, stl_of
+def _write_meshes(build: "Build") -> dict[str, str]:
+    """Write the meshes of a build to files that are missing or outdated; return their URIs by link.
+
+    Without a model of the build, or if the files cannot be written, the result is empty: the robot
+    is then described without meshes.
+    """
+    from rote.bridge.meshes import read_links, read_stl
     from rote.errors import RoteError
     from rote.platform.atomic_file import appearing
     from rote.web.work.drawing import model_of
 
-    path = model_of(build)
-    if path is None:
+    model = model_of(build)
+    if model is None:
         return {}
     folder = meshes_folder() / build.family
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        found = {}
-        for link in links_of(path):
+        uris = {}
+        for link in read_links(model):
             file = folder / f"{link}.stl"
-            if not file.is_file() or file.stat().st_mtime < path.stat().st_mtime:
+            if not file.is_file() or file.stat().st_mtime < model.stat().st_mtime:
                 with appearing(file) as out:
-                    out.write(stl_of(path, link))
-            found[link] = file.resolve().as_uri()
+                    out.write(read_stl(model, link))
+            uris[link] = file.resolve().as_uri()
     except (OSError, RoteError):
         return {}
-    return found
+    return uris

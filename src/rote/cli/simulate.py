@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from rote.cli.options import Json, choice, print_json, refuse_idle, run
-from rote.cli.simulate_dds import Dds, DdsOptions, Domain, Hands, check_dds, hands_of, serve_dds
+from rote.cli.options import Json, choice, print_json, refuse_unused_options, run
+from rote.cli.simulate_dds import (
+    Dds,
+    DdsOptions,
+    Domain,
+    Hands,
+    check_dds_options,
+    parse_hands,
+    serve_dds,
+)
 from rote.errors import BadRequestError
 from rote.platform.system import on_signal
 
 if TYPE_CHECKING:
-    from rote.model.family import Build, Family
+    from rote.model.family import Build, Family, Hand
     from rote.sim.core import SimNotice
     from rote.sim.firmware import Firmware
     from rote.sim.profile_from_report import RobotProfile
@@ -28,14 +36,17 @@ if TYPE_CHECKING:
 
 _DEFAULT_UDP = "127.0.0.1:49504"
 _DEFAULT_ROBOT = "g1-29"
-_A1_WIRE, _A1_HOST = "a1", "127.0.0.1"
-_LOCAL, _DIALECT = "127.0.0.1", "3.3.4"
-_SERIAL = "E2100SIMULATED01"
-_LIST = "list"
-_OF_WEBRTC = {"signalling", "key", "strict", "slots", "serial"}
-_OF_OTHERS = _OF_WEBRTC | {"firmware", "polite", "domain", "store", "factory"}
-"""The options that are for WebRTC only, and for robots other than an A1 only."""
-
+_A1_WIRE = "a1"
+_LOOPBACK = "127.0.0.1"
+_DEFAULT_DIALECT = "3.3.4"
+_DEFAULT_SERIAL = "E2100SIMULATED01"
+_LIST_QUIRKS = "list"
+"""The value of --quirk that lists all quirks."""
+_WEBRTC_OPTIONS = {"signalling", "key", "strict", "slots", "serial"}
+"""Options that have an effect over WebRTC only."""
+_NOT_A1_OPTIONS = _WEBRTC_OPTIONS | {"firmware", "polite", "domain", "store", "factory"}
+"""Options that have no effect on an A1."""
+_NOTICE_INTERVAL_S = 0.1
 
 RobotName = Annotated[
     str,
@@ -51,16 +62,16 @@ Like = Annotated[
     typer.Option(
         "--like",
         metavar="REPORT",
-        help="Be like the robot of this report.json of `rote trial`: its firmware, rates, shapes, "
-        "delays and refusals. Options beside it take precedence.",
+        help="Imitate the robot of this report.json of `rote trial`: its firmware, rates, shapes, "
+        "delays and refusals. Other options take precedence.",
     ),
 ]
 Slots = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="How many motors its states contain over WebRTC; by default 35, as real "
-        "firmware does.",
+        help="Number of motors in the robot's states over WebRTC; by default 35, as in real "
+        "firmware.",
     ),
 ]
 Udp = Annotated[
@@ -68,7 +79,7 @@ Udp = Annotated[
     typer.Option(
         "--udp",
         metavar="HOST:PORT",
-        help=f"Speak the documented frames there; {_DEFAULT_UDP} unless another wire is named.",
+        help=f"Listen here for the documented frames; {_DEFAULT_UDP} unless another wire is named.",
     ),
 ]
 WebRtc = Annotated[
@@ -90,7 +101,7 @@ DeviceKey = Annotated[
     str | None, typer.Option("--key", metavar="HEX", help="The robot's own key, 32 digits.")
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Parse offers exactly like the robot's own stack.")
+    bool, typer.Option("--strict", help="Parse WebRTC offers exactly like a real robot.")
 ]
 FirmwareName = Annotated[
     str, typer.Option(metavar="VERSION", help="For a G1: 1.4.7 or 1.5.3; by default 1.4.7.")
@@ -99,8 +110,7 @@ Polite = Annotated[
     bool,
     typer.Option(
         "--polite",
-        help="Begin every play at once and be ready right after a teaching, which real robots are "
-        "not.",
+        help="Start every playback at once and be ready right after teaching, unlike real robots.",
     ),
 ]
 QuirkNames = Annotated[
@@ -121,8 +131,8 @@ A1 = Annotated[
     typer.Option(
         "--a1",
         metavar="HOST",
-        help="Be an A1 or Go1 at this address instead, on the ports such a robot has; "
-        "HOST:0 takes free ones.",
+        help="Simulate an A1 or Go1 at this address instead, on its usual ports; "
+        "HOST:0 uses free ones.",
     ),
 ]
 DialectName = Annotated[
@@ -133,7 +143,7 @@ HandName = Annotated[
     typer.Option(
         "--hand",
         metavar="HAND",
-        help="Somebody moves the A1's legs whenever they are soft: paw, stretch or wag; "
+        help="A script moves the A1's legs whenever they are soft: paw, stretch or wag; "
         "paw:6s takes six seconds.",
     ),
 ]
@@ -141,8 +151,8 @@ Faults = Annotated[
     list[str] | None,
     typer.Option(
         metavar="FAULT",
-        help="low-battery, hot-motor:16 or SOURCE:CODE like 600:0x8, of an A1 silent, clock:-2s or "
-        "nan:imu; @5 after it is when, in seconds. May be repeated.",
+        help="Simulate a fault: low-battery, hot-motor:16 or SOURCE:CODE like 600:0x8; for an A1 "
+        "silent, clock:-2s or nan:imu. A suffix like @5 delays it by 5 s. May be repeated.",
     ),
 ]
 StoreFile = Annotated[
@@ -158,7 +168,7 @@ Start = Annotated[
     str,
     typer.Option(
         metavar="MODE",
-        help="Mode to begin in; else the one in which the firmware stands. A G1's: walk, "
+        help="Mode to begin in; by default the firmware's standing mode. A G1's: walk, "
         "walk-waist, run, run-29, lock-stand, damp, zero-torque. An A1's: stand, lie, damp, hung.",
     ),
 ]
@@ -190,12 +200,12 @@ def sim(
     slots: Slots = None,
     polite: Polite = False,
     quirk: QuirkNames = None,
-    serial: Serial = _SERIAL,
+    serial: Serial = _DEFAULT_SERIAL,
     dds: Dds = None,
     domain: Domain = 0,
     hands: Hands = "",
     a1: A1 = None,
-    dialect: DialectName = _DIALECT,
+    dialect: DialectName = _DEFAULT_DIALECT,
     hand: HandName = None,
     fault: Faults = None,
     store: StoreFile = None,
@@ -214,42 +224,31 @@ def sim(
 
     By default a G1; another one with --robot or --a1.
 
-    Any client of the documented UDP frames can teach it, and with --webrtc or --dds any client of a
-    real one: all see the same robot. Ctrl-C ends it.
+    Clients of the documented UDP frames can teach it; with --webrtc or --dds, also clients of a
+    real robot. All clients share one robot. Ctrl-C ends it.
     """
-    if _LIST in (quirk or ()):
-        return _show_quirks(as_json)
+    if _LIST_QUIRKS in (quirk or ()):
+        return _print_quirks(as_json)
     from rote.sim.quirks import quirks_named
 
-    network = _network((loss, duplicate, reorder, corrupt), delay, drop_after, seed)
+    network = _make_impairment((loss, duplicate, reorder, corrupt), delay, drop_after, seed)
     profile = None if like is None else _read_profile(like)
+    chosen = _ChosenRobot(robot, udp, webrtc, dds, a1, dialect, mode)
     if profile is not None:
-        where = _Where(robot, udp, webrtc, dds, a1, dialect, mode)
-        robot, udp, webrtc, dds, a1, dialect, mode = _options_from_profile(where, profile)
-    build, family = _find_build(robot, a1)
+        chosen = _add_profile(chosen, profile)
+    build, family = _find_build(chosen.robot, chosen.a1)
     if _A1_WIRE in family.wires:
-        refuse_idle(ctx, _OF_OTHERS, f"with a {family.title}")
-        from rote.cli.a1.simulate import A1Options, simulate_a1
-
-        hands_of(hands, build, dds)
-        if udp or webrtc or dds:
-            raise BadRequestError("--a1 cannot be combined with --udp, --webrtc or --dds")
+        refuse_unused_options(ctx, _NOT_A1_OPTIONS, f"with a {family.title}")
+        parse_hands(hands, build, chosen.dds)  # only for its error: an A1 has no hands
         if quirk:
             raise BadRequestError(f"--quirk is not for a {family.title}", "Leave it out.")
-        legs = A1Options(a1 or _A1_HOST, dialect, mode or "stand", hand, tuple(fault or ()), seed)
-        return run(simulate_a1(legs, network, as_json))
-    _check_wires(family, {"webrtc": webrtc, "dds": dds})
-    refuse_idle(ctx, {"dialect", "hand"}, f"with a {family.title}")
-    if webrtc is None:
-        # No serial is what a robot without WebRTC has anyway.
-        refuse_idle(ctx, _OF_WEBRTC - ({"serial"} if not serial else set()), "without --webrtc")
-    if dds is None:
-        refuse_idle(ctx, {"domain"}, "without --dds")
-    worn = hands_of(hands, build, dds)
+        return _simulate_a1(chosen, hand, tuple(fault or ()), seed, network, as_json)
+    _refuse_options_without_effect(ctx, family, chosen, empty_serial=not serial)
+    attached_hands = parse_hands(hands, build, chosen.dds)
     options = _SimOptions(
-        udp=udp if udp or webrtc or dds else _DEFAULT_UDP,
-        webrtc=webrtc,
-        dds=None if dds is None else DdsOptions(dds, domain, worn, _dds_hz(profile)),
+        udp=chosen.udp if chosen.udp or chosen.webrtc or chosen.dds else _DEFAULT_UDP,
+        webrtc=chosen.webrtc,
+        dds=_make_dds_options(chosen.dds, domain, attached_hands, profile),
         signalling=signalling,
         key=key,
         strict=strict,
@@ -257,41 +256,85 @@ def sim(
         impairment=network,
         as_json=as_json,
     )
-    wires = {"udp": options.udp, "webrtc": options.webrtc, "dds": options.dds}
-    quirks = quirks_named(quirk or ())
-    _check_quirks(quirks, {wire for wire, where in wires.items() if where is not None})
-    wanted = _RobotOptions(
+    robot_options = _RobotOptions(
         build=build,
         family=family,
         store=store,
         factory=factory,
-        mode=mode,
+        mode=chosen.mode,
         firmware=firmware,
         slots=slots,
         polite=polite,
-        quirks=quirks,
+        quirks=quirks_named(quirk or ()),
         seed=seed,
         faults=tuple(fault or ()),
-        like=profile,
+        profile=profile,
     )
+    _check_quirks(robot_options.quirks, options)
     _check_addresses(options)
-    return run(_sim(options, _create_robot(wanted)))
+    return run(_run_simulator(options, _create_robot(robot_options)))
 
 
-def _find_build(robot: str, a1: str | None) -> "tuple[Build, Family]":
-    """Return the requested build, or raise an error that lists the known ones."""
+def _simulate_a1(
+    chosen: "_ChosenRobot",
+    hand: str | None,
+    faults: tuple[str, ...],
+    seed: int,
+    network: "Impairment | None",
+    as_json: bool,
+) -> int:
+    from rote.cli.a1.simulate import A1Options, simulate_a1
+
+    if chosen.udp or chosen.webrtc or chosen.dds:
+        raise BadRequestError("--a1 cannot be combined with --udp, --webrtc or --dds")
+    options = A1Options(
+        chosen.a1 or _LOOPBACK, chosen.dialect, chosen.mode or "stand", hand, faults, seed
+    )
+    return run(simulate_a1(options, network, as_json))
+
+
+def _refuse_options_without_effect(
+    ctx: typer.Context, family: "Family", chosen: "_ChosenRobot", *, empty_serial: bool
+) -> None:
+    """Raise an error for options without effect on this robot and on these wires.
+
+    With `empty_serial`, --serial is accepted: it hides the robot, and without WebRTC the robot
+    cannot be discovered anyway.
+    """
+    _check_wires(family, {"webrtc": chosen.webrtc, "dds": chosen.dds})
+    refuse_unused_options(ctx, {"dialect", "hand"}, f"with a {family.title}")
+    if chosen.webrtc is None:
+        accepted = {"serial"} if empty_serial else set()
+        refuse_unused_options(ctx, _WEBRTC_OPTIONS - accepted, "without --webrtc")
+    if chosen.dds is None:
+        refuse_unused_options(ctx, {"domain"}, "without --dds")
+
+
+def _make_dds_options(
+    interface: str | None, domain: int, hands: "tuple[Hand, ...]", profile: "RobotProfile | None"
+) -> DdsOptions | None:
+    if interface is None:
+        return None
+    return DdsOptions(interface, domain, hands, None if profile is None else profile.lowstate_hz)
+
+
+def _find_build(robot: str, a1_address: str | None) -> "tuple[Build, Family]":
+    """Return the build of --robot and its family, or the default for the requested wire.
+
+    Raises an error that lists the known builds, or one for --a1 with a robot that is not an A1.
+    """
     from rote.model.registry import build_named
     from rote.sim.columns import family_for
 
-    build = build_named(robot or (_DEFAULT_ROBOT if a1 is None else _A1_WIRE))
+    build = build_named(robot or (_DEFAULT_ROBOT if a1_address is None else _A1_WIRE))
     family = family_for(build)
-    if a1 is not None and _A1_WIRE not in family.wires:
+    if a1_address is not None and _A1_WIRE not in family.wires:
         raise BadRequestError(f"--a1 and --robot {robot} are different robots", "Leave out one.")
     return build, family
 
 
-class _Where(NamedTuple):
-    """Which robot, and on which wires, as given on the command line."""
+class _ChosenRobot(NamedTuple):
+    """The robot, its address on each wire, and its mode, as given on the command line."""
 
     robot: str
     udp: str | None
@@ -302,98 +345,100 @@ class _Where(NamedTuple):
     mode: str
 
 
-def _options_from_profile(given: _Where, like: "RobotProfile") -> _Where:
-    """Return what was given, completed by the report: its robot, and its wire if none is named."""
-    if like.wire == _A1_WIRE:
-        dialect = like.dialect if given.dialect == _DIALECT else given.dialect
-        mode = given.mode or like.a1_start
-        return given._replace(a1=given.a1 or _LOCAL, dialect=dialect, mode=mode)
-    robot = given.robot or like.build.name
-    if given.udp or given.webrtc or given.dds:
-        return given._replace(robot=robot)
-    wires = {"webrtc": {"webrtc": _LOCAL}, "dds": {"dds": "lo"}}.get(like.wire, {})
-    return given._replace(robot=robot, **wires)
+def _add_profile(chosen: _ChosenRobot, profile: "RobotProfile") -> _ChosenRobot:
+    """Fill in the robot, wire and mode of a report where the command line names none."""
+    if profile.wire == _A1_WIRE:
+        dialect = profile.dialect if chosen.dialect == _DEFAULT_DIALECT else chosen.dialect
+        mode = chosen.mode or profile.a1_start
+        return chosen._replace(a1=chosen.a1 or _LOOPBACK, dialect=dialect, mode=mode)
+    chosen = chosen._replace(robot=chosen.robot or profile.build.name)
+    if chosen.udp or chosen.webrtc or chosen.dds:
+        return chosen
+    default_addresses = {"webrtc": {"webrtc": _LOOPBACK}, "dds": {"dds": "lo"}}
+    return chosen._replace(**default_addresses.get(profile.wire, {}))
 
 
 def _read_profile(path: Path) -> "RobotProfile":
-    """Read the report of a trial; return what makes a simulated robot like its robot."""
+    """Read the report of a trial; return the profile with which to imitate its robot."""
     from rote.sim.profile_from_report import profile_from_report
     from rote.trial.report import read_report
 
     return profile_from_report(read_report(path)["robot"])
 
 
-def _dds_hz(profile: "RobotProfile | None") -> float | None:
-    return None if profile is None else profile.lowstate_hz
-
-
-def _check_wires(family: "Family", wished: dict[str, str | None]) -> None:
-    for wire, where in wished.items():
-        if where is not None and wire not in family.wires:
+def _check_wires(family: "Family", addresses: dict[str, str | None]) -> None:
+    """Raise an error for a wire that has an address although the family does not use that wire."""
+    for wire, address in addresses.items():
+        if address is not None and wire not in family.wires:
             raise BadRequestError(
-                f"a {family.title} is not reached by --{wire}", "Leave it out, or use --udp."
+                f"--{wire} is not available for {family.title}",
+                f"Leave out --{wire}, or use --udp.",
             )
 
 
 def _check_addresses(options: "_SimOptions") -> None:
     """Raise an error for an impossible address, before the robot's store is created."""
-    from rote.transport.udp.link import host_and_port
+    from rote.transport.address import host_and_port
 
     if options.udp is not None:
         host_and_port(options.udp)
     if options.webrtc is not None:
-        _host_and_maybe_port(options.webrtc)
+        _parse_host_and_port(options.webrtc)
     if options.dds is not None:
-        check_dds(options.dds)
+        check_dds_options(options.dds)
 
 
-def _check_quirks(quirks: "Quirks", wires: set[str]) -> None:
+def _check_quirks(quirks: "Quirks", options: "_SimOptions") -> None:
     """Raise an error for a quirk that has no effect on the chosen wires."""
+    wires = {wire for wire in ("udp", "webrtc", "dds") if getattr(options, wire) is not None}
     for quirk in quirks.chosen:
         if not wires.intersection(quirk.wires):
-            options = " or ".join(f"--{wire}" for wire in quirk.wires)
+            needed = " or ".join(f"--{wire}" for wire in quirk.wires)
             raise BadRequestError(
                 f"the quirk {quirk.name} changes nothing over {' and '.join(sorted(wires))}",
-                f"Add {options}, or leave it out.",
+                f"Add {needed}, or leave it out.",
             )
 
 
-def _show_quirks(as_json: bool) -> int:
+def _print_quirks(as_json: bool) -> int:
     from rote.sim.quirks import GROUPS, QUIRKS
 
     if as_json:
         for quirk in QUIRKS.values():
-            shown = {"name": quirk.name, "wires": quirk.wires, "what": quirk.what}
-            print_json({"event": "quirk", "group": quirk.group, **shown})
+            facts = {"name": quirk.name, "wires": quirk.wires, "what": quirk.what}
+            print_json({"event": "quirk", "group": quirk.group, **facts})
         return 0
     width = max(map(len, QUIRKS))
     for group, title in GROUPS.items():
         print(f"{title}:")
         for quirk in QUIRKS.values():
             if quirk.group == group:
-                what = quirk.what.replace("`", "")
-                print(f"  {quirk.name:{width}}  {what} ({', '.join(quirk.wires)})")
+                description = quirk.what.replace("`", "")  # the texts are Markdown
+                print(f"  {quirk.name:{width}}  {description} ({', '.join(quirk.wires)})")
     return 0
 
 
-def _network(
+def _make_impairment(
     shares: tuple[float, float, float, float], delay: str, drop_after: str | None, seed: int
 ) -> "Impairment | None":
-    """Return the network impairment; None if there is none."""
-    from rote.sim.network_options import seconds
-    from rote.transport.impair import Impairment
+    """Return the network impairment; None if the options request none.
+
+    `shares` are the fractions of packets to drop, duplicate, reorder and corrupt, each 0 to 1.
+    """
+    from rote.transport.impair import Impairment, parse_seconds
 
     loss, duplicate, reorder, corrupt = shares
+    no_impairment = Impairment(seed=seed)
     impairment = Impairment(
         loss=loss,
-        delay_s=seconds(delay),
+        delay_s=parse_seconds(delay),
         duplicate=duplicate,
         reorder=reorder,
         corrupt=corrupt,
-        cut_after_s=None if drop_after is None else seconds(drop_after),
+        cut_after_s=None if drop_after is None else parse_seconds(drop_after),
         seed=seed,
     )
-    return impairment if impairment != Impairment(seed=seed) else None
+    return None if impairment == no_impairment else impairment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -426,21 +471,27 @@ class _RobotOptions:
     quirks: "Quirks"
     seed: int
     faults: tuple[str, ...]
-    like: "RobotProfile | None" = None
+    profile: "RobotProfile | None" = None
+    """The real robot to imitate."""
 
 
 def _create_robot(options: _RobotOptions) -> "tuple[World, Store]":
-    """Create the robot, or raise why it is not possible."""
+    """Create the simulated robot and its store of actions.
+
+    Raises `BadRequestError` for impossible options, before it creates a file.
+    """
     from rote.platform.paths import served_store_file
     from rote.sim.health import parse_fault
     from rote.sim.presets import add_factory_actions
-    from rote.sim.store import Store, named_store
+    from rote.sim.store import Store, check_store_path, open_default_store
     from rote.sim.world import World
 
-    mode, firmware = _mode(options), _firmware(options)
-    planned = [parse_fault(fault, options.build) for fault in options.faults]
-    named = None if options.store is None else named_store(options.store)
-    store = Store(named or served_store_file(options.build.family))
+    mode, firmware = _select_mode(options), _select_firmware(options)
+    faults = [parse_fault(fault, options.build) for fault in options.faults]
+    if options.store is None:
+        store = open_default_store(served_store_file(options.build.family))
+    else:
+        store = Store(check_store_path(options.store))
     if options.factory:
         add_factory_actions(store, options.build)
     world = World(
@@ -451,131 +502,142 @@ def _create_robot(options: _RobotOptions) -> "tuple[World, Store]":
         firmware=firmware,
         polite=options.polite,
     )
-    for each in planned:
-        world.health.plan(each)
+    for planned_fault in faults:
+        world.health.plan_fault(planned_fault)
     return world, store
 
 
-def _mode(options: _RobotOptions) -> int | None:
-    modes = {mode.name.replace(" ", "-"): mode.id for mode in options.family.modes.all}
+def _select_mode(options: _RobotOptions) -> int | None:
+    """Return the id of the requested start mode; None for the firmware's default."""
     if not options.mode:
-        return None if options.like is None else options.like.mode
-    if options.mode not in modes:
-        known = ", ".join(modes)
-        raise BadRequestError(f"there is no mode {options.mode!r}", f"Use: {known}.")
-    return modes[options.mode]
+        return None if options.profile is None else options.profile.mode
+    mode_ids = {mode.name.replace(" ", "-"): mode.id for mode in options.family.modes.all}
+    if options.mode not in mode_ids:
+        known = ", ".join(mode_ids)
+        raise BadRequestError(f"unknown mode {options.mode!r}", f"Use: {known}.")
+    return mode_ids[options.mode]
 
 
-def _firmware(options: _RobotOptions) -> "Firmware":
+def _select_firmware(options: _RobotOptions) -> "Firmware":
+    """Return the requested firmware with all quirks, and with --slots if given.
+
+    Without --firmware it is that of the profile, or else the usual one of the build.
+    """
     from rote.sim.firmware import firmware_named, firmware_of
     from rote.sim.quirks import Quirks
     from rote.wire.services.lowstate import MAX_MOTORS
 
     build = options.build
-    like = options.like
+    imitated = None if options.profile is None else options.profile.firmware
     if options.firmware:
         firmware = firmware_named(options.firmware, build)
     else:
-        firmware = firmware_of(build) if like is None else like.firmware
-    chosen = [*options.quirks.chosen, *(() if like is None else like.firmware.quirks.chosen)]
-    firmware = replace(firmware, quirks=Quirks(chosen))
+        firmware = imitated or firmware_of(build)
+    imitated_quirks = () if imitated is None else imitated.quirks.chosen
+    firmware = replace(firmware, quirks=Quirks([*options.quirks.chosen, *imitated_quirks]))
     if options.slots is None:
         return firmware
-    least = max(build.slots) + 1
-    if not least <= options.slots <= MAX_MOTORS:
+    min_slots = max(build.slots) + 1
+    if not min_slots <= options.slots <= MAX_MOTORS:
         raise BadRequestError(
             f"{build.name} cannot report {options.slots} motors",
-            f"Its last one is in slot {least - 1}; use {least} to {MAX_MOTORS}.",
+            f"Its last one is in slot {min_slots - 1}; use {min_slots} to {MAX_MOTORS}.",
         )
     return replace(firmware, slots=options.slots)
 
 
-async def _sim(options: _SimOptions, robot: "tuple[World, Store]") -> None:
+async def _run_simulator(options: _SimOptions, robot: "tuple[World, Store]") -> None:
     from rote.sim.server import Simulator
 
     world, store = robot
     simulator = Simulator(world, impairment=options.impairment)
     try:
-        ready = await _serve(simulator, options)
-        ended = end_event()
+        addresses = await _open_wires(simulator, options)
+        ended = make_end_event()
         if options.as_json:
             build = world.build.name
-            print_json({"event": "ready", **ready, "build": build, "store": store.path})
+            print_json({"event": "ready", **addresses, "build": build, "store": store.path})
         else:
-            _introduce(ready, world, options.impairment)
+            _print_introduction(addresses, world, options.impairment)
         await show_notices(world.notices, options.as_json, ended)
         if not options.as_json:
-            print("\nThe simulated robot has ended; its store is kept.")
+            store_note = "; its store is kept" if store.is_kept else ", and its actions with it"
+            print(f"\nThe simulated robot has ended{store_note}.")
     finally:
         await simulator.close()
         store.close()
 
 
-async def _serve(simulator: "Simulator", options: _SimOptions) -> dict[str, Any]:
-    """Open every chosen wire; return what a person or script needs to know."""
-    from rote.transport.udp.link import host_and_port
+async def _open_wires(simulator: "Simulator", options: _SimOptions) -> dict[str, Any]:
+    """Open every chosen wire; return what clients need to connect: URLs, key, serial and hands."""
+    from rote.transport.address import host_and_port
     from rote.wire.webrtc.signalling import parse_device_key
 
-    ready: dict[str, Any] = {"urls": []}
+    addresses: dict[str, Any] = {"urls": []}
     if options.udp is not None:
-        ready["urls"].append(await simulator.serve_udp(*host_and_port(options.udp)))
+        addresses["urls"].append(await simulator.serve_udp(*host_and_port(options.udp)))
     if options.webrtc is not None:
-        door = await simulator.serve_webrtc(
-            *_host_and_maybe_port(options.webrtc),
+        endpoint = await simulator.serve_webrtc(
+            *_parse_host_and_port(options.webrtc),
             signalling=options.signalling,
             key=None if options.key is None else parse_device_key(options.key),
             strict=options.strict,
         )
-        ready["urls"].append(door.url)
-        if door.needs_key:
-            ready["key"] = door.key
+        addresses["urls"].append(endpoint.url)
+        if endpoint.needs_key:
+            addresses["key"] = endpoint.key
         if options.serial:
-            await simulator.serve_discovery(options.serial, door.host)
-            ready["serial"] = options.serial
+            await simulator.serve_discovery(options.serial, endpoint.host)
+            addresses["serial"] = options.serial
     if options.dds is not None:
-        ready["urls"].append(await serve_dds(simulator, options.dds))
+        addresses["urls"].append(await serve_dds(simulator, options.dds))
         if options.dds.hands:
-            ready["hands"] = [f"{hand.side} {hand.name}" for hand in options.dds.hands]
-    ready["url"] = ready["urls"][0]
-    return ready
+            addresses["hands"] = [f"{hand.side} {hand.name}" for hand in options.dds.hands]
+    addresses["url"] = addresses["urls"][0]
+    return addresses
 
 
-def _host_and_maybe_port(text: str) -> tuple[str, int | None]:
-    from rote.transport.udp.link import host_and_port
+def _parse_host_and_port(text: str) -> tuple[str, int | None]:
+    """Parse HOST or HOST:PORT; the port is None if it is missing or 0, for the default ports."""
+    from rote.transport.address import host_and_port
 
     host, port = host_and_port(text, 0)
     return host, port or None
 
 
-def _introduce(ready: dict[str, Any], world: "World", bad: "Impairment | None") -> None:
-    from rote.sim.network_options import describe
+def _print_introduction(
+    addresses: dict[str, Any], world: "World", impairment: "Impairment | None"
+) -> None:
+    from rote.transport.impair import describe_impairment
 
-    urls = " and ".join(ready["urls"])
+    urls = " and ".join(addresses["urls"])
+    store = world.store.path if world.store.is_kept else "in memory only"
     print(
         f"A simulated {world.build.name} ({world.build.title}) listens at {urls}; "
-        f"its store is {world.store.path}."
+        f"its store is {store}."
     )
-    if "hands" in ready:
-        print(f"Attached hands, on DDS: {', '.join(ready['hands'])}.")
-    if "serial" in ready:
-        print(f"Discovery finds it as {ready['serial']}.")
+    if "hands" in addresses:
+        print(f"Attached hands, on DDS: {', '.join(addresses['hands'])}.")
+    if "serial" in addresses:
+        print(f"Discovery finds it as {addresses['serial']}.")
     key = ""
-    if "key" in ready:
-        key = f" --key {ready['key']}"
-    if bad is not None:
-        print(f"The network: {describe(bad)}.")
+    if "key" in addresses:
+        key = f" --key {addresses['key']}"
+    if impairment is not None:
+        print(f"The network: {describe_impairment(impairment)}.")
     for quirk in world.firmware.quirks.chosen:
         print(f"A quirk: {quirk.what.replace('`', '')} ({quirk.name}).")
     print(
-        f"Try: rote teach wave --hand wave --robot {shlex.quote(ready['url'])}{key}\n"
+        f"Try: rote teach wave --hand wave --robot {shlex.quote(addresses['url'])}{key}\n"
         "Ctrl-C ends it.",
         flush=True,
     )
 
 
-def end_event() -> asyncio.Event:
-    """Return an event that Ctrl-C and SIGTERM set. Call it before announcing that the robot is
-    ready: the signals may come at once.
+def make_end_event() -> asyncio.Event:
+    """Return an event that Ctrl-C and SIGTERM set.
+
+    Call it before you announce that the robot is ready: the signals may come at once.
     """
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -593,7 +655,7 @@ async def show_notices(notices: "list[SimNotice]", as_json: bool, ended: asyncio
             else:
                 print(f"{notice.time_s:9.2f} s  {notice.message}", flush=True)
         notices.clear()
-        if ended.is_set():  # after the last of them
+        if ended.is_set():  # checked after the last notices were printed
             return
         with suppress(TimeoutError):
-            await asyncio.wait_for(ended.wait(), 0.1)
+            await asyncio.wait_for(ended.wait(), _NOTICE_INTERVAL_S)

@@ -16,7 +16,7 @@ Dds = Annotated[
     typer.Option(
         "--dds",
         metavar="IFACE",
-        help="Be a G1 EDU: DDS on this network interface, for example lo or eth0.",
+        help="Emulate a G1 EDU: DDS on this network interface, for example lo or eth0.",
     ),
 ]
 Domain = Annotated[
@@ -29,7 +29,7 @@ Hands = Annotated[
     typer.Option(
         "--hands",
         metavar="NAME",
-        help="Wear these hands, with --dds: dex3.",
+        help="With --dds: attach these hands: dex3.",
     ),
 ]
 
@@ -42,17 +42,20 @@ class DdsOptions:
     domain: int
     hands: "tuple[Hand, ...]" = ()
     lowstate_hz: float | None = None
-    """How often it reports its joints; None for the usual rate."""
+    """Rate at which the robot reports its joints; None for the usual rate."""
 
 
-def hands_of(name: str, build: "Build", dds: str | None) -> "tuple[Hand, ...]":
-    """Return the requested hands; raise an error for hands that do not fit this robot."""
+def parse_hands(name: str, build: "Build", dds_interface: str | None) -> "tuple[Hand, ...]":
+    """Return the hands of --hands; raise an error if the robot has none of this name.
+
+    It raises one without `dds_interface`, too: clients of other wires cannot use hands.
+    """
     from rote.model.registry import family_of
     from rote.sim.fingers import hands_named
 
     if not name:
         return ()
-    if dds is None:
+    if dds_interface is None:
         raise BadRequestError(
             "hands are available on DDS only, as on a real robot",
             "Add --dds lo, or leave out --hands.",
@@ -68,20 +71,20 @@ def hands_of(name: str, build: "Build", dds: str | None) -> "tuple[Hand, ...]":
     return hands
 
 
-def check_dds(options: DdsOptions) -> None:
-    """Raise an error if DDS is impossible: a missing package, or no such interface."""
+def check_dds_options(options: DdsOptions) -> None:
+    """Raise an error if the package for DDS is missing, or if there is no such interface."""
     from rote.transport.link import import_carrier
 
     import_carrier("dds://").check_interface(options.interface)
 
 
 async def serve_dds(simulator: "Simulator", options: DdsOptions) -> str:
-    """Open the robot's DDS; return its URL."""
+    """Serve the simulated robot on DDS; return its URL."""
     from rote.transport.link import import_carrier, split_url
 
     url = f"dds://{options.interface}?domain={options.domain}"
     target = import_carrier(url).read_url(split_url(url))
-    door = await simulator.serve_dds(
+    server = await simulator.serve_dds(
         target.interface, target.domain, hands=options.hands, lowstate_hz=options.lowstate_hz
     )
-    return door.url
+    return server.url

@@ -46,36 +46,41 @@ def store(
 ) -> None:
     """Store a motion of this computer on the robot, as keyframes.
 
-    Refused if too few keyframes are allowed.
+    Refused if the allowed keyframes cannot reproduce the motion closely enough.
 
-    Only the documented frames can: udp:// and sim://. `rote play FILE` plays any motion as it is.
+    Works over udp:// and sim:// only. `rote play FILE` plays any motion without storing it.
     """
-    options = _StoreOptions(budget, loop, overwrite)
-    run(_store(RobotChoice(robot, key, keylog, timeout), (motion, take), name, options, as_json))
+    options = _StoreOptions(motion, take, name, budget, loop, overwrite)
+    run(_store_motion(RobotChoice(robot, key, keylog, timeout), options, as_json))
 
 
 class _StoreOptions(NamedTuple):
-    """How a motion is stored."""
+    """Which motion to store, and how."""
 
+    motion: str
+    """A file, or if `is_take` the name of a take."""
+    is_take: bool
+    name: str
+    """The action's name on the robot."""
     budget: int
+    """Maximum number of keyframes."""
     loop: bool
     overwrite: bool
 
 
-async def _store(
-    target: RobotChoice, motion: tuple[str, bool], name: str, options: _StoreOptions, as_json: bool
-) -> None:
+async def _store_motion(target: RobotChoice, options: _StoreOptions, as_json: bool) -> None:
     from rote.cli import output
 
-    require_ability(target, "store", "store a motion that it was not taught")
+    require_ability(target, "store", "store a motion that the robot was not taught")
     from rote.motion.files.agreed_origins import is_agreed
 
-    track = takes.motion(*motion, "Name the take: rote store {name} NAME --take")
+    remedy = "Name the take: rote store {name} NAME --take"
+    track = takes.load_motion(options.motion, options.is_take, remedy)
     async with connect_to(target) as robot:
-        with output.waiting("searching keyframes"):
+        with output.show_spinner("searching keyframes"):
             stored = await robot.store_track(
                 track,
-                name,
+                options.name,
                 budget=options.budget,
                 overwrite=options.overwrite,
                 loop=options.loop,
@@ -84,12 +89,12 @@ async def _store(
     if as_json:
         print_json(
             {
-                "name": name,
+                "name": options.name,
                 "keyframes": len(stored.keyframes),
                 "max_error_rad": stored.max_error_rad,
                 "rms_error_rad": stored.rms_error_rad,
             }
         )
         return
-    off = f"{stored.max_error_rad:.3f} rad off at most"
-    print(f"Stored {name} as {len(stored.keyframes)} keyframes, {off}.")
+    error = f"{stored.max_error_rad:.3f} rad off at most"
+    print(f"Stored {options.name} as {len(stored.keyframes)} keyframes, {error}.")

@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="takes",
-    help="Manage the recordings that `rote teach` left on this computer.",
+    help="Manage the recordings that `rote teach` saved on this computer.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-_MANY = 100  # takes from which on a list is printed plainly
 PLAY_IT = "Play the take: rote play {name} --take"
 Name = Annotated[str, typer.Argument(metavar="TAKE", help="The take's name.")]
 
 
 def library() -> "Library":
-    """Return the user's library."""
+    """Return the library: the folder of takes on this computer."""
     from rote.motion.files.library import Library
 
     return Library(takes_folder())
 
 
 def check_no_take(path: Path, remedy: str) -> None:
-    """Raise an error for a missing file if there is a take of its name; the remedy names
-    both ways.
+    """Raise an error if a file is missing, but the library has a take of its name.
+
+    In `remedy`, {name} is the take's name, and {file} is the name of a file to export it to.
     """
     name = path.stem
     if not path.exists() and library().has(name):
@@ -49,8 +49,11 @@ def check_no_take(path: Path, remedy: str) -> None:
         )
 
 
-def motion(name: str, is_take: bool, remedy: str, *, any_joints: bool = False) -> "Track":
-    """Read a take by its name, or a file; the remedy is for a missing file with a take's name."""
+def load_motion(name: str, is_take: bool, remedy: str, *, any_joints: bool = False) -> "Track":
+    """Read a file, or if `is_take` the take of that name.
+
+    `remedy` is for `check_no_take`. `any_joints` accepts joints that no known robot has.
+    """
     from rote.motion.files import load
 
     if is_take:
@@ -59,15 +62,15 @@ def motion(name: str, is_take: bool, remedy: str, *, any_joints: bool = False) -
     return load(Path(name), any_joints=any_joints)
 
 
-def rescue() -> list["Entry"]:
-    """Recover takes that a crash cut off, and report it on standard error."""
+def recover_unfinished_takes() -> list["Entry"]:
+    """Recover takes that a crash cut off; print and return those that were recovered."""
     import sys
 
-    shelf = library()
+    takes = library()
     rescued = []
-    for part in shelf.unfinished():
+    for part in takes.unfinished():
         try:
-            entry = shelf.recover(part)
+            entry = takes.recover(part)
         except BadRequestError as error:
             print(f"rote: {error}", file=sys.stderr)
             continue
@@ -83,30 +86,30 @@ def rescue() -> list["Entry"]:
 @app.command("list")
 def list_takes(
     search: Annotated[
-        list[str] | None, typer.Argument(metavar="WORD", help="Words in name, tags, source.")
+        list[str] | None, typer.Argument(metavar="WORD", help="A word in the name, tags or source.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """List all takes, or those that match."""
-    rescue()
-    shelf = library()
-    entries = shelf.list(" ".join(search or ()))
+    recover_unfinished_takes()
+    takes = library()
+    entries = takes.list(" ".join(search or ()))
     if as_json:
-        documents = [document(entry) for entry in entries]
+        documents = [build_document(entry) for entry in entries]
         print_json({"folder": str(takes_folder()), "takes": documents})
         return
     if not entries:
-        count = len(shelf.list()) if search else 0
+        count = len(takes.list()) if search else 0
         if count:
             print(f"None of the {count} takes in {takes_folder()} fits {' '.join(search or ())!r}.")
         else:
-            print(f"No takes in {takes_folder()}. Every `rote teach` leaves one.")
+            print(f"No takes in {takes_folder()}. Every `rote teach` saves one.")
         return
-    lines = shelf.sketches(entries)
+    sketches = takes.sketches(entries)
     rows = [
         (
             entry.name,
-            lines.get(entry.name, ""),
+            sketches.get(entry.name, ""),
             entry.variant,
             f"{entry.duration_s:.2f}",
             f"{entry.samples}",
@@ -116,26 +119,9 @@ def list_takes(
         for entry in entries
     ]
     titles = ("take", "motion", "robot", "seconds", "samples", "version", "tags")
-    if len(rows) <= _MANY:
-        from rote.cli import output
+    from rote.cli import output
 
-        output.joints(output.console(), titles, rows)
-    else:
-        _print_plain(titles, rows)
-
-
-def _print_plain(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a long table at once: laying it out for the width of a terminal takes seconds."""
-    from rich.cells import cell_len
-
-    rows = [[*map(one_line, row)] for row in rows]
-    columns = list(zip(titles, *rows, strict=True))
-    widths = [max(map(cell_len, column)) for column in columns]
-    for row in (titles, *rows):
-        gaps = [width - cell_len(cell) for cell, width in zip(row, widths, strict=True)]
-        first, *others = zip(row, gaps, strict=True)
-        cells = [first[0] + " " * first[1], *(" " * gap + cell for cell, gap in others)]
-        print("  ".join(cells).rstrip())
+    output.print_joint_table(output.console(), titles, rows)
 
 
 @app.command("show")
@@ -148,10 +134,10 @@ def show_take(
     from rote.cli import output
     from rote.motion.files.thumbnail import sketch
 
-    shelf = library()
-    track = shelf.load(name, version)
-    drawn = sketch(track, width=48, most=6)
-    versions = shelf.versions(name)
+    takes = library()
+    track = takes.load(name, version)
+    sketches = sketch(track, width=48, most=6)
+    versions = takes.versions(name)
     if as_json:
         print_json(
             {
@@ -161,16 +147,16 @@ def show_take(
                 "variant": track.variant,
                 "source": track.source,
                 "origin": None if track.origin is None else asdict(track.origin),
-                "motion": drawn,
+                "motion": sketches,
             }
         )
         return
     summary = f"{track.duration_s:.2f} s, {len(track)} samples of {one_line(track.variant)}"
     print(f"{name}: {summary}; {one_line(track.source) or 'no source'}")
     if track.origin is not None:
-        print(origin_line(track.origin))
+        print(describe_origin(track.origin))
     print(f"versions: {', '.join(map(str, versions))}")
-    output.joints(output.console(), ("joint", "motion"), list(drawn.items()))
+    output.print_joint_table(output.console(), ("joint", "motion"), list(sketches.items()))
 
 
 @app.command()
@@ -184,10 +170,10 @@ def tag(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Add tags to a take, or take them away."""
+    """Add tags to a take, or remove them."""
     entry = library().tag(name, add or (), remove or ())
     tags = one_line(", ".join(entry.tags)) or "no tags"
-    _tell(entry, f"{entry.name}: {tags}", as_json)
+    _print_entry(entry, f"{entry.name}: {tags}", as_json)
 
 
 @app.command()
@@ -198,18 +184,18 @@ def rename(
 ) -> None:
     """Rename a take."""
     entry = library().rename(name, to)
-    _tell(entry, f"Renamed {name} to {entry.name}.", as_json)
+    _print_entry(entry, f"Renamed {name} to {entry.name}.", as_json)
 
 
 @app.command()
 def delete(name: Name, as_json: Json = False) -> None:
-    """Put a take into the trash beside the library."""
-    buried = library().delete(name)
+    """Move a take to the trash beside the library."""
+    trash_path = library().delete(name)
     if as_json:
-        print_json({"deleted": name, "trash": str(buried)})
+        print_json({"deleted": name, "trash": str(trash_path)})
     else:
-        back = f"rote takes restore {shlex.quote(name)}"
-        print(f"Deleted {name}; it lies in {buried}. Bring it back: {back}")
+        command = f"rote takes restore {shlex.quote(name)}"
+        print(f"Deleted {name}; it is in {trash_path}. To restore it: {command}")
 
 
 @app.command()
@@ -219,20 +205,20 @@ def restore(
         typer.Argument(metavar="NAME", help="The take's name; leave it out to see the trash."),
     ] = None,
     to: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Bring it back by this name.")
+        str | None, typer.Option("--name", metavar="NAME", help="Restore it under this name.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Bring a deleted take back from the trash, with all its versions."""
-    shelf = library()
+    """Restore a deleted take from the trash, with all its versions."""
+    takes = library()
     if name is None:
         if to is not None:
             raise BadRequestError("the take is missing", "Give its name before --name.")
-        _show_trash(shelf.deleted(), as_json)
+        _show_trash(takes.deleted(), as_json)
         return
-    entry = shelf.restore_newest(name, to)
-    _tell(
-        entry, f"{entry.name} is back: {entry.duration_s:.2f} s, version {entry.version}.", as_json
+    entry = takes.restore_newest(name, to)
+    _print_entry(
+        entry, f"Restored {entry.name}: {entry.duration_s:.2f} s, version {entry.version}.", as_json
     )
 
 
@@ -250,53 +236,56 @@ def _show_trash(names: Sequence[str], as_json: bool) -> None:
 def import_take(
     file: Annotated[Path, typer.Argument(metavar="FILE", help=f"A {endings()} file.")],
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Its name here; by default the file's.")
+        str | None, typer.Option(metavar="NAME", help="Name of the take; by default the file's.")
     ] = None,
-    degrees: Annotated[bool, typer.Option("--degrees", help="It holds degrees.")] = False,
+    degrees: Annotated[bool, typer.Option("--degrees", help="FILE contains degrees.")] = False,
     kind: Annotated[
         str | None,
         typer.Option(
             "--as",
             metavar="FORMAT",
-            help="Whose format it is: unitree-csv, kimodo, bones-seed, mjlab, beyondmimic, amp, "
-            "gmr, seq, or lerobot for a data set's folder.",
+            help="The format of FILE: unitree-csv, kimodo, kimodo-npz, bones-seed, mjlab, "
+            "beyondmimic, amp, gmr, asap, seq, or lerobot for a dataset's folder.",
         ),
     ] = None,
     fps: Annotated[
         float | None,
-        typer.Option("--fps", metavar="N", help="Its frames a second, if it does not state them."),
+        typer.Option("--fps", metavar="N", help="Frames per second, if FILE does not state them."),
     ] = None,
     quat: Annotated[
         str | None,
-        typer.Option(
-            "--quat", metavar="xyzw|wxyz", help="The order of its quaternions, if in doubt."
-        ),
+        typer.Option("--quat", metavar="xyzw|wxyz", help="Order of the quaternions, if ambiguous."),
     ] = None,
     upper_body: Annotated[
         bool, typer.Option("--upper-body", help="Leave out legs and waist.")
     ] = False,
     licence: Annotated[
-        str, typer.Option("--licence", metavar="TERMS", help="The terms it may be used under.")
+        str, typer.Option("--licence", metavar="TERMS", help="Licence of the motion.")
     ] = "",
     origin: Annotated[
-        str, typer.Option("--from", metavar="ADDRESS", help="Address or author of the publication.")
+        str,
+        typer.Option(
+            "--from", metavar="SOURCE", help="Where it comes from: a web address or an author."
+        ),
     ] = "",
     episode: Annotated[
         list[int] | None,
-        typer.Option("--episode", metavar="N", help="Of a data set, only this. May be repeated."),
+        typer.Option(
+            "--episode", metavar="N", help="Only this episode of a dataset. May be repeated."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Add a file to the library: one of rote's, or one that another program wrote.
 
-    A file of another program is recognised where there is one reading only, and checked at once.
+    The format of another program's file is detected if it is unambiguous. The motion is checked.
     """
     from rote.cli import exchange
 
-    wish = exchange.ImportOptions(
+    options = exchange.ImportOptions(
         file, name, degrees, kind, fps, quat, upper_body, licence, origin, tuple(episode or ())
     )
-    exchange.import_file(wish, library(), as_json)
+    exchange.import_file(options, library(), as_json)
 
 
 @app.command("export")
@@ -306,7 +295,9 @@ def export_take(
         Path,
         typer.Argument(metavar="FILE", help="The file to write; its ending selects the format."),
     ],
-    version: Annotated[int | None, typer.Option(metavar="N", help="Show an older version.")] = None,
+    version: Annotated[
+        int | None, typer.Option(metavar="N", help="Export an older version.")
+    ] = None,
     kind: Annotated[
         str | None,
         typer.Option(
@@ -315,12 +306,19 @@ def export_take(
     ] = None,
     fps: Annotated[
         int | None,
-        typer.Option("--fps", metavar="N", help="With --as: frames a second; else as usual there."),
+        typer.Option(
+            "--fps",
+            metavar="N",
+            help="With --as: frames per second; by default those of the format.",
+        ),
     ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Copy a take to a file, in any format; a motion taught by hand stands with --as."""
+    """Copy a take to a file, in any format.
+
+    With --as, the robot of a hand-taught motion stands upright.
+    """
     from rote.motion.files import save
     from rote.motion.files.exchange import export_motion
 
@@ -338,16 +336,16 @@ def export_take(
         print(f"Written: {out}" + (f". Not in this format: {lost}." if lost else ""))
 
 
-def origin_line(origin: "Origin") -> str:
-    """Return whose motion it is, as a line."""
-    by = f", {origin.address}" if origin.address else ""
-    terms = origin.licence or "not known"
-    made = f"made by others: {origin.file}, read as {origin.format}{by}; licence: {terms}"
-    return one_line(made)
+def describe_origin(origin: "Origin") -> str:
+    """Return one line about an imported motion: file, format, address and licence."""
+    address = f", {origin.address}" if origin.address else ""
+    licence = origin.licence or "not known"
+    line = f"imported: {origin.file}, read as {origin.format}{address}; licence: {licence}"
+    return one_line(line)
 
 
-def document(entry: "Entry") -> dict[str, object]:
-    """Return what `--json` prints of a take."""
+def build_document(entry: "Entry") -> dict[str, object]:
+    """Return the JSON document of a take."""
     return {
         "name": entry.name,
         "file": str(entry.path),
@@ -361,8 +359,8 @@ def document(entry: "Entry") -> dict[str, object]:
     }
 
 
-def _tell(entry: "Entry", message: str, as_json: bool) -> None:
+def _print_entry(entry: "Entry", message: str, as_json: bool) -> None:
     if as_json:
-        print_json(document(entry))
+        print_json(build_document(entry))
     else:
         print(message)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rote.robot.robot import Robot
 
 FOXGLOVE_PORT = 8765
-_FINDINGS_S = 10.0
+_FINDINGS_INTERVAL_S = 10.0
 
 
 def watch(
@@ -52,7 +52,7 @@ def watch(
 ) -> int:
     """Show a robot live in Foxglove; nothing can be moved.
 
-    In Foxglove open a connection of the kind Foxglove WebSocket to the address that is printed.
+    In Foxglove, open a connection of the type Foxglove WebSocket to the printed address.
     Only this computer is served; over the network, use the stream of rote web.
     """
     if layout is not None:
@@ -65,11 +65,11 @@ def watch(
         raise MissingExtraError("a live view", "web") from error
     target = RobotChoice(robot, key, keylog, timeout)
     require_ability(target, "states", "be watched")
-    return run(_watch(target, port, as_json))
+    return run(_serve_live_view(target, port, as_json))
 
 
 def _write_layout(path: Path, overwrite: bool, as_json: bool) -> int:
-    from rote.bridge.layout import foxglove_layout
+    from rote.bridge.foxglove import foxglove_layout
     from rote.platform.atomic_file import appearing, check_new
 
     check_new(path, overwrite)
@@ -82,28 +82,29 @@ def _write_layout(path: Path, overwrite: bool, as_json: bool) -> int:
     return 0
 
 
-async def _watch(target: RobotChoice, port: int, as_json: bool) -> None:
+async def _serve_live_view(target: RobotChoice, port: int, as_json: bool) -> None:
+    """Serve the robot's states and findings to Foxglove until the robot is lost, or Ctrl-C."""
     from rote.bridge.foxglove_server import make_feed, serving
     from rote.bridge.live_view import LiveView
     from rote.web.work.drawing import model_of
 
     async with connect_to(target, "states", quiet=as_json, every_state=True) as robot:
         feed = make_feed(f"rote: {robot.build.title}")
-        found: list[Finding] = []
-        view = LiveView(feed, robot, lambda: found, model_of)
-        looking = asyncio.create_task(_poll_findings(robot, found))
-        async with serving(feed, port) as chosen:
+        findings: list[Finding] = []
+        view = LiveView(feed, robot, lambda: findings, model_of)
+        polling = asyncio.create_task(_poll_findings(robot, findings))
+        async with serving(feed, port) as bound_port:
             view.open()
             try:
-                _introduce(f"ws://127.0.0.1:{chosen}", robot, as_json)
-                async for _ in robot.states():  # until it is lost, or Ctrl-C
+                _print_introduction(f"ws://127.0.0.1:{bound_port}", robot, as_json)
+                async for _ in robot.states():
                     pass
             finally:
                 view.close()
-                looking.cancel()
+                polling.cancel()
 
 
-def _introduce(url: str, robot: "Robot", as_json: bool) -> None:
+def _print_introduction(url: str, robot: "Robot", as_json: bool) -> None:
     if as_json:
         print_json({"event": "ready", "url": url, "robot": robot.url, "build": robot.build.name})
         return
@@ -112,11 +113,11 @@ def _introduce(url: str, robot: "Robot", as_json: bool) -> None:
     print("A layout for it: rote watch --layout rote.json. Ctrl-C ends it.", flush=True)
 
 
-async def _poll_findings(robot: "Robot", found: "list[Finding]") -> None:
-    """Run the preflight periodically; it sends a request to the robot."""
+async def _poll_findings(robot: "Robot", findings: "list[Finding]") -> None:
+    """Run the preflight periodically, and keep its result in the list `findings`."""
     while True:
         try:
-            found[:] = await robot.preflight()
+            findings[:] = await robot.preflight()  # in place: the view reads this list
         except (RoteError, TimeoutError):
-            found.clear()
-        await asyncio.sleep(_FINDINGS_S)
+            findings.clear()
+        await asyncio.sleep(_FINDINGS_INTERVAL_S)

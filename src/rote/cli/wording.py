@@ -1,4 +1,4 @@
-"""How the command line renders texts: facts in rad and seconds, acts as commands."""
+"""How the command line prints messages: facts in rad and seconds, acts as commands."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,12 +39,12 @@ COMMANDS: Mapping[Act, str] = {
     Act.SHOW: "rote motion show",
     Act.PLOT: "rote motion plot",
 }
-"""The command for each act."""
+"""The command, option or URL part that the user types for each act of a remedy."""
 
 
 def worded(text: str) -> str:
-    """Return a text as the command line prints it."""
-    return shown(text, _style)
+    """Return a message as the command line prints it: with its facts and commands filled in."""
+    return shown(text, _format_fact)
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
@@ -53,5 +53,5 @@ def finding_json(finding: Finding) -> dict[str, Any]:
     return {**finding.as_json(), **sentences}
 
 
-def _style(fact: Special) -> str:
+def _format_fact(fact: Special) -> str:
     return COMMANDS[fact] if isinstance(fact, Act) else str(fact)

@@ -1,4 +1,4 @@
-"""The names of Unitree's A1 library, for programs that are ported: UDP, SetSend, GetRecv.
+"""The interface of Unitree's A1 library, under its own names, for programs that are ported.
 
     udp = UDP(HIGHLEVEL, 8090, "192.168.123.161", 8082)
     cmd, state = HighCmd(), HighState()
@@ -9,10 +9,10 @@
     udp.SetSend(cmd)
     udp.Send()
 
-Structures and fields have the names of the C++ header, of v3.2 and of later versions alike. The
-robot's dialect decides which fields it accepts; the others are refused. Behind them is an `rote.A1`
+Structures and fields have the names of the C++ header, of v3.2 and of later versions. The robot's
+dialect decides which fields it accepts; setting another one is refused. A `rote.A1` does the work,
 with all its protections: every number is checked, a command expires if `Send` is not called again,
-and nothing here ends the process. For the loops use `rote.LoopFunc`.
+and nothing here ends the process. `LoopFunc` runs the loops, in both forms of the library.
 """
 
 from collections.abc import Sequence
@@ -25,6 +25,7 @@ from typing import Any, Self
 import numpy as np
 
 from rote.errors import BadRequestError, ProtectionError
+from rote.robot.quadruped.loop import LoopFunc
 from rote.robot.quadruped.safety import A1SafetyLimits
 from rote.robot.quadruped.safety import Safety as Guard
 from rote.session.a1 import Level
@@ -35,7 +36,7 @@ from rote.wire.a1 import values as a1_values
 from rote.wire.a1.values import Dialect
 
 __all__ = [
-    "UDP", "Safety", "LeggedType",
+    "UDP", "Safety", "LeggedType", "LoopFunc",
     "HighCmd", "HighState", "LowCmd", "LowState", "MotorCmd", "MotorState", "IMU", "LED",
     "Cartesian",
     "HIGHLEVEL", "LOWLEVEL", "PosStopF", "VelStopF", "MOTORS", "FIELDS",
@@ -72,8 +73,8 @@ _HEADER = {
     "SN": "header.serial",
     "bandWidth": "header.bandwidth",
 }
-_ENDS = {"led": "led", "wirelessRemote": "remote", "reserve": "reserve"}
-_SCALED = {
+_COMMAND_TAIL = {"led": "led", "wirelessRemote": "remote", "reserve": "reserve"}
+_HIGH_CMD_3_2 = {
     "mode": "mode",
     "forwardSpeed": "forward",
     "sideSpeed": "left",
@@ -84,7 +85,7 @@ _SCALED = {
     "pitch": "pitch_rad",
     "roll": "roll_rad",
 }
-_LATER = {
+_HIGH_CMD_3_3 = {
     "mode": "mode",
     "gaitType": "gait",
     "speedLevel": "speed_level",
@@ -149,9 +150,9 @@ _HIGH_STATE = {
     "footSpeed2Body": "foot_velocity_m_s",
 }
 FIELDS: dict[str, dict[str, str]] = {
-    "HighCmd of v3.2": {**_HEADER, **_SCALED, **_ENDS, "AppRemote": "app_remote"},
-    "HighCmd of v3.3 and later": {**_HEADER, **_LATER, **_ENDS},
-    "LowCmd": {**_HEADER, "motorCmd": "motors", **_ENDS},
+    "HighCmd of v3.2": {**_HEADER, **_HIGH_CMD_3_2, **_COMMAND_TAIL, "AppRemote": "app_remote"},
+    "HighCmd of v3.3 and later": {**_HEADER, **_HIGH_CMD_3_3, **_COMMAND_TAIL},
+    "LowCmd": {**_HEADER, "motorCmd": "motors", **_COMMAND_TAIL},
     "MotorCmd": _MOTOR_CMD,
     "HighState": {
         **_HEADER, "imu": "imu", **_HIGH_STATE, "motorState": "motors", **_BOTH_STATES,
@@ -160,8 +161,8 @@ FIELDS: dict[str, dict[str, str]] = {
     "MotorState": _MOTOR_STATE,
     "IMU": _IMU,
 }  # fmt: skip
-"""By structure: each name of the C++ header, and the field of `rote`'s value that it is. `crc` is
-in none: it is made when a frame is, and checked when one is read."""
+"""By structure: each name of the C++ header, and the corresponding field of rote's value. `crc` is
+missing, because it is computed when a frame is encoded, and checked when one is decoded."""
 
 
 # ---- structures ---------------------------------------------------------------------------------
@@ -185,25 +186,25 @@ class Cartesian:
     z: float = 0.0
 
 
-def _four_lights() -> list[LED]:
+def _make_lights() -> list[LED]:
     return [LED() for _ in range(4)]
 
 
-def _four_points() -> list[Cartesian]:
+def _make_points() -> list[Cartesian]:
     return [Cartesian() for _ in range(4)]
 
 
-def _empty_remote() -> bytearray:
+def _make_remote() -> bytearray:
     return bytearray(a1_values.REMOTE_SIZE)
 
 
-def _zeros(count: int) -> list[Any]:
+def _make_zeros(count: int) -> list[Any]:  # Any, because it fills lists of int and of float
     return [0] * count
 
 
 @dataclass(slots=True)
 class MotorCmd:
-    """The command for one motor. A new one commands nothing, as after `InitCmdData`."""
+    """The command for one motor. By default the motor is not driven, as after `InitCmdData`."""
 
     mode: int = a1_motors.SERVO
     q: float = PosStopF
@@ -211,7 +212,7 @@ class MotorCmd:
     tau: float = 0.0
     Kp: float = 0.0
     Kd: float = 0.0
-    reserve: list[int] = field(default_factory=partial(_zeros, 3))
+    reserve: list[int] = field(default_factory=partial(_make_zeros, 3))
 
 
 @dataclass(slots=True)
@@ -227,23 +228,23 @@ class MotorState:
     dq_raw: float = 0.0
     ddq_raw: float = 0.0
     temperature: int = 0
-    reserve: list[int] = field(default_factory=partial(_zeros, 2))
+    reserve: list[int] = field(default_factory=partial(_make_zeros, 2))
 
 
 @dataclass(slots=True)
 class IMU:
     """The inertial sensor."""
 
-    quaternion: list[float] = field(default_factory=partial(_zeros, 4))
-    gyroscope: list[float] = field(default_factory=partial(_zeros, 3))
-    accelerometer: list[float] = field(default_factory=partial(_zeros, 3))
-    rpy: list[float] = field(default_factory=partial(_zeros, 3))
+    quaternion: list[float] = field(default_factory=partial(_make_zeros, 4))
+    gyroscope: list[float] = field(default_factory=partial(_make_zeros, 3))
+    accelerometer: list[float] = field(default_factory=partial(_make_zeros, 3))
+    rpy: list[float] = field(default_factory=partial(_make_zeros, 3))
     temperature: int = 0
 
 
 @dataclass(slots=True)
 class _Framed:
-    """The fields at the beginning and end of every structure."""
+    """The fields of the header and of the end of every frame."""
 
     levelFlag: int = 0
     commVersion: int = 0
@@ -253,7 +254,7 @@ class _Framed:
     reserve: int = 0
     crc: int = 0
     """Output only: `Send` computes its own."""
-    wirelessRemote: Any = field(default_factory=_empty_remote)
+    wirelessRemote: Any = field(default_factory=_make_remote)
 
 
 @dataclass(slots=True)
@@ -269,17 +270,17 @@ class HighCmd(_Framed):
     yaw: float = 0.0
     pitch: float = 0.0
     roll: float = 0.0
-    led: list[LED] = field(default_factory=_four_lights)
-    AppRemote: Any = field(default_factory=_empty_remote)
+    led: list[LED] = field(default_factory=_make_lights)
+    AppRemote: Any = field(default_factory=_make_remote)
     gaitType: int = 0
     speedLevel: int = 0
-    position: Sequence[float] = field(default_factory=partial(_zeros, 2))
-    euler: Sequence[float] = field(default_factory=partial(_zeros, 3))
-    velocity: Sequence[float] = field(default_factory=partial(_zeros, 2))
+    position: Sequence[float] = field(default_factory=partial(_make_zeros, 2))
+    euler: Sequence[float] = field(default_factory=partial(_make_zeros, 3))
+    velocity: Sequence[float] = field(default_factory=partial(_make_zeros, 2))
     yawSpeed: float = 0.0
 
 
-def _motor_cmds() -> list[MotorCmd]:
+def _make_motor_cmds() -> list[MotorCmd]:
     return [MotorCmd() for _ in range(a1_motors.MOTORS)]
 
 
@@ -288,8 +289,8 @@ class LowCmd(_Framed):
     """A command for the motors."""
 
     levelFlag: int = LOWLEVEL
-    motorCmd: list[MotorCmd] = field(default_factory=_motor_cmds)
-    led: list[LED] = field(default_factory=_four_lights)
+    motorCmd: list[MotorCmd] = field(default_factory=_make_motor_cmds)
+    led: list[LED] = field(default_factory=_make_lights)
 
 
 @dataclass(slots=True)
@@ -297,8 +298,8 @@ class _State(_Framed):
     imu: IMU = field(default_factory=IMU)
     motorState: list[MotorState] = field(default_factory=list)
     """Empty if the frame has none: at the high level before 3.3.3."""
-    footForce: list[int] = field(default_factory=partial(_zeros, 4))
-    footForceEst: list[int] = field(default_factory=partial(_zeros, 4))
+    footForce: list[int] = field(default_factory=partial(_make_zeros, 4))
+    footForceEst: list[int] = field(default_factory=partial(_make_zeros, 4))
     tick: int = 0
 
 
@@ -311,8 +312,8 @@ class HighState(_State):
     gaitType: int = 0
     footRaiseHeight: float = 0.0
     bodyHeight: float = 0.0
-    position: list[float] = field(default_factory=partial(_zeros, 3))
-    velocity: list[float] = field(default_factory=partial(_zeros, 3))
+    position: list[float] = field(default_factory=partial(_make_zeros, 3))
+    velocity: list[float] = field(default_factory=partial(_make_zeros, 3))
     yawSpeed: float = 0.0
     forwardSpeed: float = 0.0
     sideSpeed: float = 0.0
@@ -320,8 +321,8 @@ class HighState(_State):
     updownSpeed: float = 0.0
     forwardPosition: float = 0.0
     sidePosition: float = 0.0
-    footPosition2Body: list[Cartesian] = field(default_factory=_four_points)
-    footSpeed2Body: list[Cartesian] = field(default_factory=_four_points)
+    footPosition2Body: list[Cartesian] = field(default_factory=_make_points)
+    footSpeed2Body: list[Cartesian] = field(default_factory=_make_points)
 
 
 @dataclass(slots=True)
@@ -333,50 +334,55 @@ class LowState(_State):
 
 
 def _to_command(cmd: HighCmd | LowCmd, dialect: Dialect) -> a1_values.Command:
-    """Convert a structure to a command, or raise `BadRequestError` naming the field."""
+    """Convert a structure to a command, and write the checksum of its frame into the structure.
+
+    Raises `BadRequestError` for a value that cannot be converted.
+    """
     try:
         if isinstance(cmd, LowCmd):
-            ours: a1_values.Command = _to_low_command(cmd, dialect)
+            command: a1_values.Command = _to_low_command(cmd, dialect)
         else:
-            ours = _to_high_command(cmd, dialect)
+            command = _to_high_command(cmd, dialect)
     except (TypeError, ValueError, AttributeError) as error:
         raise BadRequestError(f"this {type(cmd).__name__} cannot be read: {error}") from None
-    cmd.crc = int.from_bytes(wire.encode(ours, dialect)[-4:], "little")
-    return ours
+    cmd.crc = int.from_bytes(wire.encode(command, dialect)[-4:], "little")  # ends the frame
+    return command
 
 
 def _to_low_command(cmd: LowCmd, dialect: Dialect) -> a1_values.LowCmd:
     return a1_values.LowCmd(
         header=_to_header(cmd, dialect),
-        motors=a1_motors.MotorCmds.of(_motor_cmd(motor) for motor in cmd.motorCmd),
+        motors=a1_motors.MotorCmds.of(_to_motor_command(motor) for motor in cmd.motorCmd),
         led=_to_lights(cmd),
         remote=bytes(cmd.wirelessRemote),
         reserve=cmd.reserve,
     )
 
 
-def _motor_cmd(motor: MotorCmd) -> a1_motors.MotorCmd:
-    one, two, three = motor.reserve
-    gains = (motor.tau, motor.Kp, motor.Kd)
-    return a1_motors.MotorCmd(motor.mode, motor.q, motor.dq, *gains, (one, two, three))
+def _to_motor_command(motor: MotorCmd) -> a1_motors.MotorCmd:
+    first, second, third = motor.reserve  # any other number raises `ValueError`
+    return a1_motors.MotorCmd(
+        motor.mode, motor.q, motor.dq, motor.tau, motor.Kp, motor.Kd, (first, second, third)
+    )
 
 
 def _to_high_command(cmd: HighCmd, dialect: Dialect) -> a1_values.Command:
+    """Convert a structure; raise `BadRequestError` if it sets a field that the dialect lacks."""
     is_old = dialect is Dialect.A1_3_2
-    own_fields, foreign_fields = (
-        (_SCALED, _LATER) if is_old else (_LATER, {**_SCALED, "AppRemote": ""})
-    )
+    own_fields, foreign_fields = _HIGH_CMD_3_2, _HIGH_CMD_3_3
+    if not is_old:
+        own_fields, foreign_fields = _HIGH_CMD_3_3, {**_HIGH_CMD_3_2, "AppRemote": "app_remote"}
     for name in foreign_fields:
         if name not in own_fields and _is_set(getattr(cmd, name)):
-            others = ", ".join(each for each in own_fields if each not in foreign_fields)
+            only_here = ", ".join(own for own in own_fields if own not in foreign_fields)
             raise BadRequestError(
-                f"this robot speaks {dialect.value}, whose HighCmd has no {name}",
-                f"Its own fields are {others}.",
+                f"this robot uses dialect {dialect.value}, whose HighCmd has no {name}",
+                f"Its own fields are {only_here}.",
             )
     numbers: dict[str, Any] = {
-        ours: _to_floats(getattr(cmd, name)) for name, ours in own_fields.items()
+        field_name: _to_floats(getattr(cmd, name)) for name, field_name in own_fields.items()
     }
-    ends: dict[str, Any] = {
+    tail: dict[str, Any] = {
         "led": _to_lights(cmd),
         "remote": bytes(cmd.wirelessRemote),
         "reserve": cmd.reserve,
@@ -384,8 +390,8 @@ def _to_high_command(cmd: HighCmd, dialect: Dialect) -> a1_values.Command:
     header = _to_header(cmd, dialect)
     if is_old:
         app = bytes(cmd.AppRemote)
-        return a1_values.ScaledHighCmd(header=header, app_remote=app, **numbers, **ends)
-    return a1_values.HighCmd(header=header, **numbers, **ends)
+        return a1_values.ScaledHighCmd(header=header, app_remote=app, **numbers, **tail)
+    return a1_values.HighCmd(header=header, **numbers, **tail)
 
 
 def _is_set(value: Any) -> bool:
@@ -393,20 +399,24 @@ def _is_set(value: Any) -> bool:
 
 
 def _to_floats(value: Any) -> Any:
-    return tuple(float(each) for each in value) if isinstance(value, Sequence) else value
+    """Return a sequence as a tuple of floats; any other value unchanged."""
+    return tuple(float(number) for number in value) if isinstance(value, Sequence) else value
 
 
 def _to_lights(cmd: HighCmd | LowCmd) -> a1_values.Lights:
-    one, two, three, four = (a1_values.Led(led.r, led.g, led.b) for led in cmd.led)
-    return one, two, three, four
+    # Unpacked, so that any other number of lights raises `ValueError`.
+    front_right, front_left, rear_right, rear_left = (
+        a1_values.Led(led.r, led.g, led.b) for led in cmd.led
+    )
+    return front_right, front_left, rear_right, rear_left
 
 
 def _to_header(cmd: _Framed, dialect: Dialect) -> a1_values.AnyHeader | None:
+    """Return the header of a command; None for a Go1's usual level, which `encode` fills in."""
     if dialect is not Dialect.GO1:
-        received = (cmd.levelFlag, cmd.commVersion, cmd.robotID, cmd.SN, cmd.bandWidth)
-        return a1_values.Header(*received)
-    usual = (HIGHLEVEL, a1_values.GO1_HIGH, LOWLEVEL)
-    return None if cmd.levelFlag in usual else a1_values.Go1Header(cmd.levelFlag)
+        return a1_values.Header(cmd.levelFlag, cmd.commVersion, cmd.robotID, cmd.SN, cmd.bandWidth)
+    usual_levels = (HIGHLEVEL, a1_values.GO1_HIGH, LOWLEVEL)
+    return None if cmd.levelFlag in usual_levels else a1_values.Go1Header(cmd.levelFlag)
 
 
 def _fill_state(state: _State, received: a1_values.State) -> None:
@@ -414,26 +424,29 @@ def _fill_state(state: _State, received: a1_values.State) -> None:
     names = _BOTH_STATES
     if isinstance(received, a1_values.HighState):
         names = {**_HIGH_STATE, **_BOTH_STATES}
-    for name, ours in names.items():
-        setattr(state, name, _to_plain(_get_path(received, ours)))
+    for name, path in names.items():
+        setattr(state, name, _to_plain(_read_path(received, path)))
     if received.header is not None:
         state.levelFlag = received.header.level
     if isinstance(received.header, a1_values.Header):
         _, state.commVersion, state.robotID, state.SN, state.bandWidth = received.header
     state.imu = IMU(
-        **{name: _to_plain(_get_path(received.imu, ours)) for name, ours in _IMU.items()}
+        **{name: _to_plain(_read_path(received.imu, path)) for name, path in _IMU.items()}
     )
     motors = () if received.motors is None else received.motors
+    # The fields of both classes are in the same order.
     state.motorState = [MotorState(*motor[:-1], list(motor.reserve)) for motor in motors]
 
 
-def _get_path(value: Any, path: str) -> Any:
+def _read_path(value: Any, path: str) -> Any:
+    """Return an attribute by name, or an item of it: `velocity_m_s[0]`."""
     name, _, index = path.partition("[")
     part = getattr(value, name)
     return part[int(index[:-1])] if index else part
 
 
 def _to_plain(value: Any) -> Any:
+    """Return a value as the structures have it: lists, bytearrays, and 0 if not reported."""
     if value is None:
         return 0
     if isinstance(value, bytes):
@@ -449,11 +462,11 @@ def _to_plain(value: Any) -> Any:
 class UDP:
     """A connection to an A1 or Go1, with the methods of the library's `UDP`.
 
-    `level` is HIGHLEVEL or LOWLEVEL. Without an address it is the robot's usual one; `url` is any
-    that `rote.connect_a1` takes, `sim://a1` for one. It connects at once: `NoAnswerError` is
-    raised if no robot answers, and at the low level a standing robot is refused, because it would
-    sink. Close it, or use it in a `with` block; a program that just ends, or is killed, also leaves
-    the robot safe.
+    `level` is HIGHLEVEL or LOWLEVEL. Without an address the robot's usual one is used; `url` is any
+    URL of `rote.connect_a1`, such as `sim://a1`. It connects at once. Raises `NoAnswerError` if no
+    robot answers, and `BadRequestError` at the low level if the robot stands, because it would
+    sink. Close it, or use it in a `with` block; the robot is left safe even if the program is
+    killed.
     """
 
     def __init__(
@@ -476,6 +489,7 @@ class UDP:
             port = "" if targetPort is None else f":{targetPort}"
             url = f"a1://{targetIP or _HOSTS[self._level]}{port}?local={localPort}"
         url += f"{'&' if '?' in url else '?'}level={self._level.value}"
+        # With this ability, a robot that stands is refused.
         ability = "control" if self._level is Level.LOW else None
         self._connection = connect(url, family="a1", timeout=timeout, ability=ability)
         self._robot = self._connection.__enter__()
@@ -484,15 +498,15 @@ class UDP:
         native = self._robot.native
         assert native is not None, "a connected robot has sent a state"
         self._received: a1_values.State = native
-        self._seen: a1_values.State | None = None
+        self._last_returned: a1_values.State | None = None
 
     @property
     def robot(self) -> BlockingA1:
-        """The robot behind it, as `rote.sync.connect` gives it: `stop`, `damp`, `arm`, `status`."""
+        """The robot, as `rote.sync.connect` returns it: `stop`, `damp`, `arm`, `status`."""
         return self._robot
 
     def InitCmdData(self, cmd: HighCmd | LowCmd) -> None:
-        """Reset a command to command nothing, with the level flag of this connection."""
+        """Reset all fields of a command, and set the level flag of this connection."""
         fresh = type(cmd)()
         for name in fresh.__dataclass_fields__:
             setattr(cmd, name, getattr(fresh, name))
@@ -508,17 +522,17 @@ class UDP:
         """
         if isinstance(cmd, LowCmd) is not (self._level is Level.LOW):
             raise BadRequestError(
-                f"a {type(cmd).__name__} is not for the {self._level.value} level",
-                "Make the UDP with LOWLEVEL for a LowCmd, with HIGHLEVEL for a HighCmd.",
+                f"a {type(cmd).__name__} cannot be sent at the {self._level.value} level",
+                "Create the UDP with LOWLEVEL for a LowCmd, with HIGHLEVEL for a HighCmd.",
             )
         self._command = _to_command(cmd, self._robot.dialect)
 
     def Send(self) -> int:
         """Send the command that was set; return 0. Without a command nothing is sent.
 
-        It is valid for 30 ms at the low level and 0.5 s at the high one: call `Send` again before.
-        A command that the robot's limits or state forbid raises `BadRequestError`; after a
-        protection has tripped, `ProtectionError` until `robot.arm()`.
+        It is valid for 30 ms at the low level and 0.5 s at the high one: call `Send` again in time.
+        Raises `BadRequestError` for a command that the robot's limits or state forbid, and
+        `ProtectionError` after a protection has tripped, until `robot.arm()`.
         """
         if self._command is not None:
             self._robot.send_command(self._command, hold_s=self._hold_s)
@@ -533,16 +547,17 @@ class UDP:
         if trouble is not None and not isinstance(trouble, ProtectionError):
             raise trouble
         newest = self._robot.native
-        if newest is None or newest is self._seen:
+        if newest is None or newest is self._last_returned:
             return -1
-        self._received = self._seen = newest
+        self._received = self._last_returned = newest
         return 0
 
     def GetRecv(self, state: HighState | LowState) -> None:
         """Copy the state that `Recv` took into a structure."""
         if isinstance(state, LowState) is not (self._level is Level.LOW):
             raise BadRequestError(
-                f"a {type(state).__name__} is not sent at the {self._level.value} level"
+                f"a {type(state).__name__} cannot be received at the {self._level.value} level",
+                "Create the UDP with LOWLEVEL for a LowState, with HIGHLEVEL for a HighState.",
             )
         _fill_state(state, self._received)
 
@@ -575,49 +590,48 @@ class LeggedType(Enum):
 
 
 class Safety:
-    """The library's `Safety`: limits of one kind of robot, not a mode of operation.
+    """The library's `Safety`, with the limits of one kind of robot.
 
-    `UDP` guards every command anyway; these are for programs that call them. When the library ends
-    the process, this raises `ProtectionError`, and the robot is made safe as soon as `Send` stops.
+    `UDP` checks every command anyway; these methods are for programs that call them. Where the
+    library ends the process, they raise `ProtectionError`, and the robot is made safe as soon as
+    `Send` is no longer called.
     """
 
     def __init__(self, legged: LeggedType = LeggedType.A1) -> None:
-        self._name = legged.value
-        guard = Guard(self._name)
+        self._robot = legged.value
+        guard = Guard(self._robot)
         self._lower_rad, self._upper_rad = guard.lower_rad, guard.upper_rad
-        self._power: dict[int, Guard] = {}
+        self._power_guards: dict[int, Guard] = {}
+        """By power level; each counts the states above its limit."""
 
     def PositionLimit(self, cmd: LowCmd) -> None:
-        """Bring positions within the joints' limits; PosStopF stays, a non-number is refused."""
+        """Clip positions to the joints' limits, except PosStopF; NaN raises `BadRequestError`."""
         for motor, lower, upper in zip(
             cmd.motorCmd, self._lower_rad, self._upper_rad, strict=False
         ):
             if not np.isfinite(motor.q):
-                raise BadRequestError(
-                    f"a position of {motor.q} is not possible", "Use a finite number."
-                )
+                raise BadRequestError(f"a position cannot be {motor.q}", "Use a finite number.")
             if motor.q != PosStopF:
                 motor.q = float(min(max(motor.q, lower), upper))
 
     def PowerProtect(self, cmd: LowCmd, state: LowState, level: int) -> int:
-        """Raise `ProtectionError` if the legs have worked above a tenth of 1000 W x `level`."""
-        guard = self._power.setdefault(
-            level, Guard(self._name, _only_limits(power_level=min(max(level, 1), 10)))
-        )
+        """Raise `ProtectionError` if the legs exceed `level` x 100 W for several states."""
+        limits = _make_limits(power_level=min(max(level, 1), 10))
+        guard = self._power_guards.setdefault(level, Guard(self._robot, limits))
         guard.check(_to_low_state(state))
         return 0
 
     def PositionProtect(self, cmd: LowCmd, state: LowState, limit: float = 0.087) -> int:
         """Raise `ProtectionError` if a joint is nearer to its limit than `limit` rad."""
-        Guard(self._name, _only_limits(margin_rad=limit), from_folded=False).check(
-            _to_low_state(state)
-        )
+        guard = Guard(self._robot, _make_limits(margin_rad=limit), from_folded=False)
+        guard.check(_to_low_state(state))
         return 0
 
 
-def _only_limits(
+def _make_limits(
     *, power_level: int | None = None, margin_rad: float | None = None
 ) -> A1SafetyLimits:
+    """Return limits of which only the given ones are watched."""
     return A1SafetyLimits(
         power_level=power_level,
         margin_rad=margin_rad,
@@ -630,6 +644,7 @@ def _only_limits(
 
 
 def _to_low_state(state: LowState) -> a1_values.LowState:
+    """Convert what the safety checks read of a state."""
     motors = (
         a1_motors.MotorState(q_rad=motor.q, dq_rad_s=motor.dq, tau_nm=motor.tauEst)
         for motor in state.motorState

@@ -5,8 +5,6 @@ order is that of the robot's motor messages: legs FR, FL, RR, RL, each hip, thig
 frames are parallel to the trunk's when all angles are zero; x is forward, y left, z up.
 """
 
-from itertools import pairwise
-
 from rote.model.family import (
     ZERO,
     BodyFacts,
@@ -24,6 +22,7 @@ from rote.model.family import (
     Vector,
     X,
     Y,
+    chain,
 )
 
 __all__ = ["A1", "A1_BUILD"]
@@ -53,10 +52,11 @@ MASS_KG = 13.741
 
 
 def _make_leg(number: int) -> tuple[Joint, Joint, Joint]:
+    """Return hip, thigh and calf of the leg with this number in `LEGS`."""
     leg = LEGS[number]
-    front = 1.0 if leg[0] == "F" else -1.0
-    left = 1.0 if leg[1] == "L" else -1.0
-    # name of the link, its parent, axis, limits, where the joint sits, mass, centre of mass
+    front = 1.0 if leg[0] == "F" else -1.0  # the sign of x
+    left = 1.0 if leg[1] == "L" else -1.0  # the sign of y
+    # link, its parent, axis, limits in rad, origin of the joint in the parent, mass, centre of mass
     rows: tuple[tuple[str, str, Vector, tuple[float, float], Vector, float, Vector], ...] = (
         (f"{leg}_hip", "trunk", X, _HIP_RAD, (front * HIP_X_M, left * HIP_Y_M, 0.0),
          HIP_MASS_KG, (-front * 0.003311, left * 0.000635, 3.1e-05)),
@@ -67,7 +67,7 @@ def _make_leg(number: int) -> tuple[Joint, Joint, Joint]:
     )  # fmt: skip
     hip, thigh, calf = (
         Joint(
-            index=number * JOINTS_PER_LEG + place,
+            index=number * JOINTS_PER_LEG + position,
             name=f"{link}_joint",
             parent=parent,
             axis=axis,
@@ -82,7 +82,7 @@ def _make_leg(number: int) -> tuple[Joint, Joint, Joint]:
             link=link,
             part="leg",
         )
-        for place, (link, parent, axis, (lower, upper), origin, mass, com) in enumerate(rows)
+        for position, (link, parent, axis, (lower, upper), origin, mass, com) in enumerate(rows)
     )
     return hip, thigh, calf
 
@@ -110,8 +110,8 @@ KP_NM_RAD, KD_NM_S_RAD = 40.0, 2.0
 _HEAD_M: Vector = (0.26, 0.0, 0.02)
 
 
-def _protected_ranges() -> dict[str, tuple[float, float]]:
-    """Return the range that the position protection allows, by joint name."""
+def _compute_protected_ranges() -> dict[str, tuple[float, float]]:
+    """Return, by joint name, the range in rad that the position protection allows."""
     limits = SDK_LIMITS_RAD["a1"]
     return {
         joint.name: (
@@ -123,23 +123,20 @@ def _protected_ranges() -> dict[str, tuple[float, float]]:
 
 
 def _make_figure() -> Figure:
-    """Return the sticks of a trunk on four legs; the front feet leave trails."""
+    """Return the figure of a trunk with a head on four legs; trails follow the front feet."""
     hips: dict[str, Point] = {
         leg: ("trunk", A1_JOINTS[number * JOINTS_PER_LEG].origin_m)
         for number, leg in enumerate(LEGS)
     }
     head: Point = ("trunk", _HEAD_M)
-    trunk = [hips[leg] for leg in ("FR", "FL", "RL", "RR", "FR")]
+    trunk = [hips[leg] for leg in ("FR", "FL", "RL", "RR", "FR")]  # around it
     legs: dict[str, list[Point]] = {
         leg: [hip, (f"{leg}_thigh", ZERO), (f"{leg}_calf", ZERO), (f"{leg}_calf", FOOT_M)]
         for leg, hip in hips.items()
     }
-    sticks = [("", *ends) for ends in pairwise([*trunk, head, hips["FL"]])]
-    sticks += [
-        ("left" if leg[1] == "L" else "right", *ends)
-        for leg, points in legs.items()
-        for ends in pairwise(points)
-    ]
+    sticks = chain("", *trunk, head, hips["FL"])
+    for leg, points in legs.items():
+        sticks += chain("left" if leg[1] == "L" else "right", *points)
     return Figure(
         sticks=tuple(sticks),
         head=head,
@@ -168,7 +165,7 @@ A1_MODES = ModeTable(
         ModeFacts(3, "walk to", "walking to a place", balanced=True, stiff=True),
         ModeFacts(5, "lie down", "lying down", balanced=False, stiff=True),
         ModeFacts(6, "get up", "getting up", balanced=False, stiff=True),
-        ModeFacts(7, "damp", "damped: legs give way slowly", balanced=False, stiff=False),
+        ModeFacts(7, "damp", "damped: legs yield slowly", balanced=False, stiff=False),
         ModeFacts(8, "recover", "recovering a stand", balanced=False, stiff=True),
     ),
     standing=1,
@@ -188,6 +185,7 @@ A1 = Family(
         figure=_make_figure(),
     ),
     mirror={
+        # FL_hip_joint and FR_hip_joint: the second letter is the side.
         joint.name: joint.name[0] + {"L": "R", "R": "L"}[joint.name[1]] + joint.name[2:]
         for joint in A1_JOINTS
     },
@@ -208,6 +206,6 @@ A1 = Family(
     soft_rad_s=0.8,
     soft_least_s=1.0,
     max_gap_s=0.25,
-    protected_rad=_protected_ranges(),
+    protected_rad=_compute_protected_ranges(),
     keeps_actions=False,
 )

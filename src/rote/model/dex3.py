@@ -9,7 +9,7 @@ from rote.model.family import ZERO, Evidence, FixedMass, Grade, Hand, Joint, Vec
 
 __all__ = ["DEX3", "DEX3_LEFT", "DEX3_RIGHT"]
 
-TOPICS = "rt/dex3/{side}/{what}"
+TOPICS = "rt/dex3/{side}/{message}"
 
 PALM_M: Vector = (0.0415, 0.003, 0.0)
 """The position of the left palm in the frame of the wrist-yaw link."""
@@ -17,8 +17,8 @@ PALM_MASS_KG = 0.37283854
 PALM_COM_M: Vector = (0.06214634836, -0.00050869656, -0.00058171093)
 """The centre of mass of the left palm, in its own frame."""
 
-# Of the left hand: name, parent (empty: the palm), axis, lower rad, upper rad, rad/s,
-#     N.m, origin there, mass and centre of mass of the child link
+# Of the left hand: name, parent (empty: the palm), axis, lower and upper rad, rad/s, N.m,
+#     origin in the parent, mass and centre of mass of the child link
 _ROWS: tuple[
     tuple[str, str, Vector, float, float, float, float, Vector, float, Vector], ...
 ] = (
@@ -39,10 +39,14 @@ _ROWS: tuple[
 )  # fmt: skip
 
 
-def _mirror_point(point_m: Vector, side: str) -> Vector:
-    """Return a point of the left hand, mirrored if `side` is right."""
-    x, y, z = point_m
-    return point_m if side == "left" else (x, -y if y else 0.0, z)
+def _place_on_side(left_m: Vector, side: str) -> Vector:
+    """Return a point of the left hand, or its mirror image if `side` is right."""
+    x, y, z = left_m
+    return left_m if side == "left" else (x, _negate(y), z)
+
+
+def _negate(number: float) -> float:
+    return -number if number else 0.0  # not -0.0
 
 
 def _add_vectors(one: Vector, other: Vector) -> Vector:
@@ -50,21 +54,22 @@ def _add_vectors(one: Vector, other: Vector) -> Vector:
 
 
 def _make_joint(slot: int, side: str) -> Joint:
-    (name, on, axis, lower, upper, velocity, effort, origin, mass, com) = _ROWS[slot]
+    """Return the joint in a row of the table, for the hand of this side."""
+    (name, parent, axis, lower, upper, velocity, effort, origin, mass, com) = _ROWS[slot]
     if side == "right" and axis == Z:  # the axes of both hands have the same direction
-        lower, upper = (-upper if upper else 0.0), (-lower if lower else 0.0)
+        lower, upper = _negate(upper), _negate(lower)
     return Joint(
         index=slot,
         name=f"{side}_hand_{name}_joint",
-        parent=f"{side}_hand_{on}_link" if on else f"{side}_wrist_yaw_link",
+        parent=f"{side}_hand_{parent}_link" if parent else f"{side}_wrist_yaw_link",
         axis=axis,
         lower_rad=lower,
         upper_rad=upper,
         velocity_rad_s=velocity,
         effort_nm=effort,
-        origin_m=_mirror_point(origin if on else _add_vectors(PALM_M, origin), side),
+        origin_m=_place_on_side(origin if parent else _add_vectors(PALM_M, origin), side),
         mass_kg=mass,
-        com_m=_mirror_point(com, side),
+        com_m=_place_on_side(com, side),
         part="finger",
     )
 
@@ -88,8 +93,8 @@ def _make_hand(side: str) -> Hand:
         name="dex3",
         side=side,
         joints=tuple(_make_joint(slot, side) for slot in range(len(_ROWS))),
-        state_topic=TOPICS.format(side=side, what="state"),
-        command_topic=TOPICS.format(side=side, what="cmd"),
+        state_topic=TOPICS.format(side=side, message="state"),
+        command_topic=TOPICS.format(side=side, message="cmd"),
         evidence=_ORDERS[side],
     )
 
@@ -125,12 +130,12 @@ DEX3_EVIDENCE = {
 def rest_mass(hand: Hand) -> FixedMass:
     """Return the mass of a hand with its palm, all joints at 0, in the wrist-yaw link's frame."""
     wrist = f"{hand.side}_wrist_yaw_link"
-    palm_com_m = _mirror_point(_add_vectors(PALM_M, PALM_COM_M), hand.side)
-    places: dict[str, Vector] = {wrist: ZERO}
-    weights = [(PALM_MASS_KG, palm_com_m)]
+    palm_com_m = _place_on_side(_add_vectors(PALM_M, PALM_COM_M), hand.side)
+    origins: dict[str, Vector] = {wrist: ZERO}
+    masses = [(PALM_MASS_KG, palm_com_m)]
     for joint in hand.joints:
-        places[joint.link] = _add_vectors(places[joint.parent], joint.origin_m)
-        weights.append((joint.mass_kg, _add_vectors(places[joint.link], joint.com_m)))
-    total_kg = sum(mass_kg for mass_kg, _ in weights)
-    x, y, z = (sum(kg * com_m[axis] for kg, com_m in weights) / total_kg for axis in range(3))
+        origins[joint.link] = _add_vectors(origins[joint.parent], joint.origin_m)
+        masses.append((joint.mass_kg, _add_vectors(origins[joint.link], joint.com_m)))
+    total_kg = sum(mass_kg for mass_kg, _ in masses)
+    x, y, z = (sum(kg * com_m[axis] for kg, com_m in masses) / total_kg for axis in range(3))
     return FixedMass(wrist, total_kg, (x, y, z))

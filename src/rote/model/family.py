@@ -1,7 +1,7 @@
 """Robots as data: families, their builds, joints, modes and hands.
 
-A family is a kind of robot (`g1`), a build is one hardware variant of it (`g1-23`). A joint has
-three different numbers:
+A family is a kind of robot (`g1`), a build is one hardware configuration of it (`g1-23`). A joint
+has three different numbers:
 
     index    its position in the family's table of joints, which holds those of all builds
     slot     its position in the robot's motor messages; messages have more slots than joints
@@ -35,19 +35,19 @@ ZERO: Vector = (0.0, 0.0, 0.0)
 MAX_MOTION_S = 180.0
 """The longest motion that is recorded or played, on every robot, in seconds."""
 MOVED_RAD = 0.05
-"""A joint that moves by less than this in a motion counts as still."""
+"""A joint that moves less than this in a motion counts as motionless."""
 
 
 # ---- evidence -----------------------------------------------------------------------------------
 
 
 class Grade(StrEnum):
-    """How well a group of facts is known."""
+    """How certain a group of facts is."""
 
     PUBLISHED = "published"
     """Stated by Unitree: a header, a URDF, a manual."""
     SEEN = "seen"
-    """Seen in a capture or a log of a real robot."""
+    """Seen in a capture or a published log of a real robot, but not by this project."""
     REPORTED = "reported"
     """Stated by third-party code or an issue thread."""
     INFERRED = "inferred"
@@ -84,8 +84,9 @@ class Joint:
     velocity_rad_s: float
     effort_nm: float
     origin_m: Vector
-    """Its origin in the parent link's frame."""
+    """Its position in the parent link's frame."""
     origin_rpy_rad: Vector = ZERO
+    """Its orientation there: roll, pitch and yaw about fixed axes."""
     mass_kg: float = 0.0
     """Mass of the child link."""
     com_m: Vector = ZERO
@@ -95,7 +96,7 @@ class Joint:
     link: str = ""
     """The child link; by default the joint's name with `_link` instead of `_joint`."""
     part: str = "arm"
-    """Which part of the body it belongs to: leg, waist, arm, wrist, head or finger."""
+    """The part of the body that it belongs to: leg, waist, arm, wrist, head or finger."""
 
     def __post_init__(self) -> None:
         if self.slot < 0:
@@ -104,7 +105,7 @@ class Joint:
             object.__setattr__(self, "link", self.name.removesuffix("_joint") + "_link")
 
 
-_PARTS = {
+_PARTS = {  # of the body, by the first word of a joint's name without its side
     "hip": "leg",
     "knee": "leg",
     "ankle": "leg",
@@ -119,10 +120,10 @@ JointRow = tuple[str, str, Vector, float, float, float, float, Vector, Vector, f
 roll-pitch-yaw, mass and centre of mass of the child link."""
 
 
-def joint_of(index: int, row: JointRow, *, slot: int = -1, link: str = "") -> Joint:
-    """Return the joint of a row of a family's table; the part of the body follows from its name."""
+def make_joint(index: int, row: JointRow, *, slot: int = -1, link: str = "") -> Joint:
+    """Return the joint in a row of a family's table; its part of the body follows from its name."""
     name, parent, axis, lower, upper, velocity, effort, origin, rpy, mass, com = row
-    of_a_side = name.removeprefix("left_").removeprefix("right_")
+    without_side = name.removeprefix("left_").removeprefix("right_")
     return Joint(
         index=index,
         name=name,
@@ -138,12 +139,15 @@ def joint_of(index: int, row: JointRow, *, slot: int = -1, link: str = "") -> Jo
         com_m=com,
         slot=slot,
         link=link,
-        part=_PARTS.get(of_a_side.partition("_")[0], "arm"),
+        part=_PARTS.get(without_side.partition("_")[0], "arm"),
     )
 
 
 def left_and_right(joints: tuple[Joint, ...]) -> dict[str, str]:
-    """Return the opposite joint of each one whose name begins with `left_` or `right_`."""
+    """Return, by joint name, the name of the joint on the other side.
+
+    It contains the joints whose names begin with `left_` or `right_`.
+    """
     return {
         joint.name: joint.name.replace(side, other, 1)
         for joint in joints
@@ -169,7 +173,7 @@ class Shape:
     link: str
     start_m: Vector
     end_m: Vector
-    """A capsule's other end; a box's half sizes."""
+    """A capsule's other end; half the lengths of a box's sides."""
     radius_m: float
     """0 for a box."""
 
@@ -207,7 +211,7 @@ def chain(side: str, *points: Point) -> list[tuple[str, Point, Point]]:
 
 @dataclass(frozen=True, slots=True)
 class Foot:
-    """Where a robot that stands on its feet supports its weight."""
+    """A foot on which a robot stands, and the corners of its sole in the link's frame."""
 
     link: str
     corners_m: tuple[Vector, ...]
@@ -215,23 +219,24 @@ class Foot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyFacts:
-    """The body apart from its joints: its masses, its shapes, and its feet."""
+    """The body of a family, except for its joints: masses, shapes and feet."""
 
     base: str
     """The root link."""
     base_mass_kg: float = 0.0
     base_com_m: Vector = ZERO
     fixed: tuple[FixedMass, ...] = ()
+    """The masses that are fixed to links, in addition to those of the links."""
     tips: tuple[Point, ...] = ()
     """The left and right end of the arms, where a payload is held; empty without arms."""
     feet: tuple[Foot, ...] = ()
     shapes: Sequence[Shape | Hull] = ()
-    """For contact; empty if they were not measured."""
+    """For the check for contact; empty if they are not known."""
     close_pairs: tuple[tuple[str, str], ...] = ()
-    """Links two joints apart that can touch. Other links that near are not tested: they share a
-    housing."""
+    """Pairs of links two joints apart that can touch. All other links that are at most two joints
+    apart are not tested for contact, because they share a housing."""
     figure: Figure | None = None
-    """If None, it is drawn from the tree of joints."""
+    """How the robot is drawn; if None, by its tree of joints."""
 
 
 # ---- modes --------------------------------------------------------------------------------------
@@ -258,7 +263,7 @@ READY = ModeFacts(0, "ready", "ready to be taught and played", balanced=True, st
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModeTable:
-    """The states of a motion controller, and the way to a stand."""
+    """The states of a motion controller, and the changes that lead to a stand."""
 
     all: tuple[ModeFacts, ...] = (READY,)
     standing: int = READY.id
@@ -266,22 +271,38 @@ class ModeTable:
     damp: int | None = None
     """The state in which all joints yield slowly."""
     to_stand: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    """From each state, the states to try on the way to a stand, the usual one first."""
+    """For each state, the states to request next on the way to a stand, the usual one first."""
     moves: Mapping[tuple[int, int], float] = field(default_factory=dict)
-    """Every allowed change from one state to another, and the seconds it takes; the times are this
+    """The duration in s of each allowed change from one state to another; the durations are this
     project's guess.
     """
     distinctive: frozenset[int] = frozenset()
-    """Ids that distinguish this family from others that send the same messages."""
+    """Ids of states that no other family with the same messages has, so that they identify it."""
+    silent: frozenset[int] = frozenset()
+    """Ids of states in which the robot does not report its state, and refuses requests for it."""
 
     def find(self, mode_id: int) -> ModeFacts | None:
-        """Return what is known about a state, or None."""
+        """Return the facts about a state; None if it is unknown."""
         return next((mode for mode in self.all if mode.id == mode_id), None)
 
     def balanced(self, mode_id: int) -> bool:
         """Whether a robot can be taught and played in a state; False for an unknown one."""
         mode = self.find(mode_id)
         return mode is not None and mode.balanced
+
+    @property
+    def stand_up_buttons(self) -> str:
+        """The buttons of the remote that lead from damping to a balanced stand, in their order:
+        `L2+UP, then R1+X`. Empty if they are not known.
+        """
+        buttons: list[str] = []
+        mode = self.damp
+        while mode is not None and mode in self.to_stand:
+            mode = self.to_stand[mode][0]  # the usual next state
+            facts = self.find(mode)
+            if facts is not None and facts.buttons:
+                buttons.append(facts.buttons)
+        return ", then ".join(buttons)
 
 
 # ---- streaming and hands ------------------------------------------------------------------------
@@ -297,6 +318,10 @@ class StreamFacts:
     """The motor slot whose position is the weight of the stream, 0 to 1; no joint uses it."""
     stiffness_nm_rad: float = 60.0
     damping_nm_s_rad: float = 1.5
+    rival_service: str = ""
+    """The robot's own service that moves the same motors; the manufacturer advises to switch it off
+    before a stream.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -314,7 +339,7 @@ class Hand:
     evidence: Evidence
     stiffness_nm_rad: float = 1.5
     damping_nm_s_rad: float = 0.1
-    """The largest damping that a stream gives its motors."""
+    """The maximum damping that a stream may give its motors."""
     timeout_s: float = 1.0
     """Motors in time-out mode relax after this long without a command."""
 
@@ -340,7 +365,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Build:
-    """One hardware variant: which joints it has, and what may be done with them."""
+    """One hardware configuration: the joints it has, and what may be done with them."""
 
     name: str
     family: str
@@ -354,15 +379,19 @@ class Build:
     rest: Mapping[str, float] = field(default_factory=dict)
     """The rest positions in rad, by joint name; 0 for a joint that is not named."""
     machines: tuple[int, ...] = ()
-    """The values of `mode_machine` that identify it; the first is what a simulated one reports."""
+    """The values of `mode_machine`, a field of the robot's messages, that identify this build; a
+    simulated robot reports the first one."""
     motors: Mapping[int, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
-    """Motors that differ, by `mode_machine`: speed in rad/s and torque in N.m, by joint name."""
+    """For each `mode_machine`, the motors that differ from those in `joints`: speed in rad/s and
+    torque in N.m, by joint name."""
+    modes: ModeTable | None = None
+    """Its states, if they are not those of its family."""
     stream: StreamFacts | None = None
     no_stream: str = ""
     """Why nothing may be streamed to it, as text."""
     fixed: tuple[FixedMass, ...] = ()
-    """Links with another mass in this build, because joints behind them are absent. Each entry
-    replaces its link and all links behind it that the build has no joint for.
+    """Links with another mass, because parts are fixed to them that this build has no joints for.
+    An entry replaces the mass of its link, and of the links beyond it whose joints are missing.
     """
     known: bool = True
     """False for a machine that rote does not know: its joints are numbered, and nothing is sent."""
@@ -383,8 +412,8 @@ class Build:
         _check_build(self, names)
         object.__setattr__(self, "title", self.title or self.name)
         object.__setattr__(self, "names", names)
-        body = self.joints if self.body is None else self.body.joints
-        object.__setattr__(self, "slots", tuple(joint.slot for joint in body))
+        body_joints = self.joints if self.body is None else self.body.joints
+        object.__setattr__(self, "slots", tuple(joint.slot for joint in body_joints))
         object.__setattr__(self, "rest_rad", tuple(self.rest.get(name, 0.0) for name in names))
         object.__setattr__(self, "taught_columns", tuple(map(names.index, self.taught)))
         object.__setattr__(self, "streamed_columns", tuple(map(names.index, self.streamed)))
@@ -413,26 +442,24 @@ class Build:
         return "legs" if {joint.part for joint in self.taught_joints} == {"leg"} else "arms"
 
     def at(self, machine: int) -> "Build":
-        """Return this build with the motors of a `mode_machine`."""
+        """Return this build with the motor speeds and torques of a `mode_machine`."""
         if self.body is not None:
             return attach_hands(self.body.at(machine), self.hands)
-        changed = self.motors.get(machine)
-        if not changed:
+        motors = self.motors.get(machine)
+        if not motors:
             return self
         joints = tuple(
-            replace(joint, velocity_rad_s=changed[joint.name][0], effort_nm=changed[joint.name][1])
-            if joint.name in changed
+            replace(joint, velocity_rad_s=motors[joint.name][0], effort_nm=motors[joint.name][1])
+            if joint.name in motors
             else joint
             for joint in self.joints
         )
         return replace(self, joints=joints)
 
     def owns(self, slot: int) -> bool:
-        """Whether a slot of the motor messages belongs to one of its joints, or is its stream's
-        weight.
-        """
-        weight = self.stream.weight_slot if self.stream is not None else None
-        return slot in self.slots or slot == weight
+        """Whether a motor slot belongs to one of its joints, or carries its stream's weight."""
+        weight_slot = self.stream.weight_slot if self.stream is not None else None
+        return slot in self.slots or slot == weight_slot
 
 
 def attach_hands(build: Build, hands: tuple[Hand, ...]) -> Build:
@@ -450,15 +477,16 @@ def _attach_hands(body: Build, hands: tuple[Hand, ...]) -> Build:
 
 
 def _check_build(build: Build, names: tuple[str, ...]) -> None:
-    """Raise `ValueError` if a build contradicts itself."""
+    """Raise `ValueError` if a build, whose joints have these names, contradicts itself."""
     if len(set(names)) != len(names) or not names:
-        raise ValueError(f"{build.name} has no joints, or one twice")
-    body = build.bare.joints
-    worn = tuple(joint for hand in build.hands for joint in hand.joints)
-    if build.joints[len(body) :] != worn or bool(worn) != (build.body is not None):
-        raise ValueError(f"the last columns of {build.name} are not those of its hands")
-    if len({joint.slot for joint in body}) != len(body):
-        raise ValueError(f"two joints of {build.name} have one slot")
+        raise ValueError(f"{build.name} has no joints, or the same joint twice")
+    body_joints = build.bare.joints
+    fingers = tuple(joint for hand in build.hands for joint in hand.joints)
+    has_hands = build.body is not None
+    if build.joints[len(body_joints) :] != fingers or bool(fingers) != has_hands:
+        raise ValueError(f"the last columns of {build.name} must be the joints of its hands")
+    if len({joint.slot for joint in body_joints}) != len(body_joints):
+        raise ValueError(f"two joints of {build.name} have the same slot")
     unknown = [name for name in (*build.taught, *build.streamed, *build.rest) if name not in names]
     if unknown:
         raise ValueError(f"{build.name} has no joint {unknown[0]!r}")
@@ -481,7 +509,7 @@ class Family:
     """The first is the default."""
     body: BodyFacts
     mirror: Mapping[str, str] = field(default_factory=dict)
-    """The joint on the other side, by name, both ways; joints in the middle are not in it."""
+    """For each joint, the joint on the other side of the body; joints in the middle have none."""
     modes: ModeTable = ModeTable()
     hands: tuple[Hand, ...] = ()
     """The hands that can be attached to a robot of this family."""
@@ -493,11 +521,11 @@ class Family:
     needed. None if it depends on the firmware.
     """
     serials: tuple[str, ...] = ()
-    """The known prefixes of its serial numbers; another prefix contradicts the recognition."""
-    answers_everybody: bool = True
-    """False if no firmware answers a discovery question that does not name its serial."""
+    """The known prefixes of its serial numbers; a robot with another one is of another family."""
+    answers_general_search: bool = True
+    """False if the robot answers only a discovery message that names its serial number."""
     works: Mapping[str, Grade] = field(default_factory=dict)
-    """What works on a real robot, and how certain that is."""
+    """The abilities that work on a real robot, and how certain that is."""
     evidence: Mapping[str, Evidence] = field(default_factory=dict)
     """The source of each group of facts (joints, slots, modes, services, stream, hands)."""
     soft_rad_s: float = 1.0
@@ -505,13 +533,16 @@ class Family:
     soft_least_s: float = 0.5
     """The shortest duration of such a movement, in seconds."""
     max_gap_s: float | None = None
-    """A motion with a longer gap between two samples is not played; None to judge by its usual
-    gap.
+    """A motion with a longer gap between two samples is not played; if None, the limit depends on
+    the usual time between its samples.
     """
     protected_rad: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """By joint name: outside this range, which is inside the limits, a protection in rote trips."""
+    """For each joint name, the range outside which a protection in rote stops the robot; it is
+    narrower than the joint's limits."""
     keeps_actions: bool = True
     """Whether the robot itself stores what it was taught."""
+    arm_state_s: float = 0.1
+    """The time between two of its reports of what its arms are doing, in seconds."""
 
     def __post_init__(self) -> None:
         if [joint.index for joint in self.joints] != list(range(len(self.joints))):
@@ -532,26 +563,28 @@ class Family:
 
     def of_machine(self, machine: int) -> Build | None:
         """Return the build of a `mode_machine`, with its motors; None if not known."""
-        return next((b.at(machine) for b in self.builds if machine in b.machines), None)
+        builds = (build for build in self.builds if machine in build.machines)
+        return next((build.at(machine) for build in builds), None)
 
     def masses(self, build: Build) -> tuple[FixedMass, ...]:
-        """Return all masses of a build: the base, the links, and what is fixed to them.
+        """Return all masses of a build: the base, the links, and masses fixed to them.
 
-        The link of a joint that the build does not have is included, rigid at 0, unless
-        `Build.fixed` says what replaces it.
+        The link of a joint that the build lacks is included, fixed at angle 0, unless an entry of
+        `Build.fixed` replaces it.
         """
-        instead = {mass.link: mass for mass in build.fixed}
-        gone: set[str] = set()
+        replacements = {mass.link: mass for mass in build.fixed}
+        dropped: set[str] = set()  # the links whose mass is part of that of a replacement
         for joint in self.joints:
-            if joint.name not in build.names and (joint.parent in instead or joint.parent in gone):
-                gone.add(joint.link)
+            is_beyond_replacement = joint.parent in replacements or joint.parent in dropped
+            if joint.name not in build.names and is_beyond_replacement:
+                dropped.add(joint.link)
         body = self.body
         links = (
             FixedMass(body.base, body.base_mass_kg, body.base_com_m),
             *(FixedMass(joint.link, joint.mass_kg, joint.com_m) for joint in self.joints),
         )
-        every = (*(instead.get(mass.link, mass) for mass in links), *body.fixed)
-        return tuple(mass for mass in every if mass.link not in gone)
+        masses = (*(replacements.get(mass.link, mass) for mass in links), *body.fixed)
+        return tuple(mass for mass in masses if mass.link not in dropped)
 
 
 def _check_family(family: Family) -> None:
@@ -566,19 +599,23 @@ def _check_family(family: Family) -> None:
         links.add(joint.link)
     names = [build.name for build in family.builds]
     if len(set(names)) != len(names):
-        raise ValueError(f"two builds of {family.name} have one name")
+        raise ValueError(f"two builds of {family.name} have the same name")
     for build in family.builds:
         unknown = set(build.names).difference(family.names)
         if unknown:
-            raise ValueError(f"{family.name} has no joint {min(unknown)!r} for {build.name}")
+            raise ValueError(
+                f"the build {build.name} has a joint {min(unknown)!r}, which the family "
+                f"{family.name} does not list"
+            )
         if any(mass.link not in links for mass in build.fixed):
             raise ValueError(f"{build.name} gives the mass of a link that {family.name} lacks")
 
 
 def numbered_build(slots: int, machine: int) -> Build:
-    """Return the build of an unknown machine: its joints are named by the numbers of their slots.
+    """Return a build for an unknown machine with this `mode_machine`.
 
-    It can be watched and recorded. It cannot be taught, streamed to, or used for checks.
+    It has one joint for each motor slot, named by the slot's number. The robot can be observed and
+    recorded. It cannot be taught or streamed to, and its motions cannot be checked.
     """
     joints = tuple(
         Joint(

@@ -24,6 +24,7 @@ from rote.model.family import (
     Grade,
     Hull,
     Joint,
+    JointRow,
     ModeFacts,
     ModeTable,
     Point,
@@ -34,19 +35,15 @@ from rote.model.family import (
     Y,
     Z,
     chain,
-    joint_of,
     left_and_right,
+    make_joint,
 )
 from rote.named_enum import NamedIntEnum
 
 __all__ = ["G1", "G1_29", "G1_27", "G1_23", "G1_ARMS", "Mode"]
 
 # fmt: off
-# name, parent link, axis, lower rad, upper rad, rad/s, N.m,
-#     origin in the parent, roll-pitch-yaw there, mass and centre of mass of the child link
-_G1_ROWS: tuple[
-    tuple[str, str, Vector, float, float, float, float, Vector, Vector, float, Vector], ...
-] = (
+_G1_ROWS: tuple[JointRow, ...] = (
     ("left_hip_pitch_joint", "pelvis", Y, -2.5307, 2.8798, 32.0, 88.0,
      (0.0, 0.064452, -0.1027), (0.0, 0.0, 0.0), 1.35, (0.002741, 0.047791, -0.02606)),
     ("left_hip_roll_joint", "left_hip_pitch_link", X, -0.5236, 2.9671, 20.0, 139.0,
@@ -120,18 +117,19 @@ _G1_ROWS: tuple[
 def _make_joint(index: int) -> Joint:
     row = _G1_ROWS[index]
     link = "torso_link" if row[0] == "waist_pitch_joint" else ""
-    return joint_of(index, row, link=link)
+    return make_joint(index, row, link=link)
 
 
 G1_JOINTS: tuple[Joint, ...] = tuple(_make_joint(index) for index in range(len(_G1_ROWS)))
 
+# Joints, by their index.
 LEGS = tuple(range(12))
 WAIST_YAW = 12
 LEFT_ARM = tuple(range(15, 22))
 RIGHT_ARM = tuple(range(22, 29))
 TAUGHT_JOINTS = (WAIST_YAW, *LEFT_ARM, *RIGHT_ARM)
-"""What teaching moves and playing drives: both arms and the waist's yaw. The balance controller
-keeps the legs; of the waist a real G1 records only the yaw.
+"""The joints that are taught and played: both arms and the waist's yaw. The balance controller
+moves the legs, and of the waist a real G1 records only the yaw.
 """
 
 HAND_MASS_KG = 0.17
@@ -164,7 +162,7 @@ FOOT_CORNERS_M: tuple[Vector, ...] = (
 
 
 class Mode(NamedIntEnum):
-    """What the motion controller of a G1 is doing, by its own ids."""
+    """The states of a G1's motion controller; the values are its own ids."""
 
     ZERO_TORQUE = 0
     DAMP = 1
@@ -175,7 +173,9 @@ class Mode(NamedIntEnum):
     RUN_29 = 802
 
 
-def _mode_facts(mode: Mode, label: str, balanced: bool, stiff: bool, buttons: str) -> ModeFacts:
+def _make_mode_facts(
+    mode: Mode, label: str, balanced: bool, stiff: bool, buttons: str
+) -> ModeFacts:
     name = mode.name.lower().replace("_", " ")
     return ModeFacts(mode.value, name, label, balanced, stiff, buttons)
 
@@ -183,24 +183,24 @@ def _mode_facts(mode: Mode, label: str, balanced: bool, stiff: bool, buttons: st
 MODES: dict[Mode, ModeFacts] = {
     Mode(facts.id): facts
     for facts in (
-        _mode_facts(
+        _make_mode_facts(
             Mode.ZERO_TORQUE, "no torque: every joint hangs free", False, False, "after power-on"
         ),
-        _mode_facts(Mode.DAMP, "damped: joints give way slowly", False, False, "L2+B"),
-        _mode_facts(
+        _make_mode_facts(Mode.DAMP, "damped: joints yield slowly", False, False, "L2+B"),
+        _make_mode_facts(
             Mode.LOCK_STAND, "standing with locked joints, no balance", False, True, "L2+UP"
         ),
-        _mode_facts(Mode.WALK, "balanced standing and walking", True, True, "R1+X"),
-        _mode_facts(Mode.WALK_WAIST, "balanced, with a free waist", True, True, "R1+Y"),
-        _mode_facts(Mode.RUN, "running, 23 joints", True, True, "R2+A"),
-        _mode_facts(Mode.RUN_29, "running, 29 joints", True, True, "R2+A"),
+        _make_mode_facts(Mode.WALK, "balanced standing and walking", True, True, "R1+X"),
+        _make_mode_facts(Mode.WALK_WAIST, "balanced, with a free waist", True, True, "R1+Y"),
+        _make_mode_facts(Mode.RUN, "running, 23 joints", True, True, "R2+A"),
+        _make_mode_facts(Mode.RUN_29, "running, 29 joints", True, True, "R2+A"),
     )
 }
 WALKING = (Mode.WALK, Mode.WALK_WAIST)
 RUNNING = (Mode.RUN, Mode.RUN_29)
-"""Running, for robots of 23 and of 29 joints; which one a robot knows depends on its build."""
+"""Running, for robots with 23 and with 29 joints; a robot knows only the one of its build."""
 
-# Every transition and the seconds it takes; the times are this project's guess.
+# All allowed changes of mode and their durations in s; the durations are this project's guess.
 MOVES: dict[tuple[Mode, Mode], float] = {
     (Mode.ZERO_TORQUE, Mode.DAMP): 0.2,
     (Mode.DAMP, Mode.ZERO_TORQUE): 0.2,
@@ -220,32 +220,39 @@ MOVES: dict[tuple[Mode, Mode], float] = {
     **{(run, Mode.DAMP): 0.2 for run in RUNNING},
 }
 
-G1_MODES = ModeTable(
-    all=tuple(MODES.values()),
-    standing=Mode.WALK,
-    damp=Mode.DAMP,
-    moves={(before.value, after.value): seconds for (before, after), seconds in MOVES.items()},
-    # Newer robots know only the second way to a balanced stand.
-    to_stand={
-        Mode.ZERO_TORQUE: (Mode.DAMP,),
-        Mode.DAMP: (Mode.LOCK_STAND,),
-        Mode.LOCK_STAND: (Mode.WALK, Mode.WALK_WAIST),
-    },
-)
+
+def _make_modes(*walks: Mode) -> ModeTable:
+    """Return the modes of a build that stands in the first of `walks`, or else in another of them.
+
+    Mode 500, by R1+X on the remote, is for a waist of one joint. A G1 whose waist has three joints
+    stands in mode 501; its newer software accepts a request for 500 but does not enter it.
+    """
+    return ModeTable(
+        all=tuple(MODES.values()),
+        standing=walks[0],
+        damp=Mode.DAMP,
+        moves={(before.value, after.value): seconds for (before, after), seconds in MOVES.items()},
+        to_stand={
+            Mode.ZERO_TORQUE: (Mode.DAMP,),
+            Mode.DAMP: (Mode.LOCK_STAND,),
+            Mode.LOCK_STAND: walks,
+        },
+    )
+
+
+G1_MODES = _make_modes(Mode.WALK, Mode.WALK_WAIST)
+G1_29_MODES = _make_modes(Mode.WALK_WAIST, Mode.WALK)
 
 # ---- shapes and sticks --------------------------------------------------------------------------
 
 
 Corners = Sequence[tuple[str, Sequence[tuple[int, int, int]]]]
-"""Convex hulls: a link, and the corners in its frame in tenths of a millimetre."""
+"""Convex hulls: for each its link, and its corners in the link's frame in tenths of a mm."""
 _SHAPES_FILE = Path(__file__).with_name("g1_shapes.json")
 
 
-def hulls_of(pieces: Corners) -> tuple[Hull, ...]:
-    """Return hulls by their corners in tenths of a millimetre; left ones are mirrored to the right.
-
-    On the right y is -y.
-    """
+def make_hulls(pieces: Corners) -> tuple[Hull, ...]:
+    """Return the hulls with these corners, and the mirror images of those on the left."""
     hulls = []
     for link, corners in pieces:
         hulls.append(Hull(link, tuple((1e-4 * x, 1e-4 * y, 1e-4 * z) for x, y, z in corners)))
@@ -265,7 +272,7 @@ class G1Shapes(Sequence[Hull]):
 
     @cached_property
     def _hulls(self) -> tuple[Hull, ...]:
-        return hulls_of(json.loads(_SHAPES_FILE.read_text(encoding="utf-8"))["pieces"])
+        return make_hulls(json.loads(_SHAPES_FILE.read_text(encoding="utf-8"))["pieces"])
 
     def __len__(self) -> int:
         return len(self._hulls)
@@ -281,22 +288,24 @@ class G1Shapes(Sequence[Hull]):
 G1_SHAPES = G1Shapes()
 
 _NECK_M, _CHIN_M, _HEAD_M = (0.0, 0.0, 0.30), (0.01, 0.0, 0.35), (0.01, 0.0, 0.42)
-_HAND_END_M = (0.13, 0.0, 0.0)
+HAND_END_M: Vector = (0.13, 0.0, 0.0)
 _HEEL_M, _TOES_M = (-0.05, 0.0, -0.03), ((0.12, 0.03, -0.03), (0.12, -0.03, -0.03))
 
 
-def _limb_sticks(side: str) -> list[tuple[str, Point, Point]]:
-    """Return the sticks of one side: foot and leg, and from the neck to the hand."""
+def _make_limb_sticks(side: str) -> list[tuple[str, Point, Point]]:
+    """Return the sticks of one side: from the pelvis to the foot, and from the neck to the hand."""
     foot = f"{side}_ankle_roll_link"
     leg: list[Point] = [(f"{side}_{link}_link", ZERO) for link in ("hip_roll", "knee")]
     sole: list[Point] = [(foot, corner) for corner in (_HEEL_M, *_TOES_M, _HEEL_M)]
+    return [*chain(side, ("pelvis", ZERO), *leg, (foot, ZERO), *sole), *make_arm_sticks(side)]
+
+
+def make_arm_sticks(side: str) -> list[tuple[str, Point, Point]]:
+    """Return the sticks from the neck to the hand of one side."""
     arm: list[Point] = [
         (f"{side}_{link}_link", ZERO) for link in ("shoulder_roll", "elbow", "wrist_pitch")
     ]
-    return [
-        *chain(side, ("pelvis", ZERO), *leg, (foot, ZERO), *sole),
-        *chain(side, ("torso_link", _NECK_M), *arm, (f"{side}_wrist_yaw_link", _HAND_END_M)),
-    ]
+    return chain(side, ("torso_link", _NECK_M), *arm, (f"{side}_wrist_yaw_link", HAND_END_M))
 
 
 _SIDES = ("left", "right")
@@ -304,12 +313,12 @@ _FOOT_LINKS = tuple(f"{side}_ankle_roll_link" for side in _SIDES)
 G1_FIGURE = Figure(
     sticks=(
         *chain("", ("pelvis", ZERO), ("torso_link", _NECK_M), ("torso_link", _CHIN_M)),
-        *_limb_sticks("left"),
-        *_limb_sticks("right"),
+        *_make_limb_sticks("left"),
+        *_make_limb_sticks("right"),
     ),
     head=("torso_link", _HEAD_M),
     head_radius_m=0.075,
-    trails=(("left_wrist_yaw_link", _HAND_END_M), ("right_wrist_yaw_link", _HAND_END_M)),
+    trails=(("left_wrist_yaw_link", HAND_END_M), ("right_wrist_yaw_link", HAND_END_M)),
     floor=tuple((link, corner) for link in _FOOT_LINKS for corner in FOOT_CORNERS_M),
 )
 
@@ -317,18 +326,22 @@ G1_FIGURE = Figure(
 
 # Smaller builds keep the slots of the joints they have; these other slots stay empty: a G1 with
 # 23 joints has slots 0 to 12, 15 to 19 and 22 to 26.
-_SLOTS_OF_WAIST = frozenset({13, 14})
-_SLOTS_OF_WRISTS = frozenset({20, 21, 27, 28})
+_WAIST_SLOTS = frozenset({13, 14})  # roll and pitch
+_WRIST_SLOTS = frozenset({20, 21, 27, 28})  # pitch and yaw
 _ARMS = frozenset((*LEFT_ARM, *RIGHT_ARM))
 _REST = {joint.name: rest for joint, rest in zip(G1_JOINTS, G1_REST_RAD, strict=True)}
 _STREAM = StreamFacts(
-    topic="rt/arm_sdk", weight_slot=29, stiffness_nm_rad=60.0, damping_nm_s_rad=1.5
+    topic="rt/arm_sdk",
+    weight_slot=29,
+    stiffness_nm_rad=60.0,
+    damping_nm_s_rad=1.5,
+    rival_service="g1_arm_example",
 )
-"""The gains of waist and arms while they follow a stream, as in Unitree's examples."""
+"""How waist and arms follow a stream; the gains are those of Unitree's examples."""
 _UPPER_BODY = range(12, 29)
 """The motors that `rt/arm_sdk` moves: waist and arms, as far as a build has them."""
 
-# By mode_machine: hip pitch of 10, 11, 12, 15, 16; wrist pitch and yaw of 13 to 16.
+# Stronger motors of some values of mode_machine: maximum speed in rad/s, and torque in N.m.
 _STRONG_HIPS = {f"{side}_hip_pitch_joint": (20.0, 139.0) for side in _SIDES}
 _STRONG_WRISTS = {
     f"{side}_wrist_{turn}_joint": (27.0, 13.4) for side in _SIDES for turn in ("pitch", "yaw")
@@ -350,27 +363,32 @@ def _make_build(
     absent: frozenset[int],
     machines: tuple[int, ...],
     fixed: tuple[FixedMass, ...] = (),
+    modes: ModeTable | None = None,
 ) -> Build:
+    """Return a build without the joints of the indices in `absent`; see `Build` for the others."""
     joints = tuple(joint for joint in G1_JOINTS if joint.index not in absent)
     return Build(
         name=name,
         family="g1",
         title=title,
         joints=joints,
-        taught=tuple(G1_JOINTS[i].name for i in TAUGHT_JOINTS if i not in absent),
+        taught=tuple(joint.name for joint in joints if joint.index in TAUGHT_JOINTS),
         streamed=tuple(joint.name for joint in joints if joint.index in _UPPER_BODY),
         rest={joint.name: _REST[joint.name] for joint in joints},
         machines=machines,
         motors={machine: _MOTORS[machine] for machine in machines if machine in _MOTORS},
+        modes=modes,
         stream=_STREAM,
         fixed=fixed,
     )
 
 
-_EVERY = frozenset(range(len(G1_JOINTS)))
-G1_29 = _make_build("g1-29", "G1 with 29 joints", frozenset(), (5, 11, 13, 15, 2))
+_ALL_JOINTS = frozenset(range(len(G1_JOINTS)))
+G1_29 = _make_build(
+    "g1-29", "G1 with 29 joints", frozenset(), (5, 11, 13, 15, 2), modes=G1_29_MODES
+)
 G1_27 = _make_build(
-    "g1-27", "G1 with 27 joints, its waist locked", _SLOTS_OF_WAIST, (6, 12, 14, 16, 3)
+    "g1-27", "G1 with 27 joints, its waist locked", _WAIST_SLOTS, (6, 12, 14, 16, 3)
 )
 # One rubber hand on the wrist's roll link, instead of three links and a hand.
 _WRISTS_23 = (
@@ -378,9 +396,11 @@ _WRISTS_23 = (
     FixedMass("right_wrist_roll_link", 0.35692864, (0.1079465665, -0.00163511945, 0.00202244863)),
 )
 G1_23 = _make_build(
-    "g1-23", "G1 with 23 joints", _SLOTS_OF_WAIST | _SLOTS_OF_WRISTS, (4, 10, 1), fixed=_WRISTS_23
+    "g1-23", "G1 with 23 joints", _WAIST_SLOTS | _WRIST_SLOTS, (4, 10, 1), fixed=_WRISTS_23
 )
-G1_ARMS = _make_build("g1-arms", "two arms of a G1, without legs and waist", _EVERY - _ARMS, (9,))
+G1_ARMS = _make_build(
+    "g1-arms", "two arms of a G1, without legs and waist", _ALL_JOINTS - _ARMS, (9,)
+)
 
 _URDF = "unitree_ros d6f13aa, robots/g1_description (BSD-3-Clause)"
 
@@ -424,8 +444,8 @@ G1 = Family(
         "stop": Grade.SEEN,
         "rename": Grade.REPORTED,
         "delete": Grade.REPORTED,
-        "presets": Grade.REPORTED,
-        "modes": Grade.PUBLISHED,
+        "presets": Grade.SEEN,
+        "modes": Grade.SEEN,
         "stream": Grade.PUBLISHED,
     },
     evidence={
@@ -433,6 +453,14 @@ G1 = Family(
         "slots": Evidence(Grade.PUBLISHED, "unitree_sdk2 21d0a3b, g1_pub.h"),
         "builds": Evidence(Grade.PUBLISHED, f"{_URDF}, README.md: the table of mode_machine"),
         "modes": Evidence(Grade.PUBLISHED, "the manufacturer's developer pages"),
+        "standing": Evidence(
+            Grade.SEEN,
+            "501 with 29 joints, where 500 is confirmed and ignored: a G1 EDU+ with 1.5.3.8 "
+            "(mercho40/C3PO, docs/ROBOT-API.md), xr_teleoperate issues 312 and 322",
+        ),
+        "presets": Evidence(
+            Grade.SEEN, "7106 with data, and the list of 7107: the same G1 EDU+ (mercho40/C3PO)"
+        ),
         "services": Evidence(Grade.SEEN, "logs and captures of a G1 Air; docs/protocol"),
         "stream": Evidence(Grade.PUBLISHED, "unitree_sdk2 21d0a3b, the arm_sdk examples"),
         **DEX3_EVIDENCE,

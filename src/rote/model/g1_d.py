@@ -1,8 +1,8 @@
 """The G1-D, a G1's arms on a lift and wheels: joints and geometry, as frozen data.
 
 Facts from Unitree's published description (g1_d.urdf, BSD-3-Clause) and its arm example.
-Wheels and lift are no joints of the motor messages: a service of their own, `agv`, moves them, so
-they are none here. The description is of the lift at its lowest; it rises by up to 0.42 m.
+Wheels and lift are not joints here, because they are not in the motor messages: a separate service,
+`agv`, moves them. The description is of the lift at its lowest; it rises by up to 0.42 m.
 
 Names are those of the motor slots. The description calls the waist's pitch `Yaw_Joint`, though it
 turns about y, and the yaw above it `torso_Joint`.
@@ -23,13 +23,19 @@ from rote.model.family import (
     Joint,
     Point,
     Service,
-    Vector,
     Y,
     Z,
     chain,
     left_and_right,
 )
-from rote.model.g1 import G1_JOINTS, G1_REST_RAD, LEFT_ARM, RIGHT_ARM
+from rote.model.g1 import (
+    G1_JOINTS,
+    G1_REST_RAD,
+    HAND_END_M,
+    LEFT_ARM,
+    RIGHT_ARM,
+    make_arm_sticks,
+)
 
 __all__ = ["G1_D"]
 
@@ -85,32 +91,24 @@ _SIDES = ("left", "right")
 # This project's own; the corners of the base and the height of the floor are estimated.
 _FLOOR_M = -0.1
 _NECK_M, _CHIN_M, _HEAD_M = (0.0, 0.0, 0.30), (0.01, 0.0, 0.35), (0.01, 0.0, 0.42)
-_HAND_END_M: Vector = (0.13, 0.0, 0.0)
-_CORNERS: tuple[Point, ...] = tuple(
+_BASE_CORNERS: tuple[Point, ...] = tuple(
     (_BASE, (x, y, _FLOOR_M)) for x, y in ((0.25, 0.2), (0.25, -0.2), (-0.25, -0.2), (-0.25, 0.2))
 )
 
 
-def _arm_sticks(side: str) -> list[tuple[str, Point, Point]]:
-    arm: list[Point] = [
-        (f"{side}_{link}_link", ZERO) for link in ("shoulder_roll", "elbow", "wrist_pitch")
-    ]
-    return chain(side, ("torso_link", _NECK_M), *arm, (f"{side}_wrist_yaw_link", _HAND_END_M))
-
-
 G1_D_FIGURE = Figure(
     sticks=(
-        *chain("", *_CORNERS, _CORNERS[0]),
+        *chain("", *_BASE_CORNERS, _BASE_CORNERS[0]),
         *chain("", (_BASE, (0.0, 0.0, _FLOOR_M)), (_BASE, (0.0, 0.0, 0.55))),
         *chain("", (_BASE, (0.0, 0.0, 0.55)), ("waist_pitch_link", ZERO), ("torso_link", ZERO)),
         *chain("", ("torso_link", ZERO), ("torso_link", _NECK_M), ("torso_link", _CHIN_M)),
-        *_arm_sticks("left"),
-        *_arm_sticks("right"),
+        *make_arm_sticks("left"),
+        *make_arm_sticks("right"),
     ),
     head=("torso_link", _HEAD_M),
     head_radius_m=0.075,
-    trails=(("left_wrist_yaw_link", _HAND_END_M), ("right_wrist_yaw_link", _HAND_END_M)),
-    floor=_CORNERS,
+    trails=(("left_wrist_yaw_link", HAND_END_M), ("right_wrist_yaw_link", HAND_END_M)),
+    floor=_BASE_CORNERS,
 )
 
 # ---- the family ---------------------------------------------------------------------------------
@@ -123,9 +121,9 @@ G1_D_BUILD = Build(
     taught=tuple(joint.name for joint in G1_D_JOINTS if joint.name != "waist_pitch_joint"),
     rest={G1_JOINTS[slot].name: G1_REST_RAD[slot] for slot in _ARMS},
     no_stream=(
-        "nobody has shown how the arms of a G1-D are streamed to: Unitree's example "
-        "commands all motors by rt/lowcmd, and none uses rt/arm_sdk, so neither a weight nor who "
-        "else commands the motors is known"
+        "no source shows how to stream poses to the arms of a G1-D: Unitree's example commands "
+        "all motors with rt/lowcmd, and no example uses rt/arm_sdk. The weight of the stream, "
+        "and which other program commands the motors, are unknown"
     ),
 )
 
@@ -154,7 +152,7 @@ G1_D = Family(
             FixedMass("torso_link", 1.036, (0.0092305, 0.000299, 0.395869)),
             *map(rest_mass, DEX3),
         ),
-        tips=tuple((f"{side}_wrist_yaw_link", _HAND_END_M) for side in _SIDES),
+        tips=tuple((f"{side}_wrist_yaw_link", HAND_END_M) for side in _SIDES),
         figure=G1_D_FIGURE,
     ),
     mirror=left_and_right(G1_D_JOINTS),

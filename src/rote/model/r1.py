@@ -26,8 +26,8 @@ from rote.model.family import (
     Y,
     Z,
     chain,
-    joint_of,
     left_and_right,
+    make_joint,
 )
 
 __all__ = ["R1", "R1_26", "R1_AIR"]
@@ -105,8 +105,9 @@ _ROWS: tuple[
 
 
 def _make_joint(index: int) -> Joint:
-    name, slot, *_ = row = _ROWS[index]
-    return joint_of(index, (name, *row[2:]), slot=slot)
+    row = _ROWS[index]
+    name, slot = row[:2]
+    return make_joint(index, (name, *row[2:]), slot=slot)
 
 
 R1_JOINTS: tuple[Joint, ...] = tuple(_make_joint(index) for index in range(len(_ROWS)))
@@ -135,24 +136,76 @@ _REST = {
 
 # ---- modes --------------------------------------------------------------------------------------
 
+ZERO_TORQUE, DAMP, LOCK_STAND = 0, 1, 4
 STAND, AFTER_ARM_SDK, STAND_AIR = 811, 816, 830
-R1_MODES = ModeTable(
-    all=(
-        ModeFacts(STAND, "stand", "balanced standing and walking", balanced=True, stiff=True),
-        # It is not known whether it keeps its balance there, so it is neither taught nor played.
-        ModeFacts(
-            AFTER_ARM_SDK,
-            "after arm_sdk",
-            "reached by streaming to the arms; it cannot walk, and does not come back by itself",
-            balanced=False,
-            stiff=True,
-        ),
-        ModeFacts(
-            STAND_AIR, "stand (Air)", "an Air's balanced standing", balanced=True, stiff=True
-        ),
+_LIE_DOWN, _ARM_SDK_GAIT, _LOCOMOTION = 702, 833, 815
+_UNTAUGHT_MODES = (
+    (LOCK_STAND, "lock stand", "standing with locked joints, no balance"),
+    (5, "keep", "holding its pose"),
+    (6, "move to", "moving to a pose"),
+    (7, "sit down", "sitting down"),
+    *((dance, f"dance {dance}", "dancing or boxing") for dance in range(601, 609)),
+    (701, "get up", "getting up from the ground"),
+    (_LIE_DOWN, "lie down", "lying down"),
+    (812, "walk 812", "walking, 24 joints"),
+    (813, "walk 813", "walking with straight knees"),
+    (814, "walk 814", "walking, 24 joints"),
+    (_LOCOMOTION, "walk 815", "walking and running"),
+    (
+        AFTER_ARM_SDK,
+        "after arm_sdk",
+        "reached by streaming to the arms; it cannot walk, and does not come back by itself",
     ),
+    (831, "arm_sdk (Air)", "walking with arms that follow arm_sdk"),
+    (_ARM_SDK_GAIT, "arm_sdk 833", "walking with arms that follow arm_sdk"),
+)
+"""Modes in which joints hold, and in which an R1 is neither taught nor played: whether it keeps its
+balance while its arms are soft is not known.
+"""
+_LIMP_MODES = (
+    ModeFacts(ZERO_TORQUE, "zero torque", "no torque: every joint hangs free", False, False),
+    ModeFacts(DAMP, "damp", "damped: joints yield slowly", False, False),
+)
+_ALL_MODES = (
+    *_LIMP_MODES,
+    *(ModeFacts(id_, name, label, False, True) for id_, name, label in _UNTAUGHT_MODES),
+    ModeFacts(STAND, "stand", "balanced standing and walking", balanced=True, stiff=True),
+    ModeFacts(STAND_AIR, "stand (Air)", "an Air's balanced standing", balanced=True, stiff=True),
+)
+
+# The modes to which each mode may change; a mode that is not listed may change to all.
+_CHANGES: dict[int, tuple[int, ...]] = {
+    ZERO_TORQUE: (DAMP, LOCK_STAND, 5),
+    DAMP: (ZERO_TORQUE, LOCK_STAND, 5),
+    5: (ZERO_TORQUE, DAMP, LOCK_STAND),
+    STAND: (DAMP, LOCK_STAND, _LIE_DOWN),
+    812: (DAMP,),
+    813: (DAMP,),
+    814: (DAMP,),
+    _LOCOMOTION: (DAMP, LOCK_STAND, _LIE_DOWN, _ARM_SDK_GAIT),
+    AFTER_ARM_SDK: (DAMP, LOCK_STAND),
+    STAND_AIR: (DAMP, LOCK_STAND, _LIE_DOWN, _ARM_SDK_GAIT),
+    831: (DAMP, LOCK_STAND),
+    _ARM_SDK_GAIT: (DAMP, LOCK_STAND, _LOCOMOTION),
+}
+_IDS = tuple(mode.id for mode in _ALL_MODES)
+_CHANGE_S, _DAMP_S = 1.0, 0.2
+"""Durations of a change of mode, and of damping; guesses."""
+
+R1_MODES = ModeTable(
+    all=_ALL_MODES,
     standing=STAND,
-    distinctive=frozenset({STAND, AFTER_ARM_SDK, STAND_AIR}),
+    damp=DAMP,
+    # The only change to a stand that a log of a real robot shows.
+    to_stand={LOCK_STAND: (STAND,)},
+    moves={
+        (before, after): _DAMP_S if after == DAMP else _CHANGE_S
+        for before in _IDS
+        for after in _CHANGES.get(before, _IDS)
+        if after != before
+    },
+    distinctive=frozenset({*range(STAND, AFTER_ARM_SDK + 1), STAND_AIR, 831, _ARM_SDK_GAIT}),
+    silent=frozenset({5, 6, 7, 800, 804, 805, 813, 814}),
 )
 
 # ---- sticks -------------------------------------------------------------------------------------
@@ -162,8 +215,8 @@ _NECK_M, _HAND_END_M = (0.0, 0.0, 0.25), (0.12, 0.0, 0.0)
 _HEEL_M, _TOES_M = (-0.05, 0.0, -0.045), ((0.12, 0.03, -0.045), (0.12, -0.03, -0.045))
 
 
-def _limb_sticks(side: str) -> list[tuple[str, Point, Point]]:
-    """Return the sticks of one side: leg and foot, and from the neck to the hand."""
+def _make_limb_sticks(side: str) -> list[tuple[str, Point, Point]]:
+    """Return the sticks of one side: from the pelvis to the foot, and from the neck to the hand."""
     foot, hand = f"{side}_ankle_roll_link", f"{side}_wrist_roll_link"
     leg: list[Point] = [(f"{side}_{link}_link", ZERO) for link in ("hip_roll", "knee")]
     sole: list[Point] = [(foot, corner) for corner in (_HEEL_M, *_TOES_M, _HEEL_M)]
@@ -179,8 +232,8 @@ R1_FIGURE = Figure(
         *chain(
             "", ("pelvis_link", ZERO), (_TORSO, ZERO), (_TORSO, _NECK_M), ("head_yaw_link", ZERO)
         ),
-        *_limb_sticks("left"),
-        *_limb_sticks("right"),
+        *_make_limb_sticks("left"),
+        *_make_limb_sticks("right"),
     ),
     head=("head_yaw_link", ZERO),
     head_radius_m=0.08,
@@ -191,10 +244,10 @@ R1_FIGURE = Figure(
 # ---- builds -------------------------------------------------------------------------------------
 
 _NO_STREAM = (
-    "sources contradict each other on how poses are streamed to an R1: the weight of the stream is "
+    "sources contradict each other on how to stream poses to an R1: the weight of the stream is "
     "mode_pr from 0 to 100 (unitree_sdk2), or the position of motor slot 31 from 0 to 1 "
-    "(xr_teleoperate); the waist's slot 12 is its roll (unitree_sdk2) or its yaw (xr_teleoperate). "
-    "The wrong one of each moves another joint, or all at once"
+    "(xr_teleoperate); the waist's slot 12 is its roll (unitree_sdk2) or its yaw "
+    "(xr_teleoperate). A wrong choice moves another joint, or all joints at once"
 )
 
 
@@ -219,7 +272,7 @@ def _make_build(
 
 
 # An Air is one rigid piece from the pelvis to the head, and from the elbow to the hand.
-_NOT_OF_AN_AIR = frozenset(
+_ABSENT_FROM_AIR = frozenset(
     joint.name for joint in R1_JOINTS if joint.part in {"waist", "wrist", "head"}
 )
 _AIR_MASSES = (
@@ -228,7 +281,7 @@ _AIR_MASSES = (
     FixedMass("right_elbow_link", 0.986213, (0.147283, 0.026821, -0.010613)),
 )
 R1_26 = _make_build("r1", "R1 with 26 joints", frozenset(), ())
-R1_AIR = _make_build("r1-air", "R1 Air with 20 joints", _NOT_OF_AN_AIR, _AIR_MASSES)
+R1_AIR = _make_build("r1-air", "R1 Air with 20 joints", _ABSENT_FROM_AIR, _AIR_MASSES)
 
 _URDF = "unitree_ros 8ab3359 r1_description, 3d8d582 r1_air_description (BSD-3-Clause)"
 _LIKE_A_G1 = "the phone app has the same screens for a G1 and an R1; no trace of an R1 is known"
@@ -259,7 +312,8 @@ R1 = Family(
     wires=("sim", "webrtc"),
     serials=("E",),
     signalling=3,
-    answers_everybody=False,
+    answers_general_search=False,
+    arm_state_s=3.0,
     works=dict.fromkeys(("list", "teach", "play", "rename", "delete", "stop"), Grade.INFERRED),
     evidence={
         "joints": Evidence(Grade.PUBLISHED, _URDF),
@@ -273,23 +327,32 @@ R1 = Family(
             "18015ef)",
         ),
         "modes": Evidence(
+            Grade.SEEN,
+            "0, 1, 4, 811, 816, and 811 to 4 to 811 to 1 to 0, on an R1 EDU (xr_teleoperate issue "
+            "319)",
+        ),
+        "other modes": Evidence(
             Grade.REPORTED,
-            "unitree-webrtc-connect 2.2.0 (811, 830); unitree_sdk2_python issue 182 (816). How to "
-            "reach another mode, or to damp, is not known",
+            "read from the firmware: unitree_ui 037aae4, docs/r1_action_list.md: the ids, the "
+            "changes that each mode allows, damping from every mode, and the modes that are not "
+            "reported",
         ),
         "services": Evidence(Grade.INFERRED, _LIKE_A_G1),
         "loco": Evidence(
-            Grade.CONTRADICTED,
-            "of sport it serves 7001, 7101, 7105 and 7108 (unitree-webrtc-connect 2.2.0), or 7106 "
-            "for 7108 (phanthymotus-driver issue 27); 7105 always answers 127 (xr_teleoperate "
-            "issue 319, unitree_sdk2_python issue 168)",
+            Grade.SEEN,
+            "sport serves 7001 and 7101, with 1001 for a mode that it refuses or is in, and 1003 "
+            "for one that it does not know; 7105 answers 127, 7002 and 7107 answer 3203 "
+            "(xr_teleoperate issue 319, unitree_sdk2_python issue 168). Its 7108 is a motion and "
+            "7106 belongs to arm (reported: unitree_ui 037aae4)",
         ),
         "taught": Evidence(Grade.INFERRED, "arms and the waist's yaw, as on a G1"),
         "signalling": Evidence(Grade.REPORTED, "unitree-webrtc-connect 2.2.0"),
         "stream": Evidence(
             Grade.CONTRADICTED,
             "weight in mode_pr, 0 to 100 (unitree_sdk2 21d0a3b, r1_pub.h), or at motor slot 31 "
-            "(xr_teleoperate 18015ef); afterwards it cannot walk (unitree_sdk2_python issue 182)",
+            "(xr_teleoperate 18015ef); a mode_pr other than 0 and 1 leads from 811 to 816, "
+            "where it cannot walk (unitree_sdk2_python issue 182); it acts only in 816, 831 and "
+            "833 (unitree_ui 037aae4)",
         ),
         "rest": Evidence(Grade.CHOSEN, "this project, after a G1"),
         "figure": Evidence(Grade.CHOSEN, "this project; soles and ends of hands are estimated"),

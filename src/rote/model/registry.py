@@ -13,14 +13,15 @@ from functools import cache
 
 from rote.errors import BadRequestError
 from rote.model.a1 import A1
-from rote.model.family import Build, Family, Joint
+from rote.model.family import Build, Family, Joint, ModeTable
 from rote.model.g1 import G1
 from rote.model.g1_d import G1_D
 from rote.model.r1 import R1
+from rote.text import suggest_names
 
 __all__ = [
     "ENTRY_POINTS", "families", "names", "find_family", "find_build", "build_named",
-    "family_of", "family_with", "build_with", "joint_named", "joint_names",
+    "family_of", "modes_of", "family_with", "build_with", "joint_named", "joint_names",
 ]  # fmt: skip
 
 ENTRY_POINTS = "rote.robots"
@@ -30,11 +31,11 @@ _SHIPPED: tuple[Family, ...] = (G1, A1, R1, G1_D)
 
 @cache
 def _load_external_families() -> tuple[Family, ...]:
-    """Return the families of other packages; raises an error with the reason if one is unusable."""
+    """Return the families of other packages; raises `BadRequestError` if one cannot be used."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - seldom needed, slow to load
 
-    found: list[Family] = []
-    taken = {name for family in _SHIPPED for name in _names_of(family)}
+    loaded: list[Family] = []
+    taken_names = {name for family in _SHIPPED for name in _list_names(family)}
     for point in entry_points(group=ENTRY_POINTS):
         try:
             family = point.load()
@@ -45,22 +46,21 @@ def _load_external_families() -> tuple[Family, ...]:
             ) from error
         if not isinstance(family, Family):
             raise BadRequestError(
-                f"the entry point {point.name!r} of {ENTRY_POINTS} names no robot, but {family!r}",
+                f"the entry point {point.name!r} of {ENTRY_POINTS} is {family!r}, not a robot",
                 f"It must name a rote.model.family.Family; it names {point.value}.",
             )
-        clash = taken & _names_of(family)
-        if clash:
+        if duplicates := taken_names & _list_names(family):
             raise BadRequestError(
                 f"the robot {point.name!r} of another package has a name that is taken: "
-                f"{', '.join(sorted(clash))}",
+                f"{', '.join(sorted(duplicates))}",
                 f"Rename its family or build, or remove that package; see {point.value}.",
             )
-        taken |= _names_of(family)
-        found.append(family)
-    return tuple(found)
+        taken_names |= _list_names(family)
+        loaded.append(family)
+    return tuple(loaded)
 
 
-def _names_of(family: Family) -> set[str]:
+def _list_names(family: Family) -> set[str]:
     """Return the names of a family and its builds."""
     return {family.name, *(build.name for build in family.builds)}
 
@@ -75,21 +75,22 @@ def families() -> tuple[Family, ...]:
     return (*_SHIPPED, *_load_external_families())
 
 
-def _iter_families() -> Iterator[Family]:
+def _iterate_families() -> Iterator[Family]:
+    """Yield what `families` returns, but load other packages only when they are needed."""
     yield from _SHIPPED
     yield from _load_external_families()
 
 
 def find_family(name: str) -> Family | None:
     """Return the family of that name, or None."""
-    return next((family for family in _iter_families() if family.name == name), None)
+    return next((family for family in _iterate_families() if family.name == name), None)
 
 
 def find_build(name: str) -> Build | None:
-    """Return the build of that name, or the first of a family of that name; None if there is
-    neither.
+    """Return the build of that name, or the default build of the family of that name; None if
+    there is neither.
     """
-    for family in _iter_families():
+    for family in _iterate_families():
         if family.name == name:
             return family.default
         for build in family.builds:
@@ -102,7 +103,8 @@ def build_named(name: str) -> Build:
     """Return the build of that name, or raise `BadRequestError` that lists the known ones."""
     build = find_build(name)
     if build is None:
-        raise BadRequestError(f"there is no robot {name!r}", f"There are: {', '.join(names())}.")
+        remedy = f"{suggest_names(name, names())} There are: {', '.join(names())}.".lstrip()
+        raise BadRequestError(f"there is no robot {name!r}", remedy)
     return build
 
 
@@ -116,14 +118,20 @@ def family_of(build: Build) -> Family | None:
     return find_family(build.family)
 
 
+def modes_of(build: Build) -> ModeTable:
+    """Return the states of a build's motion controller; an unknown machine has none."""
+    family = family_of(build)
+    return build.modes or (ModeTable(all=()) if family is None else family.modes)
+
+
 def family_with(joints: Collection[str]) -> Family | None:
     """Return the family that has the most of these joints; None if none has any.
 
-    Of several with equally many, the first counts: arms alone are a G1's, not a G1-D's.
+    Of equal families, the first one is returned: arms alone belong to a G1, not a G1-D.
     """
-    wanted = set(joints)
-    best = max(families(), key=lambda family: len(wanted.intersection(family.names)))
-    return best if wanted.intersection(best.names) else None
+    requested = set(joints)
+    best = max(families(), key=lambda family: len(requested.intersection(family.names)))
+    return best if requested.intersection(best.names) else None
 
 
 def build_with(joints: tuple[str, ...]) -> Build | None:
@@ -135,7 +143,7 @@ def build_with(joints: tuple[str, ...]) -> Build | None:
 
 def joint_named(name: str) -> Joint | None:
     """Return the first joint of that name in any family, or None."""
-    for family in _iter_families():
+    for family in _iterate_families():
         for joint in family.joints:
             if joint.name == name:
                 return joint

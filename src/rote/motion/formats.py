@@ -27,7 +27,7 @@ class Format:
     """Its media type for a web server."""
     module: str
     loss: str = ""
-    """What does not survive, as a sentence without its full stop; empty if everything does."""
+    """What the format does not store, as a sentence without its full stop; empty if nothing."""
 
     @property
     def ending(self) -> str:
@@ -36,26 +36,27 @@ class Format:
 
     @property
     def load(self) -> "Callable[[Path], Track]":
-        """Read a file; raises `BadRequestError` that names what cannot be used."""
+        """The function that reads a file; it raises `BadRequestError` for an unusable file."""
         return cast("Callable[[Path], Track]", self._import_function(f"load_{self.name}"))
 
     @property
     def save(self) -> "Callable[[Track, Path], None]":
-        """Write a file, completely or not at all."""
+        """The function that writes a file, completely or not at all."""
         return cast("Callable[[Track, Path], None]", self._import_function(f"save_{self.name}"))
 
     @property
     def file_location(self) -> "Callable[[Path], FileLocation]":
-        """Return how an error names a location in a file."""
+        """The function that returns how error messages name locations in a file."""
         return cast("Callable[[Path], FileLocation]", self._import_function("file_location"))
 
     def _import_function(self, name: str) -> object:
+        # The format's module is imported only now, because some need heavy libraries.
         return getattr(import_module(self.module), name)
 
 
 FORMATS: dict[str, Format] = {
-    found.ending: found
-    for found in (
+    row.ending: row
+    for row in (
         Format(
             name="mcap",
             title="MCAP",

@@ -1,9 +1,8 @@
 """Track: joint angles over time, with joint names and where it came from."""
 
-import difflib
 import hashlib
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rote.errors import BadRequestError, MissingExtraError
 from rote.motion.body.root_path import RootPath
 from rote.motion.track_edits import TrackEdits
+from rote.text import suggest_names
 
 if TYPE_CHECKING:
     from rote.model.family import Build
@@ -24,13 +24,12 @@ __all__ = ["Track", "Mark", "Origin"]
 Array = NDArray[np.float64]
 
 ROOT_LOST = "the path of the root is left out"
-"""The line that an edit that cannot keep it adds to the history."""
+"""What an edit that cannot keep the path of the root adds to the history."""
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
     """Return a remedy for an unknown name: the known ones that are similar, otherwise all."""
-    near = difflib.get_close_matches(name, known)
-    return f"Did you mean {' or '.join(near)}?" if near else f"It has {', '.join(known)}."
+    return suggest_names(name, known) or f"It has {', '.join(known)}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Mark:
     """A time in a track with a label."""
 
     time_s: float
-    """On the clock of the track's times."""
+    """In seconds, on the clock of the track's `times_s`."""
     label: str
 
 
@@ -53,27 +52,36 @@ class Origin:
     licence: str = ""
     """The terms it may be used under, as text; empty if they are not known."""
     address: str = ""
-    """Where it was published, or who made it, as text; empty if that is not known."""
+    """Where it was published, or its author, as text; empty if that is not known."""
     digest: str = ""
-    """Identifies the file's content: what a person agrees to before it is first played."""
+    """A hash of the file's content. A person must agree to this content before it is played."""
 
     @staticmethod
     def of(*tracks: "Track") -> "Origin | None":
-        """Return the origin of a motion made from several tracks, merged into one."""
-        found = list(dict.fromkeys(track.origin for track in tracks if track.origin is not None))
-        if len(found) < 2:
-            return found[0] if found else None
-        both = "+".join(sorted(origin.digest for origin in found))
-        texts = [
-            " + ".join(dict.fromkeys(getattr(origin, name) or "?" for origin in found))
-            for name in ("format", "file", "licence", "address")
-        ]
-        digest = hashlib.sha256(both.encode()).hexdigest()[:32]
-        return Origin(texts[0], texts[1], texts[2], texts[3], digest)
+        """Return the origin of a motion made from several tracks: all of theirs, joined by ` + `.
+
+        None if none of the tracks was imported.
+        """
+        # The keys of a dictionary are distinct, and in the order in which they were added.
+        origins = list(dict.fromkeys(track.origin for track in tracks if track.origin is not None))
+        if len(origins) < 2:
+            return origins[0] if origins else None
+
+        def join_texts(texts: Iterable[str]) -> str:
+            return " + ".join(dict.fromkeys(text or "?" for text in texts))
+
+        digests = "+".join(sorted(origin.digest for origin in origins))
+        return Origin(
+            format=join_texts(origin.format for origin in origins),
+            file=join_texts(origin.file for origin in origins),
+            licence=join_texts(origin.licence for origin in origins),
+            address=join_texts(origin.address for origin in origins),
+            digest=hashlib.sha256(digests.encode()).hexdigest()[:32],
+        )
 
 
 class _Changes(TypedDict, total=False):
-    """What an edit may change: fields of `Track`."""
+    """The fields of `Track` that an edit may change."""
 
     times_s: Array
     joints_rad: Array
@@ -90,7 +98,7 @@ class Track(TrackEdits):
     track.
 
     `track.trim(auto=True).smooth().save("wave.mcap")` edits and saves. Raises `BadRequestError` if
-    the shapes do not fit, a value is not finite, or the times do not increase.
+    it has no sample, the shapes do not fit, a value is not finite, or the times do not increase.
     """
 
     times_s: Array
@@ -103,13 +111,15 @@ class Track(TrackEdits):
     source: str = ""
     """Where it came from, as text: `teach wave over udp`."""
     marks: tuple[Mark, ...] = ()
-    """In the order of their times; they may lie anywhere, but a trim drops those outside."""
+    """In the order of their times, which may be outside the track; a trim drops such marks."""
     history: tuple[str, ...] = ()
-    """How it was made, one line per edit: `smooth at 5 Hz`."""
+    """How the track was made, one line per edit: `smooth at 5 Hz`."""
     root: RootPath | None = None
     """The path of the robot's base, a row per sample; None if not known. It is not played."""
     origin: Origin | None = None
-    """Whose motion it is, if it was not taught here; a robot plays it only if a person agrees."""
+    """The file that the motion was imported from; None if it was taught with rote. A robot plays an
+    imported motion only if a person agrees.
+    """
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "times_s", _freeze_array(self.times_s))
@@ -123,6 +133,8 @@ class Track(TrackEdits):
                 f"a track of {self.times_s.size} times and {len(self.names)} names "
                 f"cannot have joints of shape {self.joints_rad.shape}"
             )
+        if not len(self):
+            raise BadRequestError("a track needs at least one sample")
         if not np.isfinite(self.times_s).all() or not np.isfinite(self.joints_rad).all():
             raise BadRequestError("a track holds a value that is not a number")
         if self.root is not None and len(self.root) != len(self):
@@ -131,11 +143,15 @@ class Track(TrackEdits):
             )
         for mark in self.marks:
             if not math.isfinite(mark.time_s):
-                raise BadRequestError(f"the mark {mark.label!r} is at {mark.time_s}, not a time")
+                raise BadRequestError(
+                    f"the time of the mark {mark.label!r} is {mark.time_s}, not a number"
+                )
         steps = np.diff(self.times_s)
         if (steps <= 0).any():
             row = int(np.argmax(steps <= 0)) + 1
-            raise BadRequestError(f"the time in row {row} of a track is not after the one before")
+            raise BadRequestError(
+                f"the time in row {row} of a track is not later than the one before"
+            )
 
     def edited(self, line: str, **changes: Unpack[_Changes]) -> "Track":
         """Return this track with `changes`, and `line` added to its history.
@@ -149,7 +165,7 @@ class Track(TrackEdits):
         return replace(self, history=(*self.history, line), **changes)
 
     def require_samples(self, samples: int) -> None:
-        """Raise `BadRequestError` if the track has fewer samples, or no joints."""
+        """Raise `BadRequestError` if the track has fewer than `samples` samples, or no joints."""
         if len(self) < samples or not self.names:
             raise BadRequestError(
                 f"this needs {samples} samples and a joint; "
@@ -161,11 +177,12 @@ class Track(TrackEdits):
 
         Raises `BadRequestError` if none is named, or one that the track does not have.
         """
+        if not joints:
+            raise BadRequestError("no joint was named", did_you_mean("", self.names))
         unknown = [name for name in joints if name not in self.names]
-        if unknown or not joints:
+        if unknown:
             raise BadRequestError(
-                f"the track has no {', '.join(unknown)}" if unknown else "no joint was named",
-                did_you_mean(unknown[0] if unknown else "", self.names),
+                f"the track has no {', '.join(unknown)}", did_you_mean(unknown[0], self.names)
             )
         return tuple(name for name in self.names if name in joints)
 
@@ -176,16 +193,16 @@ class Track(TrackEdits):
     def check(
         self, *, build: "Build | str | None" = None, contact: bool = True, payload_kg: float = 0.0
     ) -> "CheckReport":
-        """Return all problems with playing it, the worst first.
+        """Return all problems with playing this track, the worst first.
 
-        Arguments are those of `rote.check`.
+        The arguments are those of `rote.check`.
         """
         from rote.motion.check.rules import check  # noqa: PLC0415 - it takes a track
 
         return check(self, build=build, contact=contact, payload_kg=payload_kg)
 
     def save(self, path: "FilePath") -> str:
-        """Write it in the format of the file's ending; return what the format loses, as text.
+        """Write the track in the format of the file's ending; return what that loses, as text.
 
         Raises what `rote.save` raises.
         """
@@ -216,7 +233,7 @@ class Track(TrackEdits):
 
     @property
     def duration_s(self) -> float:
-        """The time from the first to the last sample; 0 for a track of one sample or none."""
+        """The time from the first to the last sample; 0 for a track of one sample."""
         return float(self.times_s[-1] - self.times_s[0]) if len(self) > 1 else 0.0
 
     @property
@@ -231,6 +248,7 @@ class Track(TrackEdits):
 
 
 def _freeze_array(values: ArrayLike) -> Array:
+    """Return the values as a read-only array: a copy, unless `values` is one already."""
     if isinstance(values, np.ndarray) and values.dtype == np.float64 and _is_immutable(values):
         return values
     array: Array = np.array(values, dtype=np.float64)

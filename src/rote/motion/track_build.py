@@ -10,14 +10,14 @@ from rote.model import registry
 from rote.model.family import Build, Family, Joint
 from rote.motion.track import Track
 
-# Letters that are pronounced with a vowel first: an A1, an R1, but a G1.
-_SPOKEN_WITH_A_VOWEL = frozenset("aefhilmnorsx")
+_LETTERS_WITH_AN = frozenset("aefhilmnorsx")
+"""Letters whose names begin with a vowel sound: an A1, an R1, but a G1."""
 
 
 def build_of(track: Track) -> Build | None:
-    """Return the build of a track; None if no robot has any of its joints.
+    """Return the build of a track; None if no robot has any of the track's joints.
 
-    It is the one that the track names, unless another family has more of its joints.
+    That is the build that the track names, unless another family has more of its joints.
     """
     named = registry.find_build(track.variant)
     if named is not None:
@@ -25,8 +25,8 @@ def build_of(track: Track) -> Build | None:
         shared = _count_shared(family, track.names)
         if shared == len(track.names):
             return named
-        other = registry.family_with(track.names)
-        if shared and shared >= _count_shared(other, track.names):
+        best = registry.family_with(track.names)  # the family with the most of the joints
+        if shared and shared >= _count_shared(best, track.names):
             return named
     return build_with(track.names)
 
@@ -40,7 +40,8 @@ def family_of(track: Track) -> Family | None:
 def build_with(names: tuple[str, ...]) -> Build | None:
     """Return the build with these joints; None if no robot has any of them.
 
-    A build with exactly these joints comes first, then the first of the family that has all.
+    A build with exactly these joints is preferred, then the first of the family that has them all,
+    then the default build of the family that has the most.
     """
     exact = registry.build_with(names)
     if exact is not None:
@@ -48,25 +49,26 @@ def build_with(names: tuple[str, ...]) -> Build | None:
     family = registry.family_with(names)
     if family is None:
         return None
-    known = set(names).intersection(family.names)
-    having = [build for build in family.builds if known <= set(build.names)]
-    return next(
-        (build for build in having if len(build.names) == len(known)), (*having, family.default)[0]
-    )
+    known_names = set(names).intersection(family.names)
+    candidates = [build for build in family.builds if known_names <= set(build.names)]
+    for build in candidates:
+        if len(build.names) == len(known_names):
+            return build
+    return candidates[0] if candidates else family.default
 
 
 def joints_by_name(build: Build) -> dict[str, Joint]:
-    """Return all joints that a robot of a build's family may have, as this build has them.
+    """Return all joints of a build's family, by name, with the limits of this build.
 
-    These are its own, those of other builds, and those of the hands that can be attached.
+    They include joints of the family's other builds, and of the hands that can be attached.
     """
     family = registry.family_of(build)
-    joints = {} if family is None else {joint.name: joint for joint in _all_joints(family)}
+    joints = {} if family is None else {joint.name: joint for joint in _iterate_joints(family)}
     return joints | {joint.name: joint for joint in build.joints}
 
 
 def joints_of(track: Track) -> dict[str, Joint]:
-    """Return the joints of a track that its robot has, by name, in the track's order."""
+    """Return those joints of a track that its robot has, by name, in the track's order."""
     build = build_of(track)
     known = {} if build is None else joints_by_name(build)
     return {name: known[name] for name in track.names if name in known}
@@ -80,14 +82,16 @@ def hand_joints(build: Build) -> frozenset[str]:
 
 
 def a_robot(family: Family) -> str:
-    """Return a family's name as in a sentence: `an A1`."""
-    name = family.name
-    if any(sign.isdigit() for sign in name):
-        return f"{'an' if name[0].lower() in _SPOKEN_WITH_A_VOWEL else 'a'} {name.upper()}"
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name.capitalize()}"
+    """Return a family's name with its article: `an A1`, `a Tripod`."""
+    name, first_letter = family.name, family.name[0].lower()
+    # A name with a digit is spelled letter by letter, another one is pronounced as a word.
+    if any(letter.isdigit() for letter in name):
+        return f"{'an' if first_letter in _LETTERS_WITH_AN else 'a'} {name.upper()}"
+    return f"{'an' if first_letter in 'aeiou' else 'a'} {name.capitalize()}"
 
 
-def _all_joints(family: Family) -> Iterator[Joint]:
+def _iterate_joints(family: Family) -> Iterator[Joint]:
+    """Yield the joints of a family and of the hands that can be attached."""
     for hand in family.hands:
         yield from hand.joints
     yield from family.joints
@@ -97,5 +101,5 @@ def _count_shared(family: Family | None, names: Collection[str]) -> int:
     """Return how many of these joints a robot of a family has, its hands included."""
     if family is None:
         return 0
-    known = {joint.name for joint in _all_joints(family)}
+    known = {joint.name for joint in _iterate_joints(family)}
     return sum(name in known for name in names)

@@ -19,45 +19,54 @@ class TrackEdits:
 
 
 def signature_of(edit: Edit) -> Signature:
-    """Return the signature of an edit as a method; flags are given by name only."""
-    flags = [each for each in edit.parameters if each.kind is ParameterKind.FLAG]
-    values = [each for each in edit.parameters if each.kind is not ParameterKind.FLAG]
+    """Return the signature of an edit as a method.
+
+    Flags are given by name only; so are all parameters if the method takes any number of tracks.
+    """
+    flags = [parameter for parameter in edit.parameters if parameter.kind is ParameterKind.FLAG]
+    values = [
+        parameter for parameter in edit.parameters if parameter.kind is not ParameterKind.FLAG
+    ]
     arguments = [Argument("self", Argument.POSITIONAL_OR_KEYWORD)]
     if edit.tracks == SEVERAL:
         arguments.append(Argument("others", Argument.VAR_POSITIONAL, annotation="Track"))
     elif edit.tracks == 2:
         arguments.append(Argument("other", Argument.POSITIONAL_OR_KEYWORD, annotation="Track"))
-    by_place = Argument.KEYWORD_ONLY if edit.tracks == SEVERAL else Argument.POSITIONAL_OR_KEYWORD
-    arguments += [_argument(each, by_place) for each in values]
-    arguments += [_argument(each, Argument.KEYWORD_ONLY) for each in flags]
+    value_kind = Argument.KEYWORD_ONLY if edit.tracks == SEVERAL else Argument.POSITIONAL_OR_KEYWORD
+    arguments += [_make_argument(parameter, value_kind) for parameter in values]
+    arguments += [_make_argument(parameter, Argument.KEYWORD_ONLY) for parameter in flags]
     return Signature(arguments, return_annotation="Track")
 
 
 def explanation_of(edit: Edit) -> str:
     """Return the docstring of an edit as a method."""
-    return "\n\n".join([edit.summary, "\n".join(map(_explanation, edit.parameters))]).strip()
+    return "\n\n".join([edit.summary, "\n".join(map(_explain_parameter, edit.parameters))]).strip()
 
 
-def _argument(parameter: Parameter, kind: Any) -> Argument:
-    type_ = KINDS[parameter.kind].argument
+def _make_argument(parameter: Parameter, inspect_kind: Any) -> Argument:
+    """Return the `inspect.Parameter` for a parameter of an edit."""
+    annotation = KINDS[parameter.kind].argument
     if parameter.required:
-        return Argument(parameter.name, kind, annotation=type_)
+        return Argument(parameter.name, inspect_kind, annotation=annotation)
     if parameter.default is None:
-        type_ = type_ | None
-    return Argument(parameter.name, kind, default=parameter.default, annotation=type_)
+        annotation = annotation | None
+    return Argument(parameter.name, inspect_kind, default=parameter.default, annotation=annotation)
 
 
-def _explanation(parameter: Parameter) -> str:
+def _explain_parameter(parameter: Parameter) -> str:
+    """Return the line of a method's docstring for one parameter."""
     text = f"`{parameter.name}`: {parameter.help}"
     if parameter.kind is ParameterKind.JOINTS:
-        text = text.replace("May be repeated.", "Several are a list.")
+        # The help text is written for the command line.
+        text = text.replace("May be repeated.", "Give several as a list.")
     if parameter.range is not None:
         low, high, unit = parameter.range
         text += f" From {low:g} to {high:g} {unit}".rstrip() + "."
     return text
 
 
-def _method(edit: Edit) -> Callable[..., Any]:
+def _make_method(edit: Edit) -> Callable[..., Any]:
+    """Return the method of `Track` that applies an edit, with its signature and docstring."""
     signature = signature_of(edit)
 
     def apply(*args: Any, **options: Any) -> Any:
@@ -66,6 +75,7 @@ def _method(edit: Edit) -> Callable[..., Any]:
         except TypeError as error:
             raise TypeError(f"{edit.name}() {error}") from None
         values = dict(bound.arguments)
+        # The names that `signature_of` gives to the arguments that are tracks.
         tracks = [values.pop("self"), *values.pop("others", ())]
         if "other" in values:
             tracks.append(values.pop("other"))
@@ -79,4 +89,4 @@ def _method(edit: Edit) -> Callable[..., Any]:
 
 
 for _edit in EDITS.values():
-    setattr(TrackEdits, _edit.name, _method(_edit))
+    setattr(TrackEdits, _edit.name, _make_method(_edit))

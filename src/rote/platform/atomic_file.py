@@ -17,26 +17,24 @@ def check_new(path: Path, overwrite: bool = False) -> None:
     """
     _check_path(path)
     if path.exists() and not overwrite:
-        raise BadRequestError(
-            f"{path} is there already", "Choose another name, or add --overwrite."
-        )
+        raise BadRequestError(f"{path} already exists", "Choose another name, or add --overwrite.")
 
 
 @contextmanager
 def appearing(
     path: Path, *, private: bool = False, remedy: str = "Name another file."
 ) -> Iterator[BinaryIO]:
-    """Yield a file to write to. It replaces `path` when the block ends without an error, not
-    before.
+    """Yield a temporary file to write to; it replaces `path` when the block ends without an error.
 
-    A `private` file can be read by its owner only. If the disk refuses the data, this raises
-    `BadRequestError` with that `remedy`.
+    Only its owner can read a `private` file. Raises `BadRequestError` with `remedy` if the file
+    cannot be written.
     """
     _check_path(path)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    permissions = 0o600 if private else 0o666
     try:
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o666)
-        with open(handle, "wb") as file:  # noqa: PTH123 - no path: a handle with its own rights
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, permissions)
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - not a path
             yield file
             file.flush()
             os.fsync(file.fileno())

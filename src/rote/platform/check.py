@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from rote.platform.system import interface_address
+from rote.platform.system import read_interface_address
 
-_UP, _LOOPBACK, _MULTICAST = 0x1, 0x8, 0x1000
+_UP, _LOOPBACK, _MULTICAST = 0x1, 0x8, 0x1000  # Linux's IFF_ flags
 _NETWORKS = Path("/sys/class/net")
 _UFW = Path("/etc/ufw/ufw.conf")
 
@@ -29,11 +29,11 @@ class Interface:
         return self.up and bool(self.address)
 
 
-def interfaces(networks: Path = _NETWORKS) -> list[Interface]:
-    """Return this computer's interfaces."""
+def list_interfaces(networks: Path = _NETWORKS) -> list[Interface]:
+    """Return this computer's network interfaces; `networks` has a folder of facts for each."""
     found = []
     for _, name in socket.if_nameindex():
-        address = address_of(name)
+        address = find_address(name)
         flags = _read_flags(networks / name / "flags")
         if flags is None:  # not reported by this system: assume the usual flags
             flags = _UP | (_LOOPBACK if address.startswith("127.") else _MULTICAST)
@@ -56,29 +56,29 @@ def _read_flags(file: Path) -> int | None:
         return None
 
 
-def address_of(name: str) -> str:
-    """Return the IPv4 address of an interface; "" if it has none, or it cannot be known here."""
-    known = interface_address(name)
-    return _addresses_by_interface().get(name, "") if known is None else known
+def find_address(name: str) -> str:
+    """Return the IPv4 address of an interface; "" if it has none, or it is not reported."""
+    address = read_interface_address(name)
+    return _list_addresses().get(name, "") if address is None else address
 
 
-def _addresses_by_interface() -> dict[str, str]:
+def _list_addresses() -> dict[str, str]:
     """Return the IPv4 address of each interface, as reported by `ifaddr`; empty without it."""
     try:
         import ifaddr  # noqa: PLC0415 - optional, the extra `webrtc`
     except ImportError:
         return {}
-    numbers = dict(socket.if_nameindex())
+    names = dict(socket.if_nameindex())
     return {
-        numbers[adapter.index]: str(ip.ip)
+        names[adapter.index]: str(ip.ip)
         for adapter in ifaddr.get_adapters()
         for ip in adapter.ips
-        if ip.is_IPv4 and adapter.index in numbers
+        if ip.is_IPv4 and adapter.index in names
     }
 
 
-def firewall(settings: Path = _UFW) -> str:
-    """Return the name of a firewall that is switched on; "" if none is known to be."""
+def find_firewall(settings: Path = _UFW) -> str:
+    """Return the name of the active firewall; "" if none is found. Only ufw is detected."""
     try:
         lines = settings.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -86,7 +86,7 @@ def firewall(settings: Path = _UFW) -> str:
     return "ufw" if "ENABLED=yes" in {line.strip() for line in lines} else ""
 
 
-def installed(package: str) -> str:
+def find_installed_version(package: str) -> str:
     """Return the version of a Python package; "" if it is not installed."""
     try:
         return version(package)

@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 from rote.platform.loop import clock_of
 
-_CONTINUOUS = {"linux": "CLOCK_BOOTTIME", "darwin": "CLOCK_MONOTONIC"}
+_CONTINUOUS_CLOCKS = {"linux": "CLOCK_BOOTTIME", "darwin": "CLOCK_MONOTONIC"}
 """The POSIX clock that counts suspend; `time.monotonic` counts it on Windows."""
 
-LEAST_S = 0.02
-"""A shorter suspension is the inexactness of two clocks read one after the other."""
+MIN_SUSPENSION_S = 0.02
+"""Shorter suspensions, in seconds, are ignored as errors from reading two clocks in turn."""
 
 
 def suspended_s() -> float:
@@ -24,33 +24,34 @@ def suspended_s() -> float:
 
     Only differences between two calls are meaningful; they are exact to 0.1 ms.
     """
-    number: int | None = getattr(time, _CONTINUOUS.get(sys.platform, ""), None)
-    if number is None:
+    clock_id: int | None = getattr(time, _CONTINUOUS_CLOCKS.get(sys.platform, ""), None)
+    if clock_id is None:
         return 0.0
     while True:
         before = time.monotonic()
-        continuous = time.clock_gettime(number)
+        continuous = time.clock_gettime(clock_id)
         after = time.monotonic()
         if after - before < 0.0001:  # else this thread was preempted between the two clocks
             return continuous - (before + after) / 2
 
 
 def continuous_s() -> float:
-    """Return `time.monotonic` with the time during which this computer was suspended."""
+    """Return `time.monotonic` plus the time during which this computer was suspended."""
     return time.monotonic() + suspended_s()
 
 
 class Suspensions:
-    """Notices that this computer was suspended, for one that asks again and again."""
+    """Measures how long this computer was suspended between two calls of `take`."""
 
     def __init__(self) -> None:
-        self._known_s = suspended_s()
+        self._last_total_s = suspended_s()
 
     def take(self) -> float:
         """Return how long this computer was suspended since the last call; 0.0 if it was not."""
         total_s = suspended_s()
-        since_s, self._known_s = total_s - self._known_s, total_s
-        return since_s if since_s >= LEAST_S else 0.0
+        since_s = total_s - self._last_total_s
+        self._last_total_s = total_s
+        return since_s if since_s >= MIN_SUSPENSION_S else 0.0
 
 
 def stall_clock(loop: asyncio.AbstractEventLoop) -> Callable[[], float]:

@@ -1,5 +1,5 @@
-"""Text on terminals and in pipes: no text from a file or a robot controls the terminal, and one
-that cannot show every character (ASCII, Latin-1 and the like) shows something for each.
+"""Safe text on terminals and in pipes: control characters from files or robots are escaped, and
+characters that the terminal's encoding lacks (ASCII, Latin-1) are replaced.
 """
 
 import codecs
@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 if TYPE_CHECKING:
     from rich.console import Console
 
-_INSTEAD = {
+_REPLACEMENTS = {
     "\u00b0": "deg ",
     "\u00a0": " ",
     "\u2026": "~",
     **dict(zip("▁▂▃▄▅▆▇█", "12345678", strict=True)),
 }
 """Replacements for non-ASCII characters in rote's own texts."""
-_HANDLER = "rote"
+_ERROR_HANDLER = "rote"
+"""The name under which Python knows `_replace_characters` as an error handler of encodings."""
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Characters that control a terminal or change the direction of its text. Line breaks and tabs are
 not among them.
@@ -28,33 +29,31 @@ not among them.
 
 
 def prepare_streams() -> None:
-    """Make standard output and standard error safe to print any text to.
+    """Wrap standard output and standard error, so that any text can be printed safely.
 
-    Control characters are printed as escapes, like `\\u001b`: a title sequence in a file must not
-    reach the terminal. Characters that the terminal cannot show are replaced; that must not fail,
-    and different characters must stay distinguishable.
+    Control characters are printed as escapes, like `\\u001b`, so that no text from a file or a
+    robot can control the terminal. Characters that the terminal cannot show are replaced by
+    similar ones or by escapes.
     """
-    codecs.register_error(_HANDLER, _replace_characters)
+    codecs.register_error(_ERROR_HANDLER, _replace_characters)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(raw := raw_stream(stream), io.TextIOWrapper):
-            raw.reconfigure(errors=_HANDLER)
+            raw.reconfigure(errors=_ERROR_HANDLER)
     sys.stdout, sys.stderr = _wrap_stream(sys.stdout), _wrap_stream(sys.stderr)
 
 
 def without_controls(text: str) -> str:
-    """Return a text with its control characters as escapes that JSON has too; line breaks and tabs
-    stay.
-    """
+    """Return a text with its control characters as JSON escapes; line breaks and tabs stay."""
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line, without control characters: it cannot pose as another line."""
+    """Return a text on one line, with line breaks, tabs and control characters escaped."""
     return without_controls(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 class _EscapingStream:
-    """A text stream that writes control characters as escapes; all else is up to the stream."""
+    """A text stream that escapes control characters; other calls go to the stream below."""
 
     def __init__(self, raw: TextIO) -> None:
         self.raw_text = raw
@@ -80,7 +79,7 @@ def _wrap_stream(stream: TextIO | None) -> TextIO:
 
 
 def raw_stream(stream: Any) -> Any:
-    """Return the stream below one that escapes control characters."""
+    """Return the stream itself, without the wrapper that escapes control characters."""
     return stream.raw_text if isinstance(stream, _EscapingStream) else stream
 
 
@@ -89,11 +88,11 @@ def rich_console(**options: Any) -> "Console":
 
     A closed pipe raises `BrokenPipeError`, so that the command line ends quietly.
     """
-    return _console_class()(**options)
+    return _make_console_class()(**options)
 
 
 @cache
-def _console_class() -> "type[Console]":
+def _make_console_class() -> "type[Console]":
     from collections.abc import Iterator  # noqa: PLC0415 - rich is slow to import
     from typing import IO  # noqa: PLC0415
 
@@ -123,7 +122,7 @@ def _console_class() -> "type[Console]":
 
 
 def shows(characters: str) -> bool:
-    """Return whether standard output can show these characters as they are."""
+    """Return whether the encoding of standard output has all these characters."""
     try:
         characters.encode(sys.stdout.encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -132,18 +131,20 @@ def shows(characters: str) -> bool:
 
 
 def json_text(document: object, stream: TextIO | None = None) -> str:
-    """Return a JSON document on one line, as a stream can carry it without loss; by default it is
-    standard output.
+    """Return a JSON document on one line, in ASCII unless the stream (default: standard output) is
+    UTF-8.
     """
     encoding = (stream or sys.stdout).encoding or "ascii"
     return json.dumps(document, ensure_ascii=codecs.lookup(encoding).name != "utf-8")
 
 
 def _replace_characters(error: UnicodeError) -> tuple[str, int]:
+    """Return replacements for characters that cannot be encoded, and the index after them."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    hidden = error.object[error.start : error.end]
-    return "".join(_INSTEAD.get(each) or _escape_character(each) for each in hidden), error.end
+    unencodable = error.object[error.start : error.end]
+    replaced = (_REPLACEMENTS.get(char) or _escape_character(char) for char in unencodable)
+    return "".join(replaced), error.end
 
 
 def _escape_character(character: str) -> str:

@@ -46,17 +46,17 @@ def pendant_key_file() -> Path:
 
 
 def meshes_folder() -> Path:
-    """Return where shapes of robots are written for programs that read files."""
+    """Return the folder for the shapes of robots that other programs read from files."""
     return data_folder() / "meshes"
 
 
 def tls_folder() -> Path:
-    """Return where a certificate that was made on the spot is kept."""
+    """Return the folder for the certificate that `rote web --tls` makes."""
     return data_folder() / "tls"
 
 
 def agent_file(stage: str, name: str) -> Path:
-    """Return where an agent of a stage keeps what it has learned of its robot."""
+    """Return the file in which an agent of a stage keeps what it has learned about its robot."""
     return data_folder() / "agents" / f"{stage}.{name}.json"
 
 
@@ -66,7 +66,7 @@ def store_file(family: str) -> Path:
 
 
 def served_store_file(family: str) -> Path:
-    """Return the store file of a simulated robot for other programs: not the embedded robot's."""
+    """Return the store file of a robot of `rote sim`; embedded robots use `store_file`."""
     return data_folder() / "sim" / f"{family}.sqlite"
 
 

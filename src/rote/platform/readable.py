@@ -11,54 +11,57 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-Act = Callable[[], None]
+Callback = Callable[[], None]
 
 
 def on_readable(
-    loop: asyncio.AbstractEventLoop, one: socket.socket, act: Act
+    loop: asyncio.AbstractEventLoop, watched: socket.socket, callback: Callback
 ) -> Callable[[], None]:
-    """Call `act` in the loop whenever `one` is readable; return a function that ends this.
+    """Call `callback` in the loop whenever `watched` is readable.
 
-    Call that function before the socket is closed.
+    Return a function that ends this; call it before the socket is closed.
     """
-    number = one.fileno()
+    descriptor = watched.fileno()
     try:
-        loop.add_reader(number, act)
+        loop.add_reader(descriptor, callback)
     except NotImplementedError:
-        return _Watcher(loop, one, act).end
-    return partial(_remove_reader, loop, number)
+        return _Watcher(loop, watched, callback).end
+    return partial(_remove_reader, loop, descriptor)
 
 
-def _remove_reader(loop: asyncio.AbstractEventLoop, number: int) -> None:
-    loop.remove_reader(number)
+def _remove_reader(loop: asyncio.AbstractEventLoop, descriptor: int) -> None:
+    loop.remove_reader(descriptor)
 
 
 class _Watcher:
-    """A thread that waits for a socket."""
+    """Runs the callback in the loop whenever a thread finds the socket readable."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, one: socket.socket, act: Act) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, watched: socket.socket, callback: Callback
+    ) -> None:
         self._loop = loop
-        self._one = one
-        self._act = act
+        self._watched = watched
+        self._callback = callback
         self._ended = False
         self._callback_done = threading.Event()
-        self._wake_end, self._thread_end = socket.socketpair()
+        self._wake_socket, self._wake_receiver = socket.socketpair()
         threading.Thread(target=self._wait_for_socket, name="rote socket", daemon=True).start()
 
     def end(self) -> None:
-        """End the thread; `act` is not called again. Safe to repeat."""
+        """End the thread; the callback is not called again. Safe to repeat."""
         self._ended = True
-        self._wake_end.close()  # wakes it
+        self._wake_socket.close()  # makes the receiver readable, which wakes the thread
         self._callback_done.set()
 
     def _wait_for_socket(self) -> None:
-        with self._thread_end:
+        """Request the callback whenever the socket is readable, and wait until it has run."""
+        with self._wake_receiver:
             while not self._ended:
                 try:
-                    ready = select.select([self._one, self._thread_end], [], [])[0]
+                    readable = select.select([self._watched, self._wake_receiver], [], [])[0]
                 except (OSError, ValueError):  # the socket was closed
                     return
-                if self._thread_end in ready:
+                if self._wake_receiver in readable:  # `end` was called
                     return
                 self._callback_done.clear()
                 try:
@@ -70,6 +73,6 @@ class _Watcher:
     def _run_callback(self) -> None:
         try:
             if not self._ended:
-                self._act()
+                self._callback()
         finally:
             self._callback_done.set()

@@ -1,7 +1,7 @@
 """Differences between operating systems: file locks, signals, permissions, addresses, processes.
 
-No other module asks which operating system this is. Importing this module needs nothing that one
-of them lacks: a missing feature is noticed on first use, and then replaced or refused.
+No other module checks which operating system this is. Importing this module works on all of them: a
+missing feature is detected on first use, and then replaced or refused.
 """
 
 import os
@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 if TYPE_CHECKING:
     import asyncio
 
-_RETRY_S = 0.05
+_LOCK_RETRY_S = 0.05
 _LOCKED_BYTE = 0x7FFF_0000
-"""Offset of the byte that is locked on Windows, where a locked byte is unreadable for others: far
+"""Offset of the byte that is locked on Windows, where others cannot read a locked byte: far
 beyond the end of any recording, and below 2 GiB, the limit of the call."""
-_GET_ADDRESS = {"linux": 0x8915, "darwin": 0xC020_6921}  # SIOCGIFADDR
+_GET_ADDRESS = {"linux": 0x8915, "darwin": 0xC020_6921}
+"""The number of the request SIOCGIFADDR, which reads the address of an interface."""
 _END_SIGNALS = ("SIGTERM", "SIGHUP", "SIGBREAK")
-_NO_FILE_NAME = frozenset('<>:"/\\|?*')
-_DEVICES = frozenset(
+_FORBIDDEN_CHARACTERS = frozenset('<>:"/\\|?*')
+_DEVICE_NAMES = frozenset(
     ("con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10)))
 )
 
@@ -46,12 +47,13 @@ def _import_optional(name: str) -> Any:
 def lock(file: BinaryIO, *, wait: bool = False) -> bool:
     """Lock an open file until it is closed; return False if another process holds the lock.
 
-    With `wait` this blocks until the lock is free. On a system without file
-    locks this always succeeds.
+    With `wait` this blocks until the lock is free. On a system without file locks this always
+    succeeds.
     """
     if (posix := _import_optional("fcntl")) is not None:
+        flags = posix.LOCK_EX if wait else posix.LOCK_EX | posix.LOCK_NB
         try:
-            posix.flock(file.fileno(), posix.LOCK_EX | (0 if wait else posix.LOCK_NB))
+            posix.flock(file.fileno(), flags)
         except BlockingIOError:
             return False
         return True
@@ -59,19 +61,23 @@ def lock(file: BinaryIO, *, wait: bool = False) -> bool:
     while windows is not None and not _lock_byte(windows, file.fileno()):
         if not wait:
             return False
-        time.sleep(_RETRY_S)
+        time.sleep(_LOCK_RETRY_S)
     return True
 
 
-def _lock_byte(windows: Any, number: int) -> bool:
-    position = os.lseek(number, 0, os.SEEK_CUR)
+def _lock_byte(windows: Any, descriptor: int) -> bool:
+    """Lock one byte of an open file; return False if it is locked already.
+
+    `windows` is the module msvcrt, which locks at the current position: restore that afterwards.
+    """
+    position = os.lseek(descriptor, 0, os.SEEK_CUR)
     try:
-        os.lseek(number, _LOCKED_BYTE, os.SEEK_SET)
-        windows.locking(number, windows.LK_NBLCK, 1)
+        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+        windows.locking(descriptor, windows.LK_NBLCK, 1)
     except OSError:
         return False
     finally:
-        os.lseek(number, position, os.SEEK_SET)
+        os.lseek(descriptor, position, os.SEEK_SET)
     return True
 
 
@@ -79,14 +85,14 @@ def sync_folder(folder: Path) -> None:
     """Flush directory entries to disk; Windows does it itself."""
     if os.name != "posix":
         return
-    number = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(number)
+        os.fsync(descriptor)
     finally:
-        os.close(number)
+        os.close(descriptor)
 
 
-def renames_open_files() -> bool:
+def can_rename_open_files() -> bool:
     """Whether an open file can be renamed."""
     return os.name == "posix"
 
@@ -97,13 +103,13 @@ def has_file_modes() -> bool:
 
 
 def file_name_problem(name: str, *, windows: bool = os.name == "nt") -> str:
-    """Return why no file here can have this name; "" if one can. A slash is never allowed."""
+    """Return why a file name is invalid on this system; "" if it is valid."""
     if not windows:
-        return "it has a slash" if "/" in name or "\\" in name else ""
-    if _NO_FILE_NAME & {*name}:
-        return f"Windows allows none of {' '.join(sorted(_NO_FILE_NAME))} in the name of a file"
-    if name.endswith((".", " ")) or name.partition(".")[0].casefold() in _DEVICES:
-        return "Windows has no file of this name"
+        return "it contains a slash" if "/" in name or "\\" in name else ""
+    if _FORBIDDEN_CHARACTERS & {*name}:
+        return f"Windows forbids {' '.join(sorted(_FORBIDDEN_CHARACTERS))} in file names"
+    if name.endswith((".", " ")) or name.partition(".")[0].casefold() in _DEVICE_NAMES:
+        return "Windows reserves this file name"
     return ""
 
 
@@ -111,40 +117,40 @@ def file_name_problem(name: str, *, windows: bool = os.name == "nt") -> str:
 
 
 def end_signals() -> tuple[signal.Signals, ...]:
-    """Return the signals that ask a program to end, besides that of Ctrl-C.
+    """Return the signals that request the end of a program, except that of Ctrl-C.
 
-    SIGHUP is a closed terminal; on Windows that is SIGBREAK.
+    SIGHUP means a closed terminal; on Windows SIGBREAK does.
     """
     found = (getattr(signal, name, None) for name in _END_SIGNALS)
     return tuple(signal.Signals(number) for number in found if number is not None)
 
 
 def on_signal(
-    loop: "asyncio.AbstractEventLoop", number: int, act: Callable[[], None]
+    loop: "asyncio.AbstractEventLoop", number: int, handler: Callable[[], None]
 ) -> Callable[[], None]:
-    """Call `act` in the running loop on a signal; return a function that restores the old handler.
-
-    Only in the main thread.
+    """Call `handler` in the loop on the signal `number`; return a function that restores the old
+    handler. Call both in the main thread.
     """
-    former = signal.getsignal(number)
+    old_handler = signal.getsignal(number)
 
     def wake_loop(number: int, frame: FrameType | None) -> None:
-        loop.call_soon_threadsafe(act)
+        loop.call_soon_threadsafe(handler)
 
     try:
-        loop.add_signal_handler(number, act)
-    except NotImplementedError:  # the loops of Windows, which are woken by any signal
+        loop.add_signal_handler(number, handler)
+    except NotImplementedError:  # the event loops of Windows
         signal.signal(number, wake_loop)
 
-    def undo() -> None:
+    def restore_handler() -> None:
         with suppress(NotImplementedError):
             loop.remove_signal_handler(number)
-        signal.signal(number, signal.SIG_DFL if former is None else former)
+        # None: the old handler was not set by Python.
+        signal.signal(number, signal.SIG_DFL if old_handler is None else old_handler)
 
-    return undo
+    return restore_handler
 
 
-def ends_children_softly() -> bool:
+def can_interrupt_children() -> bool:
     """Whether a child process can be interrupted with the signal of Ctrl-C."""
     return os.name == "posix" and hasattr(signal, "SIGKILL")
 
@@ -157,18 +163,19 @@ def is_root() -> bool:
 # ---- the network --------------------------------------------------------------------------------
 
 
-def interface_address(name: str) -> str | None:
-    """Return an interface's IPv4 address: "" if it has none, None if the platform cannot tell."""
+def read_interface_address(name: str) -> str | None:
+    """Return an interface's IPv4 address; "" if it has none, None if it cannot be read here."""
     posix, request = _import_optional("fcntl"), _GET_ADDRESS.get(sys.platform)
     if posix is None or request is None:
         return None
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        # A `struct ifreq`: the name in 16 bytes with a closing zero, then the address; padded.
         request_bytes = struct.pack("256s", name.encode()[:15])
         try:
             answer = posix.ioctl(probe.fileno(), request, request_bytes)
         except OSError:
             return ""
-    return socket.inet_ntoa(answer[20:24])
+    return socket.inet_ntoa(answer[20:24])  # after the name, the address family and the port
 
 
 def free_port(host: str = "127.0.0.1") -> int:
@@ -182,7 +189,7 @@ def free_port(host: str = "127.0.0.1") -> int:
 # ---- processes ----------------------------------------------------------------------------------
 
 
-def hands_sockets_on() -> bool:
+def can_pass_sockets() -> bool:
     """Whether a child process can be given open sockets."""
     return os.name == "posix"
 
@@ -196,17 +203,18 @@ def lower_priority(steps: int) -> None:
         os.nice(steps)
 
 
-def limit_memory(most_bytes: int) -> None:
-    """Limit the address space of this process, and leave no core file, where the system can."""
+def limit_memory(max_bytes: int) -> None:
+    """Limit the address space of this process and disable core files, if the system supports it."""
     if (posix := _import_optional("resource")) is not None:
         with suppress(OSError, ValueError):
-            posix.setrlimit(posix.RLIMIT_AS, (most_bytes, most_bytes))
+            posix.setrlimit(posix.RLIMIT_AS, (max_bytes, max_bytes))
             posix.setrlimit(posix.RLIMIT_CORE, (0, 0))
 
 
-def limit_cpu(most_s: float) -> None:
-    """End this process once it has used `most_s` seconds more, where the system can."""
+def limit_cpu(max_s: float) -> None:
+    """End this process after `max_s` more seconds of CPU time, if the system supports it."""
     if (posix := _import_optional("resource")) is not None:
         with suppress(OSError, ValueError):
-            limit_s = int(time.process_time() + most_s) + 2
+            # The limit is in whole seconds of the process's total CPU time; 2 s are a margin.
+            limit_s = int(time.process_time() + max_s) + 2
             posix.setrlimit(posix.RLIMIT_CPU, (limit_s, posix.RLIM_INFINITY))

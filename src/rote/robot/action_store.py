@@ -8,12 +8,12 @@ from rote.errors import CautionError, DecodeError, NotSavedError, RefusedError
 from rote.messages import Code
 from rote.robot.api_values import Actions, Preset, TaughtAction, Waiting, Waits, check_name
 from rote.robot.arm_requests import ArmRequests
-from rote.robot.link import BY_FORCE, RobotLink, refused_error
-from rote.text import Act, Text
+from rote.robot.link import BY_FORCE, RobotLink
+from rote.text import Act, Text, suggest_names
 
 LISTED_S = 10.0
-"""How long a robot may take to list what it was taught: some write the file only after the release
-of the arms.
+"""Timeout in seconds for a newly taught action to appear in the robot's list. Some robots write the
+file only after the arms are released.
 """
 _RETRY_S = 0.5
 """Interval between two requests for the list while waiting, in seconds."""
@@ -29,14 +29,15 @@ class ActionStore:
         """The names in the robot's newest list."""
 
     async def read_list(self) -> Actions:
-        """Return the presets and the taught actions. Raises `DecodeError` if the answer is
-        no list.
+        """Return the presets and the taught actions. Raises `DecodeError` if the robot's answer is
+        not a list of actions.
         """
         reply = await self._link.ask(m.ListActions())
         if not isinstance(reply, m.ActionList):
             raise DecodeError(
-                "the robot answered without a list when it was asked for its actions",
-                "Ask again; if it stays so, its software is one that rote does not know.",
+                "the robot did not answer the request for its actions with a list",
+                "Try again. If it still fails, rote does not know this version of the "
+                "robot's software.",
             )
         taught = (
             TaughtAction(entry.name, entry.duration_ms / 1000, position)
@@ -54,74 +55,76 @@ class ActionStore:
             return Actions((), (), (f"its list of actions cannot be read: {error}",))
 
     async def find_action(self, name: str | int, actions: Actions | None = None) -> TaughtAction:
-        """Return a taught action by name or number; a newly taught action may be listed late.
+        """Return a taught action by name or number. An action that was just taught and is not
+        listed yet is waited for.
 
-        `actions` is a list that was just read; without it the list is requested.
+        `actions` is a list that was just read; without it the list is requested. Raises
+        `RefusedError` if there is no such action.
         """
         if actions is None:
             actions = await self.read_list_if_readable()
         if isinstance(name, int):
-            return _find_numbered(name, actions)
+            return _find_action_by_number(name, actions)
         action = actions.find(name)
-        if action is None and not actions.notes and self._arms.taught_at(name) is not None:
+        if action is not None:
+            return action
+        if not actions.notes and self._arms.find_taught_at(name) is not None:
             with suppress(NotSavedError):
                 return await self.wait_until_listed(name, actions)
-        if action is None and actions.notes:
-            if "frames" in self._link.abilities:  # an action is requested by its number there
-                raise _unreadable_list_error(f"whether it has {name!r}", actions, "Ask again.")
-            return TaughtAction(name, 0.0, 0)  # the robot itself knows
-        if action is None:
-            known = ", ".join(each.name for each in actions.taught) or "nothing yet"
-            message = f"there is no action {name!r}"
-            raise RefusedError(Code.NO_SUCH_ACTION, message, f"On the robot: {known}.")
-        return action
+        if not actions.notes:
+            raise _make_no_such_action_error(name, actions)
+        # A part of the list could not be read, so the action may exist.
+        if "frames" in self._link.abilities:  # frames need the number, which is in the list
+            raise _make_unreadable_error(f"whether it has {name!r}", actions, "Try again.")
+        return TaughtAction(name, 0.0, 0)  # the robot finds it by name, or refuses
 
     async def find_preset(self, preset: int | str) -> Preset:
         """Return a factory action by its id or name; raise `RefusedError` if there is none."""
         actions = await self.read_list_if_readable()
         found = next((each for each in actions.presets if preset in (each.id, each.name)), None)
-        if found is None and isinstance(preset, int):
-            found = Preset(preset, str(preset))  # A list may be incomplete; the robot knows.
-        if found is None and not actions.is_readable:
-            raise _unreadable_list_error(
-                f"which factory action {preset!r} is", actions, "Name it by its id."
+        if found is not None:
+            return found
+        if isinstance(preset, int):
+            return Preset(preset, str(preset))  # lists may be incomplete: let the robot decide
+        if not actions.is_readable:
+            raise _make_unreadable_error(
+                f"which factory action {preset!r} is", actions, "Give its id instead of its name."
             )
-        if found is None:
-            known = ", ".join(f"{each.id} {each.name}" for each in actions.presets) or "none"
-            message = f"there is no preset {preset!r}"
-            raise RefusedError(Code.NO_SUCH_ACTION, message, f"This robot has: {known}.")
-        return found
+        known = ", ".join(f"{each.id} {each.name}" for each in actions.presets) or "none"
+        hint = suggest_names(preset, [each.name for each in actions.presets])
+        remedy = f"{hint} This robot has: {known}.".lstrip()
+        raise RefusedError(Code.NO_SUCH_ACTION, f"there is no preset {preset!r}", remedy)
 
     async def wait_until_listed(self, name: str, actions: Actions | None = None) -> TaughtAction:
         """Poll the list until it contains the newly taught action; `actions` is a list that was
         just read. Raises `NotSavedError` if it is not listed in time.
         """
-        taught_s = self._arms.taught_at(name)
-        until = (self._link.loop.time() if taught_s is None else taught_s) + LISTED_S
+        taught_at = self._arms.find_taught_at(name)
+        deadline = (self._link.loop.time() if taught_at is None else taught_at) + LISTED_S
         if actions is None:
             actions = await self.read_list()
         action = actions.find(name)
         if action is None:
             with self._link.announce_wait(Waiting(Waits.LISTED, name, LISTED_S)):
-                while action is None and self._link.loop.time() < until:
+                while action is None and self._link.loop.time() < deadline:
                     await asyncio.sleep(_RETRY_S)
                     actions = await self.read_list()
                     action = actions.find(name)
         if action is None and actions.notes:
-            raise _unreadable_list_error(f"whether it has {name!r}", actions, "Ask again.")
+            raise _make_unreadable_error(f"whether it has {name!r}", actions, "Try again.")
         if action is None:
             raise NotSavedError(
-                f"the robot ended the recording and does not list {name!r} after {LISTED_S:.0f} s",
+                f"the robot ended the recording, but did not list {name!r} within {LISTED_S:.0f} s",
                 Text(
-                    "Look what it has: {list}. What it reported while it was taught is kept here: "
-                    "{takes}. Then teach again.",
+                    "Check the robot's list: {list}. The take on this computer is kept: {takes}. "
+                    "Then teach again.",
                     list=Act.LIST,
                     takes=Act.TAKES,
                 ),
             )
         return action
 
-    async def check_free(self, name: str, *, overwrite: bool, force: bool) -> bool | None:
+    async def check_can_store(self, name: str, *, overwrite: bool, force: bool) -> bool | None:
         """Return whether the robot has an action of that name, or None if its list is unreadable.
 
         Raises `RefusedError` if it has one and `overwrite` is false, and `CautionError` if the
@@ -132,9 +135,9 @@ class ActionStore:
             return None
         exists = actions.find(name) is not None
         if exists and not overwrite:
-            raise self._name_exists_error()
+            raise self._make_name_exists_error()
         if not exists and not force and actions.free_places <= 0:
-            raise self._store_full_error()
+            raise self._make_store_full_error()
         return exists
 
     async def save(self, command: m.SaveAction) -> m.Reply:
@@ -143,7 +146,7 @@ class ActionStore:
             return await self._link.ask(command)
         except RefusedError as refused:
             if refused.code == Code.NAME_EXISTS:
-                raise self._name_exists_error() from None
+                raise self._make_name_exists_error() from None
             raise
 
     async def rename(self, old: str, new: str) -> None:
@@ -152,9 +155,9 @@ class ActionStore:
         check_name(new, may_be_long="save" not in self._link.abilities)
         actions = await self.read_list_if_readable()
         if actions.find(old) is None and not actions.notes:
-            raise refused_error(Code.NO_SUCH_ACTION)
+            raise _make_no_such_action_error(old, actions)
         if actions.find(new) is not None:
-            raise refused_error(Code.NAME_EXISTS)
+            raise RefusedError(Code.NAME_EXISTS, *m.explain(Code.NAME_EXISTS))
         await self._link.ask(m.RenameAction(old, new))
 
     async def delete(self, name: str) -> None:
@@ -162,28 +165,29 @@ class ActionStore:
         self.check_can_delete()
         actions = await self.read_list_if_readable()
         if actions.find(name) is None and not actions.notes:
-            raise refused_error(Code.NO_SUCH_ACTION)
+            raise _make_no_such_action_error(name, actions)
         await self._link.ask(m.DeleteAction(name))
 
     def check_can_delete(self) -> None:
-        """Raise `UnsupportedError` if this wire cannot delete; nothing is asked of the robot."""
+        """Raise `UnsupportedError` if this wire cannot delete. Sends nothing to the robot."""
         self._link.require_ability("delete", "delete actions")
 
-    def _store_full_error(self) -> CautionError:
+    def _make_store_full_error(self) -> CautionError:
         message, remedy = m.explain(Code.STORE_FULL)
         if "delete" in self._link.abilities:
-            remedy = Text("Delete one that is not needed: {delete}.", delete=Act.DELETE)
+            remedy = Text("Delete an action that you do not need: {delete}.", delete=Act.DELETE)
         elif "overwrite" in self._link.abilities:
             remedy = Text(
-                "Replace one that is not needed: teach by its name, with {overwrite}. A simulated "
-                "robot can also begin with another store: {other}.",
+                "Replace an action that you do not need: teach under its name, with "
+                "{overwrite}. A simulated robot can also start with another store: "
+                "{other}.",
                 overwrite=Act.OVERWRITE,
                 other=Act.OTHER_STORE,
             )
         advice = Text("{remedy} {by_force}", remedy=remedy, by_force=BY_FORCE)
         return CautionError(message, advice, Code.STORE_FULL)
 
-    def _name_exists_error(self) -> RefusedError:
+    def _make_name_exists_error(self) -> RefusedError:
         message, remedy = m.explain(Code.NAME_EXISTS)
         if "overwrite" in self._link.abilities:
             remedy = Text(
@@ -192,10 +196,17 @@ class ActionStore:
         return RefusedError(Code.NAME_EXISTS, message, remedy)
 
 
-def _find_numbered(number: int, actions: Actions) -> TaughtAction:
+def _make_no_such_action_error(name: str, actions: Actions) -> RefusedError:
+    """Return the error for an unknown name; its remedy lists similar names and all names."""
+    names = [each.name for each in actions.taught]
+    remedy = f"{suggest_names(name, names)} On the robot: {', '.join(names) or 'nothing yet'}."
+    return RefusedError(Code.NO_SUCH_ACTION, f"there is no action {name!r}", remedy.lstrip())
+
+
+def _find_action_by_number(number: int, actions: Actions) -> TaughtAction:
     numbered = actions.numbered(number)
     if numbered is None and actions.notes:
-        raise _unreadable_list_error(
+        raise _make_unreadable_error(
             f"which action is number {number}", actions, "Play it by its name."
         )
     if numbered is None:
@@ -205,6 +216,6 @@ def _find_numbered(number: int, actions: Actions) -> TaughtAction:
     return numbered
 
 
-def _unreadable_list_error(unknown: str, actions: Actions, remedy: str) -> DecodeError:
-    """Return the error for an action list that could not be read."""
-    return DecodeError(f"{unknown} is not known: {'; '.join(actions.notes)}", remedy)
+def _make_unreadable_error(unknown: str, actions: Actions, remedy: str) -> DecodeError:
+    """Return the error for a question (`unknown`) that an unreadable action list leaves open."""
+    return DecodeError(f"cannot determine {unknown}: {'; '.join(actions.notes)}", remedy)

@@ -7,11 +7,8 @@ from typing import Protocol
 
 from rote import messages as m
 from rote.errors import BadRequestError, RoteError
-from rote.messages import Phase, RobotState
+from rote.messages import UNREPORTED_MODE, Phase, RobotState
 from rote.model.family import MAX_MOTION_S, Build, ModeTable
-
-UNREPORTED_MODE = -1
-"""The mode id used if the robot does not report its mode."""
 
 
 class RobotClient(Protocol):
@@ -20,10 +17,11 @@ class RobotClient(Protocol):
     url: str
     wire: str
     stop_pending: bool
-    """Whether a stop was requested, or is owed to soft arms, and the robot has not confirmed it."""
-    stop_reason: str
-    """Why the latest stream ended early, as one sentence; "" if it did not, or if unknown.
+    """Whether a stop was requested, or is due because arms may be soft, and the robot has not
+    confirmed it.
     """
+    stop_reason: str
+    """Why the latest stream ended early, as one sentence; "" if it did not, or if unknown."""
 
     @property
     def abilities(self) -> frozenset[str]:
@@ -36,6 +34,10 @@ class RobotClient(Protocol):
     @property
     def build(self) -> Build:
         """Which machine the robot is."""
+
+    @property
+    def recognised(self) -> bool:
+        """Whether the robot has reported which machine it is; otherwise `build` is assumed."""
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -67,13 +69,16 @@ class RobotClient(Protocol):
         """Close the connection."""
 
     def ready(self, poses: Sequence[m.StreamPose]) -> Callable[[int], bool]:
-        """Prepare the poses of the current stream; return send(index), which expects no reply. It
-        returns False, and sends nothing, once the stream has ended. Needs the ability "stream"."""
+        """Prepare the poses of the current stream. Return `send(index)`, which sends one of them
+        and expects no reply; once the stream has ended, it sends nothing and returns False.
+
+        Needs the ability "stream".
+        """
 
     def on_topic(
         self, topic: str, listener: "Callable[[TopicMessage], None]"
     ) -> Callable[[], None]:
-        """Call `listener` with what is published on a topic, on wires with the ability "topics"."""
+        """Call `listener` with every message on a topic. Needs the ability "topics"."""
 
 
 class TopicMessage(Protocol):
@@ -123,7 +128,7 @@ class Actions:
 
     @property
     def free_places(self) -> int:
-        """How many more motions can be taught, as far as rote knows: robots do not report it."""
+        """Estimated number of motions that can still be taught; robots do not report it."""
         return max(0, m.MAX_ACTIONS - len(self.taught))
 
     def find(self, name: str) -> TaughtAction | None:
@@ -131,22 +136,22 @@ class Actions:
         return next((action for action in self.taught if action.name == name), None)
 
     def numbered(self, number: int) -> TaughtAction | None:
-        """Return the taught action of that number, counted from 1 in the list's order, or None."""
+        """Return the action of that number, counted from 1 in the robot's list, or None."""
         return next((action for action in self.taught if action.position == number), None)
 
 
 class Waits(Enum):
-    """What rote waits for before it goes on by itself."""
+    """What rote waits for before it continues by itself."""
 
     RELEASE = "release"
-    """The arms come to rest after a teaching. Nothing is played until they have."""
+    """Waiting until the arms are at rest after a teaching; nothing is played before."""
     LISTED = "listed"
-    """The robot does not list yet what it was just taught."""
+    """Waiting until the robot lists the action it was just taught."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A wait that has begun."""
+    """A wait of rote for the robot, which has begun."""
 
     why: Waits
     name: str
@@ -169,7 +174,7 @@ class ModeReport:
     balanced: bool
     """Whether motions can be taught and played in this mode, as far as is known."""
     known: bool = True
-    """Whether rote knows the mode. If not, only the robot knows what it allows."""
+    """Whether rote knows the mode. If not, the robot decides what the mode allows."""
 
     @classmethod
     def of(cls, mode_id: int, modes: ModeTable) -> "ModeReport":
@@ -177,15 +182,15 @@ class ModeReport:
         mode_id = int(mode_id)  # prints as a number even if it came as a `Mode`
         mode = modes.find(mode_id)
         if mode_id == UNREPORTED_MODE:
-            return cls(mode_id, "unknown", "the robot does not tell its mode", False, known=False)
+            return cls(mode_id, "unknown", "the robot does not report its mode", False, known=False)
         if mode is None:
-            return cls(mode_id, "unknown", "a mode rote does not know", False, known=False)
+            return cls(mode_id, "unknown", "a mode that rote does not know", False, known=False)
         return cls(mode_id, mode.name, mode.label, mode.balanced)
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a playback is."""
+    """The progress of a playback."""
 
     phase: Phase
     fraction: float
@@ -221,7 +226,7 @@ class StreamReport(PlayReport):
     missed: int
     """Poses that were skipped because the next one was due already."""
     start_late_ms: float | None = None
-    """How much later than due the motion's own first pose was sent; None if it never was."""
+    """Lateness of the motion's own first pose (after the approach); None if it was not sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,63 +246,62 @@ MAX_SPEECH_CHARS = 500
 
 
 def check_name(name: str, *, may_be_long: bool = False, in_use: bool = False) -> str:
-    """Return the name of a new action, or raise `BadRequestError` with what is wrong with it.
+    """Return the name of a new action; raise `BadRequestError` if it cannot be used.
 
-    A name has at most 31 bytes in the documented frames and in rote's own files. With `may_be_long`
-    the length is left to the robot's services. A name that is `in_use` on a robot is checked less
-    strictly: see `name_problem`.
+    The documented frames and rote's own files limit a name to 31 bytes; `may_be_long` lifts that
+    limit. A name that is `in_use` on a robot is checked less strictly: see `name_problem`.
     """
     check_nonempty_name(name)
-    most = None if may_be_long else m.MAX_NAME_BYTES
-    if problem := m.name_problem(name, most, in_use=in_use):
+    max_bytes = None if may_be_long else m.MAX_NAME_BYTES
+    if problem := m.name_problem(name, max_bytes, in_use=in_use):
         raise BadRequestError(
             f"the name {name!r} cannot be used: {problem}",
-            f"Choose one of 1 to {m.MAX_NAME_BYTES} bytes without line breaks, slashes and control "
-            "characters. The length "
-            "is rote's own limit: a robot's services may take a longer one, and `rename` asks "
-            "them. An action of the robot that has such a name is renamed first.",
+            f"Choose a name of 1 to {m.MAX_NAME_BYTES} bytes without line breaks, slashes "
+            "or control characters. If an action on the robot has this name, rename it "
+            "first.",
         )
     return name
 
 
 def check_nonempty_name(name: str) -> str:
-    """Return the name of an action on the robot, or raise `BadRequestError`. Its form is the
-    robot's choice.
-    """
+    """Return the name of an action on the robot; raise `BadRequestError` if it is empty."""
     if not isinstance(name, str):
         raise TypeError(f"a name is a str, not {type(name).__name__}")
     if not name:
-        raise BadRequestError("an action without a name", "Name it.")
+        raise BadRequestError("the action name is empty", "Give it a name.")
     return name
 
 
 def check_seconds(seconds: float, what: str) -> float:
-    """Return a duration in seconds, or raise `BadRequestError` if no motion may be that long."""
+    """Return a duration in seconds; raise `BadRequestError` if it is too short or too long.
+
+    `what` is the subject of the error text, such as "a playback".
+    """
     # NaN fails every comparison, so it is refused here too.
     if not 0.001 <= seconds <= MAX_MOTION_S:
         raise BadRequestError(
             f"{what} of {seconds} s is out of range",
-            f"Choose more than 0 and at most {MAX_MOTION_S:.0f} s.",
+            f"Choose 0.001 to {MAX_MOTION_S:.0f} s.",
         )
     return float(seconds)
 
 
 def check_speech(text: str, language: str) -> m.Say:
-    """Return the speech command, or raise `BadRequestError`."""
+    """Return the command to speak a text; raise `BadRequestError` if the robot cannot speak it."""
     if not text.strip() or len(text) > MAX_SPEECH_CHARS or not text.isprintable():
         raise BadRequestError(
             f"speech needs 1 to {MAX_SPEECH_CHARS} printable characters, not {text!r:.60}"
         )
     if language not in m.LANGUAGES:
         raise BadRequestError(
-            f"a robot does not speak {language!r:.20}", f"Choose {' or '.join(m.LANGUAGES)}."
+            f"the language {language!r:.20} is not supported", f"Choose {' or '.join(m.LANGUAGES)}."
         )
     return m.Say(text, language)
 
 
 def check_colour(red: int, green: int, blue: int) -> m.SetLight:
-    """Return the colour of a light, or raise `BadRequestError`."""
+    """Return the command for a light's colour; raise `BadRequestError` for parts out of range."""
     for part in (red, green, blue):
         if type(part) is not int or not 0 <= part <= 255:
-            raise BadRequestError(f"a colour is three numbers of 0 to 255, not {part!r:.20}")
+            raise BadRequestError(f"a colour is three numbers from 0 to 255, not {part!r:.20}")
     return m.SetLight(red, green, blue)

@@ -16,12 +16,12 @@ RELEASE_S = 10.0
 """Time limit for the arms to settle after a teaching; after that a refused motion is an error. In
 the logs of a G1 the release begins after up to 0.9 s and takes about 4.1 s; this is twice that.
 """
-LINGERS_S = 4.0
-"""How long after a refusal arms may still be reported as soft, or not at all, although a teaching
-of another client has ended: up to 0.9 s in the logs of a G1, and an R1 reports every 3 s.
+REPORT_LAG_S = 4.0
+"""Time for which reports may lag, in seconds: after another client's teaching has ended, arms may
+still be reported as soft, or not at all. A G1 is up to 0.9 s late, and an R1 reports every 3 s.
 """
 _RETRY_S = 0.5
-"""Interval between two requests to the robot while waiting, in seconds."""
+"""Minimum time in seconds before a refused request is repeated."""
 _MOTIONLESS_S = 0.5
 """After a teaching, joints that have not moved for this many seconds are at rest. During a
 release all of them move.
@@ -29,121 +29,129 @@ release all of them move.
 
 
 class ArmRequests:
-    """Makes arms soft, and moves them; knows the teachings of this connection."""
+    """Requests soft arms and motions, and remembers the teachings of this connection."""
 
     def __init__(self, link: RobotLink) -> None:
         self._link = link
-        self._teaching = False
-        self._taught: dict[str, float] = {}
+        self._is_teaching = False
+        self._taught_at: dict[str, float] = {}
         """Loop time at which each teaching of this connection ended, by action name."""
 
-    def note_teaching(self, name: str, on: bool) -> None:
-        """Note that the arms may be soft from now on, or that they hold again."""
-        self._teaching = on
-        if not on:
-            self._taught[name] = self._link.loop.time()
+    def note_teaching_began(self) -> None:
+        """Record that a teaching of this connection began: the arms may be soft."""
+        self._is_teaching = True
 
-    def taught_at(self, name: str) -> float | None:
+    def note_teaching_ended(self, name: str) -> None:
+        """Record that the teaching of the action `name` ended."""
+        self._is_teaching = False
+        self._taught_at[name] = self._link.loop.time()
+
+    def find_taught_at(self, name: str) -> float | None:
         """Return the loop time at which an action was taught over this connection, or None."""
-        return self._taught.get(name)
+        return self._taught_at.get(name)
 
     async def request_motion(
-        self, command: m.Command, name: str, stops: int, on_request_sent: Callable[[], None]
+        self, command: m.Command, name: str, stop_count: int, on_request_sent: Callable[[], None]
     ) -> None:
-        """Request a motion. If no reply arrives, or the caller is cancelled first, stop the robot:
-        the motion may have begun.
+        """Request a motion called `name`; call `on_request_sent` just before each attempt.
 
-        While arms settle after a teaching, the robot refuses every motion as busy: retry. Raises
-        `RefusedError` if the robot was stopped since `stops` was read.
+        While arms settle after a teaching, the robot refuses every motion as busy, so the request
+        is repeated. If no reply arrives, or the caller is cancelled first, the motion may have
+        begun, so the robot is stopped. Raises `RefusedError` if a stop was requested since
+        `stop_count` was read.
         """
-        asked_s = self._link.loop.time()
-        await self._wait_until_motionless(name, asked_s + RELEASE_S)
+        requested_s = self._link.loop.time()
+        await self._wait_until_motionless(name, requested_s + RELEASE_S)
         while True:
-            self._link.stops.check_none_since(stops)
+            self._link.stops.check_none_since(stop_count)
             on_request_sent()
             try:
                 await self._link.ask(command)
             except RefusedError as refused:
-                await self._wait_while_settling(refused, name, asked_s)
+                await self._wait_while_settling(refused, name, requested_s)
             except (asyncio.CancelledError, LinkError):
                 with suppress(RoteError):
                     await to_the_end(self._link.stop())
                 raise
             else:
-                self._teaching = False  # a motion ends it, or was refused
-                self._link.unfinished.settle()
-                self._link.supersede_stop(stops)
+                self._is_teaching = False  # a robot that accepts a motion is not being taught
+                self._link.unfinished.remove_lost()
+                self._link.clear_pending_stop(stop_count)
                 return
 
     async def enter_teaching(self, command: m.EnterTeaching) -> None:
         """Request soft arms; retry while they settle after an earlier teaching."""
-        asked_s, stops = self._link.loop.time(), self._link.stops.count
+        requested_s, stop_count = self._link.loop.time(), self._link.stops.count
         while True:
-            self._link.stops.check_none_since(stops)
+            self._link.stops.check_none_since(stop_count)
             try:
                 await self._link.ask(command)
             except RefusedError as refused:
-                await self._wait_while_settling(refused, command.name, asked_s)
+                await self._wait_while_settling(refused, command.name, requested_s)
             else:
-                self._link.supersede_stop(stops)
+                self._link.clear_pending_stop(stop_count)
                 return
 
-    async def _wait_while_settling(self, refused: RefusedError, name: str, asked_s: float) -> None:
-        """Wait until arms that are settling are idle; raise `refused` if they are not settling."""
-        until = self._idle_deadline(asked_s)
-        if refused.code != Code.BUSY or until is None:
+    async def _wait_while_settling(
+        self, refused: RefusedError, name: str, requested_s: float
+    ) -> None:
+        """Wait until settling arms are idle. Raise `refused` if settling does not explain it."""
+        deadline = self._find_idle_deadline(requested_s)
+        if refused.code != Code.BUSY or deadline is None:
             raise refused
         with self._link.announce_wait(Waiting(Waits.RELEASE, name, RELEASE_S)):
             await asyncio.sleep(_RETRY_S)
             with suppress(TimeoutError):
-                async with asyncio.timeout_at(until):
+                async with asyncio.timeout_at(deadline):
                     async for state in self._link.states():
-                        if not state.phase_told or not _is_settling(state):
+                        if not state.has_phase or not _is_settling(state):
                             return
 
-    def _idle_deadline(self, asked_s: float) -> float | None:
-        """Return the time by which arms that were busy at `asked_s` should settle by themselves.
+    def _find_idle_deadline(self, requested_s: float) -> float | None:
+        """Return the loop time by which arms that were busy at `requested_s` should be idle.
 
-        Arms settle after a teaching, or while they return from a motion. Arms that are reported as
-        soft may be those of a teaching that has just ended elsewhere. Returns None if that time is
-        over, or if this client teaches.
+        Arms settle after a teaching, and while they return from a motion. A robot that reports a
+        recording, or no phase, may lag behind: another client's teaching may just have ended.
+        Returns None if waiting is pointless: this client is teaching, nothing settles, or the time
+        is over.
         """
-        now, state = self._link.loop.time(), self._link.client.latest
-        if self._teaching:
+        state = self._link.client.latest
+        if self._is_teaching:
             return None
-        until = asked_s
-        if self._taught_lately or (state is not None and state.phase is Phase.RETURN):
-            until += RELEASE_S
-        elif state is None or not state.phase_told or state.recording:
-            until += LINGERS_S
-        return until if now < until else None
+        if self._taught_recently or (state is not None and state.phase is Phase.RETURN):
+            deadline = requested_s + RELEASE_S
+        elif state is None or not state.has_phase or state.recording:
+            deadline = requested_s + REPORT_LAG_S
+        else:
+            return None
+        return deadline if self._link.loop.time() < deadline else None
 
     @property
-    def _taught_lately(self) -> bool:
-        """Whether arms may be coming to rest after a teaching of this connection."""
+    def _taught_recently(self) -> bool:
+        """Whether the arms may still be settling after a teaching of this connection."""
         now = self._link.loop.time()
-        return any(now - ended < RELEASE_S for ended in self._taught.values())
+        return any(now - ended_at < RELEASE_S for ended_at in self._taught_at.values())
 
-    async def _wait_until_motionless(self, name: str, until: float) -> None:
+    async def _wait_until_motionless(self, name: str, deadline: float) -> None:
         """After a teaching of this connection, wait until the joints are motionless.
 
-        For robots that report joints but no arm phase: a joint that still moves when the motion is
-        requested would be mistaken for the start of the motion.
+        This applies to robots that report joints but no arm phase. There, a joint that still moves
+        when the motion is requested would be mistaken for the start of the motion.
         """
         link = self._link
         state = link.client.latest
-        if state is None or state.phase_told or not state.joints_told:
+        if state is None or state.has_phase or not state.has_joints:
             return
-        if self._teaching or not self._taught_lately:
+        if self._is_teaching or not self._taught_recently:
             return
         joints = JointWatch(link.build)
         with (
             link.announce_wait(Waiting(Waits.RELEASE, name, RELEASE_S)),
             suppress(TimeoutError),
         ):
-            async with asyncio.timeout_at(until):
+            async with asyncio.timeout_at(deadline):
                 async for state in link.states():
-                    if state.joints_told:
+                    if state.has_joints:
                         joints.on_state(state, link.loop.time())
                     if joints.motionless_s(link.loop.time()) >= _MOTIONLESS_S:
                         return

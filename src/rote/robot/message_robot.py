@@ -20,15 +20,17 @@ from rote.robot.audio import MessageAudio
 from rote.robot.following import Following
 from rote.robot.frame_sender import FrameSender
 from rote.robot.inspector import Inspector
+from rote.robot.leading import NAME as LEADER_NAME
+from rote.robot.leading import FollowerParts, LeaderParts, Leading
 from rote.robot.link import RobotLink
+from rote.robot.message_teaching import Teacher, TeachOptions
 from rote.robot.modes import MessageModes
 from rote.robot.play_options import PlayKeywords, PlayOptions, TrackOptions
 from rote.robot.player import Player
 from rote.robot.playing import Playing
-from rote.robot.robot import Audio, Modes
+from rote.robot.robot import Audio, Modes, Robot
 from rote.robot.streamer import Streamer
 from rote.robot.streaming import Offload, Streaming, TimedStart, TrackCheck
-from rote.robot.teacher import Teacher
 from rote.robot.teaching import Teaching
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ class MessageRobot:
     """One connected robot. `rote.connect` returns it connected; there is no unconnected one.
 
     Every method that asks the robot may raise `LinkError` (if it is lost or does not answer) and
-    `RefusedError` (if its answer is no), and `UnsupportedError` if this wire cannot do it.
+    `RefusedError` (if it refuses), and `UnsupportedError` if this wire cannot do it.
     """
 
     def __init__(
@@ -147,17 +149,18 @@ class MessageRobot:
         return await self._inspector.describe()
 
     async def preflight(self) -> list[Finding]:
-        """Return what a person should know before the robot moves, the worst first."""
+        """Return the findings that matter before the robot moves, the worst first."""
         return await self._inspector.find_problems()
 
     async def take_findings(self) -> list[Finding]:
-        """Return what makes a take on this computer poorer than the robot's own recording. Nothing
-        is sent to the robot. `preflight` includes these findings.
+        """Return why a take on this computer would be poorer than the robot's own recording.
+
+        Nothing is sent to the robot. `preflight` includes these findings.
         """
         return await self._inspector.find_take_problems()
 
     def check_wanted(self, ability: str) -> None:
-        """Raise nothing: connecting changes nothing about this robot."""
+        """Do nothing: connecting to this robot is always safe."""
 
     async def stop(self) -> None:
         """Stop whatever plays or is being taught, softly. Always allowed, and safe to repeat."""
@@ -167,16 +170,16 @@ class MessageRobot:
         """End what was begun over this connection, then close it. Safe to repeat.
 
         Joints that are being taught hold, a playback stops softly. `async with rote.connect(...)`
-        closes the connection by itself. Cancelling it does not interrupt it. Raises `LinkError` if
-        the robot did not confirm a stop.
+        closes the connection by itself. Cancelling this call does not interrupt it. Raises
+        `LinkError` if the robot did not confirm a stop.
         """
         await to_the_end(self._end_and_close())
 
     async def _end_and_close(self) -> None:
         try:
-            await self._link.unfinished.end()
+            await self._link.unfinished.end_all()
             if self.stop_pending:
-                with suppress(RoteError):  # its failure was reported before
+                with suppress(RoteError):  # the first failure of this stop was reported
                     await self.stop()
         finally:
             await self._close()
@@ -184,8 +187,8 @@ class MessageRobot:
     # ---- teaching and playing -------------------------------------------------------------------
 
     async def actions(self) -> Actions:
-        """Return the presets and the taught actions. Raises `DecodeError` if the answer is
-        no list.
+        """Return the presets and the taught actions. Raises `DecodeError` if the robot's answer is
+        not a list of actions.
         """
         return await self._store.read_list()
 
@@ -202,32 +205,27 @@ class MessageRobot:
         """Teach a motion: the arms are soft inside the `async with` block.
 
         They hold again however the block ends. On success the robot stores the motion as `name`,
-        and the block's value, a `Take`, holds its track on our side. A name that exists is refused
-        before anything gets soft, unless `overwrite` allows losing the older motion; a robot whose
-        services are asked loses it then even if the block fails. `force` skips the checks that are
-        only rote's own (free slots, the mode, arms that are never reported as soft) and leaves them
-        to the robot. With a `library` the take is also written to our own disk while it is made, so
-        that a crash loses at most a second of it.
+        and the block's value, a `Take`, has its track on this computer. A name that exists is
+        refused before anything goes soft, unless `overwrite` allows replacing the older motion;
+        robots with services lose the older motion even if the block fails. `force` skips rote's own
+        checks (free slots, the mode, arms that are never reported as soft) and lets the robot
+        decide. With a `library` the take is also written to disk while it is recorded, so that a
+        crash loses at most a second of it.
 
-        With `loop` the robot later repeats it until it is stopped. `compensation` are the 11 values
-        in keep-alives; no document explains them. Only the documented frames support these two.
+        With `loop` the robot later repeats the motion until it is stopped. `compensation` are the
+        11 values in keep-alives; no document explains them. Only the documented frames support
+        these two.
         """
-        return self._teacher.teach(
-            name,
-            overwrite=overwrite,
-            force=force,
-            library=library,
-            loop=loop,
-            compensation=compensation,
-        )
+        options = TeachOptions(overwrite, force, loop, tuple(map(float, compensation)))
+        return self._teacher.teach(name, options, library)
 
     async def check_teachable(
         self, name: str, *, overwrite: bool = False, force: bool = False
     ) -> bool:
-        """Raise what `teach` would raise: for the name, the free places, or the mode.
+        """Raise what `teach` would raise because of the name, a full store, or the mode.
 
-        Return whether the robot has an action of that name, which teaching would replace. If its
-        list cannot be read, it may have one.
+        Return whether teaching may replace an action: the robot has one of that name, or its list
+        cannot be read.
         """
         return await self._teacher.check_teachable(name, overwrite=overwrite, force=force)
 
@@ -240,11 +238,11 @@ class MessageRobot:
         loop: bool = False,
         frames: int = 0,
     ) -> str:
-        """Save the recording the robot still holds, after a save at the end of `teach` failed.
+        """Save the recording the robot still holds, after the save at the end of `teach` failed.
 
-        It is stored whole and at its own length: `duration_s` and `frames` only describe it. With
-        `overwrite` it replaces an action of that name; with `loop` it will be repeated. Returns the
-        robot's note, usually "".
+        The whole recording is stored; `duration_s` and `frames` only describe it. With `overwrite`
+        it replaces an action of that name; with `loop` the robot repeats it when it is played.
+        Returns the robot's note, usually "".
         """
         return await self._teacher.save(
             name, duration_s, overwrite=overwrite, loop=loop, frames=frames
@@ -261,14 +259,14 @@ class MessageRobot:
         frames: int = 0,
         keyframes: Sequence[m.Keyframe] = (),
     ) -> Playing:
-        """Play a taught action; await the result for its end, iterate it to watch, or `stop` it.
+        """Play a taught action. Await the result to wait for the end, or iterate over it to watch.
 
-        A `str` is its name, an `int` its number in the list, counted from 1; a name of more than 31
-        bytes is known once `actions` has listed it. It begins with a soft
-        move to the first pose and ends with a soft return. `speed` 0.5 takes twice as long;
-        `duration` sets the length in seconds instead. `interpolation` is linear, cubic or smooth.
-        `frames` plays only so many from the start, 0 all; `keyframes` are played instead of what is
-        stored. Only the documented frames support these two.
+        A `str` is its name, an `int` its number in the list, counted from 1. A name of more than 31
+        bytes is accepted once `actions` has listed it. The playback begins with a soft move to the
+        first pose and ends with a soft return. `speed` 0.5 takes twice as long; `duration` sets the
+        length in seconds instead. `interpolation` is linear, cubic or smooth. `frames` limits the
+        playback to the first frames (0: all); `keyframes` replace the stored motion. Only the
+        documented frames support these two.
         """
         options = PlayOptions(
             speed=speed,
@@ -283,17 +281,16 @@ class MessageRobot:
     async def start(self, name: str | int, **options: Unpack[PlayKeywords]) -> Playing:
         """Like `play`, but return only when the robot has accepted; raise if it refuses.
 
-        The options are the keyword arguments of `play`. A name that is too long for a new action
-        may be one of the robot's own: the list is read.
+        The options are the keyword arguments of `play`. For a name of more than 31 bytes the
+        robot's list is read first.
         """
         return await self._player.start(name, PlayOptions(**options))
 
     async def perform(self, preset: int | str) -> None:
-        """Perform a factory action, by its id or name, and wait for its end, on wires that can.
+        """Perform a factory action, by its id or name, and wait for its end.
 
-        Some factory actions hold their last pose. `stop` and `close` release it; after 20 s the
-        robot does so itself. Raises `RefusedError` if there is no such preset, `NotBegunError` if
-        no motion began.
+        Some factory actions hold their last pose until `stop` or `close`, or for 20 s. Raises
+        `RefusedError` if there is no such preset, `NotBegunError` if no motion began.
         """
         await self._player.perform(preset)
 
@@ -311,16 +308,15 @@ class MessageRobot:
         at: float | TimedStart | None = None,
         imported: bool = False,
     ) -> Streaming:
-        """Play a track of this computer by sending `rate_hz` poses per second, on wires that can
-        stream.
+        """Play a track of this computer by sending `rate_hz` poses per second.
 
         Use the result like that of `play`; awaiting it returns a `StreamReport`. `speed` 0.5 takes
         twice as long.
 
-        The track is checked before anything is sent, like `rote.motion.check.rules` does. An error
-        raises `UnsafeMotionError`; a warning raises `WarnedMotionError` unless `force` is true. The
-        arms start softly from where they are and end softly at rest. They do so as well if the
-        motion is stopped, if this program is held up, or if the connection is cut.
+        The track is checked by `rote.motion.check.rules` before anything is sent. An error raises
+        `UnsafeMotionError`; a warning raises `WarnedMotionError` unless `force` is true. The arms
+        start softly from where they are and return softly to rest, even if the motion is stopped,
+        this program stalls, or the connection is lost.
 
         A track of another build raises `OtherBuildError`, which lists the joints that would be left
         out or stay at rest; with `mapped` it is played by joint names.
@@ -329,11 +325,11 @@ class MessageRobot:
         played too, on robots that report them: softly from where the fingers are, and released at
         the end.
 
-        A caller that has `checked` this very track passes the result; then only contact is checked
+        `checked` is an earlier check result for this very track; then only contact is checked
         again, from the current joint positions.
 
         Preparing and checking a long track takes a while and blocks the event loop. `offload` runs
-        that elsewhere; what forbids the motion is then raised by the result.
+        that elsewhere; errors are then raised when the result is awaited.
 
         `at` is when the motion itself begins, by the event loop's clock: the approach starts early
         enough for the arms to reach the first pose at that time. The time of a `TimedStart` can be
@@ -360,10 +356,38 @@ class MessageRobot:
 
         Pass poses to `aim` of the result, and `end` it. Each pose is checked when it arrives; the
         arms move there within limits of speed and acceleration, softly to the first. Raises what
-        `play_track` raises for a robot or a wire that cannot. With `contact=False` poses are not
-        checked for contact, which takes some milliseconds each.
+        `play_track` raises if the robot or the wire cannot stream. With `contact=False` poses are
+        not checked for contact, which takes some milliseconds each.
         """
         return await self._streamer.follow(rate_hz=rate_hz, contact=contact)
+
+    def lead(self, *followers: Robot, mirrored: bool = False, soft: bool | None = None) -> Leading:
+        """Let the arms of other robots follow this one inside the `async with` block.
+
+        The arms of this robot are soft meanwhile and a person moves them. A robot that plays is
+        only watched; `soft` overrides this. With `mirrored`, left and right are exchanged. The
+        block's value, a `Mirroring`, shows how the others follow.
+
+        Followers approach slowly before the arms get soft, then follow within limits of speed and
+        acceleration. A follower holds its pose instead of moving to one in which it would touch
+        itself. If a robot is lost or stopped, or this robot reports nothing for 0.3 s, the block is
+        interrupted and the reason is raised. However it ends, the soft arms hold again and the
+        followers come to rest; a stop of one robot stops all.
+
+        Raises `BadRequestError` for robots without arms or one that is named twice, and
+        `UnsupportedError` for a follower that cannot be streamed to.
+        """
+        parts = []
+        for follower in followers:
+            if not isinstance(follower, MessageRobot):
+                raise BadRequestError(
+                    f"{follower.url} has no arms ({follower.build.title})",
+                    "Only robots with arms can lead or follow.",
+                )
+            parts.append(FollowerParts(follower._link, follower._streamer))
+        options = TeachOptions(overwrite="overwrite" in self.abilities, record=False)
+        leader = LeaderParts(self._link, lambda: self._teacher.teach(LEADER_NAME, options))
+        return Leading(leader, parts, mirrored=mirrored, soft=soft)
 
     def check_streamable(self) -> None:
         """Raise `UnsupportedError` if this wire cannot stream, or the machine or its motors are not
@@ -382,11 +406,11 @@ class MessageRobot:
         offload: Offload | None = None,
         imported: bool = False,
     ) -> Compressed:
-        """Store a track that is on our side as a taught action, on wires that can.
+        """Store a track of this computer on the robot as a taught action.
 
-        The robot gets the `budget` keyframes that come closest to it, and plays straight lines
-        between them; the result reports the deviation. If the motion would change too much, it
-        raises `UnsafeMotionError` and stores nothing: `play_track` plays the track as it is. With
+        The track is reduced to the at most `budget` keyframes that approximate it best; the robot
+        plays straight lines between them, and the result reports the deviation. If the motion would
+        change too much, this raises `UnsafeMotionError` and stores nothing; use `play_track`. With
         `overwrite` it replaces an action of that name. With `loop` the robot later repeats it until
         it is stopped. `offload` runs the slow work elsewhere. `imported` is as for `play_track`.
         """
@@ -401,20 +425,18 @@ class MessageRobot:
         )
 
     async def rename(self, old: str, new: str) -> None:
-        """Rename a taught action, on wires that can. Raises `RefusedError` if `new` exists or `old`
-        does not.
-        """
+        """Rename a taught action. Raises `RefusedError` if `new` exists or `old` does not."""
         await self._store.rename(old, new)
 
     async def delete(self, name: str) -> None:
-        """Delete a taught action, on wires that can. It cannot be undone.
+        """Delete a taught action. It cannot be undone.
 
         Raises `RefusedError` if there is no action of that name.
         """
         await self._store.delete(name)
 
     def check_can_delete(self) -> None:
-        """Raise `UnsupportedError` if this wire cannot delete; nothing is asked of the robot."""
+        """Raise `UnsupportedError` if this wire cannot delete. Sends nothing to the robot."""
         self._store.check_can_delete()
 
     async def move_by_hand(self, script: str, seconds: float) -> None:
@@ -423,15 +445,15 @@ class MessageRobot:
         `script` is one of `HAND_SCRIPTS`. Raises `BadRequestError` if the robot does not know it.
         """
         if not script or len(script.encode()) > m.MAX_NAME_BYTES:
-            raise BadRequestError(f"there is no hand {script!r}")
-        move = m.MoveByHand(script, round(check_seconds(seconds, "a hand") * 1000))
+            raise BadRequestError(f"there is no hand script {script!r}")
+        move = m.MoveByHand(script, round(check_seconds(seconds, "a hand script") * 1000))
         try:
             await self._link.ask(move)
         except RefusedError as refused:
             if refused.code != Code.BAD_PAYLOAD:
                 raise
             raise BadRequestError(
-                f"the robot knows no hand {script!r}",
+                f"the robot does not know the hand script {script!r}",
                 f"Simulated robots know {', '.join(m.HAND_SCRIPTS)}.",
             ) from None
 
@@ -439,13 +461,16 @@ class MessageRobot:
         """Send one documented frame for an experiment, and return the robot's answer.
 
         The frame is decoded, checked, and handled like the corresponding method: whatever that
-        method refuses is refused here. Unknown commands are not sent. A
-        payload of less than 44 bytes is filled up with zeros. The layouts are in
-        docs/protocol/frames.md. A teaching that is entered so ends with `send(0x0E)`, a `stop`, or
-        when the connection is closed.
+        method refuses is refused here. Unknown commands are not sent. A payload of less than 44
+        bytes is padded with zeros. The layouts are in docs/protocol/frames.md. A teaching entered
+        by a frame ends with `send(0x0E)`, a `stop`, or when the connection is closed.
         """
         return await self._frames.send(command, payload)
 
     async def sync_parameters(self, parameters: bytes) -> None:
-        """Send parameters, up to 44 bytes that only the robot understands, on wires that can."""
+        """Send parameters, up to 44 bytes that only the robot understands."""
         await self._frames.sync_parameters(parameters)
+
+
+class G1(MessageRobot):
+    """One connected G1. `rote.connect` returns it connected; there is no unconnected one."""

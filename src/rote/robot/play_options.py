@@ -36,36 +36,38 @@ class PlayOptions:
     keyframes: Sequence[Keyframe] = ()
     """Played instead of what is stored."""
 
-    def check_tempo(self) -> bool:
-        """Return whether the playback differs from the stored tempo. Raises `BadRequestError` if
-        speed, duration or interpolation are impossible.
+    def changes_tempo(self) -> bool:
+        """Return whether speed, duration, loop or interpolation differ from the stored action.
+        Raises `BadRequestError` for an invalid value.
         """
-        how = self.interpolation_kind
+        interpolation = self.interpolation_kind
         if self.speed is not None and self.duration is not None:
-            raise BadRequestError("speed and duration exclude each other", "Give one of them.")
+            raise BadRequestError("speed and duration exclude each other", "Give only one of them.")
         if self.duration is not None:
             check_seconds(self.duration, "a playback")
         if self.speed is not None:
             check_playing_speed(self.speed)
-        return bool(self.speed is not None or self.duration is not None or self.loop or how)
+        is_retimed = self.speed is not None or self.duration is not None
+        return is_retimed or self.loop or interpolation is not Interpolation.LINEAR
 
     @property
     def is_partial(self) -> bool:
-        """Whether a part of the action, or keyframes instead, are played. Raises
-        `BadRequestError` for an impossible number of frames.
+        """Whether only a part of the action, or other keyframes, are played. Raises
+        `BadRequestError` for an invalid number of frames.
         """
         return bool(check_frames(self.frames) or self.keyframes)
 
     def check_part(self) -> None:
-        """Raise `BadRequestError` if the length of the part could not be known."""
+        """Raise `BadRequestError` if options of a partial playback contradict each other."""
         if self.speed is not None:
             raise BadRequestError(
-                "how long a part of an action or other keyframes take at a speed is not known",
+                "`speed` cannot be combined with `frames` or `keyframes`: their length is unknown",
                 "Give `duration` instead.",
             )
         if self.keyframes and self.frames > len(self.keyframes):
             raise BadRequestError(
-                f"{self.frames} of {len(self.keyframes)} keyframes", "Leave `frames` out."
+                f"`frames` is {self.frames}, but the number of keyframes is {len(self.keyframes)}",
+                "Leave `frames` out.",
             )
 
     @property
@@ -74,16 +76,16 @@ class PlayOptions:
         if isinstance(self.interpolation, Interpolation):
             return self.interpolation
         try:
-            return Interpolation[self.interpolation.upper()]
+            return Interpolation[str(self.interpolation).upper()]
         except KeyError:
             known = ", ".join(kind.name.lower() for kind in Interpolation)
             raise BadRequestError(
                 f"there is no interpolation {self.interpolation!r}", f"Use: {known}."
             ) from None
 
-    def requested_s(self, stored_s: float) -> float:
-        """Return the length to request for an action of `stored_s` seconds; 0 leaves it to the
-        robot.
+    def compute_requested_s(self, stored_s: float) -> float:
+        """Return the duration in seconds to request for an action that is stored with `stored_s`;
+        0 leaves it to the robot.
         """
         if self.speed is not None:
             return check_seconds(stored_s / self.speed, "a playback")
@@ -119,12 +121,15 @@ class TrackOptions:
     imported: bool = False
 
     def make_start(self) -> TimedStart | None:
-        """Return when the motion itself begins; None means as soon as possible."""
+        """Return the start time of the motion itself; None means as soon as possible."""
         return TimedStart(self.at) if isinstance(self.at, int | float) else self.at
 
 
 def check_frames(frames: int) -> int:
     """Return a number of frames that can be sent; raise `BadRequestError` otherwise."""
     if not 0 <= frames <= 0xFFFF_FFFF:
-        raise BadRequestError(f"{frames} frames are out of range", "0 means all of them.")
+        raise BadRequestError(
+            f"{frames} frames are out of range",
+            "Choose 0 for all frames, or the number of frames to play.",
+        )
     return frames

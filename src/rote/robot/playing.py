@@ -9,9 +9,8 @@ from rote.errors import NoAnswerError, PeerLostError, RoteError, TimeLimitError
 from rote.messages import RobotState
 from rote.platform.loop import to_the_end
 from rote.robot.api_values import PlayReport, Progress
-from rote.robot.link import RobotLink
+from rote.robot.link import RobotLink, Unfinished
 from rote.robot.motion_watch import MotionWatch
-from rote.robot.unfinished import Unfinished
 
 Begin = Callable[[Callable[[], None]], Awaitable[float]]
 """Requests the motion and returns its duration in seconds. Calls its argument just before the
@@ -22,8 +21,8 @@ _POLL_S = 0.25
 
 
 class Playing:
-    """What `robot.play` returns: await it for the end, iterate over it to watch, or `stop` it
-    softly.
+    """A playback, as `robot.play` returns it. Await it to wait for the end, iterate over it to
+    watch, or call `stop` to stop it softly.
 
     Awaiting returns a `PlayReport`, iterating yields `Progress`. If the awaiting task is cancelled,
     the robot stops softly too.
@@ -56,9 +55,9 @@ class Playing:
 
     async def started(self) -> "Playing":
         """Wait until the robot has accepted, and return this playback; raises if it was refused."""
-        either: set[asyncio.Future[Any]] = {self._task, self._accepted}
+        futures: set[asyncio.Future[Any]] = {self._task, self._accepted}
         try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             self._task.cancel()
             await to_the_end(asyncio.wait({self._task}))
@@ -73,14 +72,15 @@ class Playing:
         If the robot was lost, the playback may continue there, so it stays registered.
         """
 
-        def over(task: asyncio.Task[PlayReport]) -> None:
-            if self._continues_on_robot and not task.cancelled() and _is_loss(task.exception()):
-                unfinished.lose(self)
+        def on_done(task: asyncio.Task[PlayReport]) -> None:
+            is_lost = not task.cancelled() and isinstance(task.exception(), PeerLostError)
+            if is_lost and self._continues_on_robot:
+                unfinished.mark_lost(self)
             else:
                 unfinished.remove(self)
 
         unfinished.add(self, self._stop)
-        self._task.add_done_callback(over)
+        self._task.add_done_callback(on_done)
 
     @property
     def _continues_on_robot(self) -> bool:
@@ -98,7 +98,10 @@ class Playing:
         raise NotImplementedError
 
     async def _run(self) -> PlayReport:
-        """Play. Sets `_accepted` when it has begun, and `_changed` when there is progress."""
+        """Play to the end, and return the report.
+
+        Implementations set `_accepted` when the motion has begun, and `_changed` on progress.
+        """
         raise NotImplementedError
 
     def _mark_accepted(self) -> None:
@@ -113,11 +116,12 @@ class Playing:
         return await asyncio.shield(self._task)
 
     async def stop(self) -> None:
-        """Stop with a soft return, wait until the arms are at rest, and return the report."""
+        """Stop with a soft return, and wait until the arms are at rest."""
         await self._stop()
         await asyncio.wait({self._task})
 
     async def __aiter__(self) -> AsyncIterator[Progress]:
+        """Yield the progress when it changes, until the end; raise the error of the playback."""
         while not self._task.done():
             change = self._loop.create_task(self._changed.wait())
             await asyncio.wait({self._task, change}, return_when=asyncio.FIRST_COMPLETED)
@@ -128,23 +132,22 @@ class Playing:
         self._task.result()
 
 
-def _is_loss(error: BaseException | None) -> bool:
-    return isinstance(error, PeerLostError)
-
-
 class ActionPlaying(Playing):
     """A playback whose progress comes from the states that the robot reports."""
 
     def __init__(self, link: RobotLink, name: str, begin: Begin, *, loop: bool = False) -> None:
+        """`begin` requests the motion; with `loop` the motion has no end of its own."""
         self._link = link
         self._client = link.client
         self._begin = begin
-        self._stops = link.stops.count
-        changed = asyncio.Event()
+        self._stop_count = link.stops.count
         self._watch = MotionWatch(name, loops=loop)
         self._ended: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         super().__init__(name, link.stop, link.unfinished)
-        self._changed = changed
+
+    def rename(self, name: str) -> None:
+        """Set the name of the action; a playback by number learns it from the robot's list."""
+        self.name = self._watch.name = name
 
     @property
     def progress(self) -> Progress | None:
@@ -152,43 +155,50 @@ class ActionPlaying(Playing):
         return self._watch.progress
 
     async def _run(self) -> PlayReport:
-        undo = self._client.on_loss(self._on_loss), self._client.on_state(self._on_state)
+        listener_removers = (
+            self._client.on_loss(self._on_loss),
+            self._client.on_state(self._on_state),
+        )
         try:
             duration_s = await self._begin(self._on_request_sent)
-            began = self._loop.time()
-            self._watch.on_accepted(duration_s, began)
+            accepted_at = self._loop.time()
+            self._watch.on_accepted(duration_s, accepted_at)
             self._mark_accepted()
             completed = await self._wait_until_over()
-            seconds = self._loop.time() - began
+            seconds = self._loop.time() - accepted_at
             return PlayReport(
-                self.name, completed, seconds, reason="" if completed else self._why_ended()
+                self.name, completed, seconds, reason="" if completed else self._explain_end()
             )
         finally:
-            for forget in undo:
-                forget()
+            for remove_listener in listener_removers:
+                remove_listener()
             self._ended.cancel()
 
     def _was_stopped(self) -> bool:
         """Whether the robot has confirmed a stop since this playback was requested."""
-        return self._link.stops.count != self._stops and not self._client.stop_pending
+        is_newer = self._link.stops.count != self._stop_count
+        return is_newer and not self._client.stop_pending
 
-    def _why_ended(self) -> str:
-        """Return one sentence why it did not complete."""
+    def _explain_end(self) -> str:
+        """Return one sentence that explains why the playback did not complete."""
         return "this program requested a stop" if self._was_stopped() else self._watch.reason
 
     async def _wait_until_over(self) -> bool:
-        """Wait until it is over; stop the robot if the wait is cancelled or fails."""
+        """Wait for the end, and return whether the playback completed.
+
+        The robot is stopped if the wait is cancelled or fails.
+        """
         try:
             while not self._ended.done():
                 polled_at = self._loop.time()
                 await asyncio.wait({self._ended}, timeout=_POLL_S)
                 now = self._loop.time()
-                if (stall_s := now - polled_at - _POLL_S) > _POLL_S:
+                if (stall_s := now - polled_at - _POLL_S) > _POLL_S:  # this process stalled
                     self._watch.extend_deadlines(stall_s)
                 if self._was_stopped():
                     self._watch.on_stop_confirmed(now)
-                if self._was_stopped() and self._watch.stopped_before_it_began(now):
-                    return False
+                    if self._watch.is_late_to_begin(now):
+                        return False  # the stop prevented the motion
                 if (timeout_error := self._watch.timeout_error(now)) is not None:
                     raise timeout_error
             return self._ended.result()
@@ -199,7 +209,7 @@ class ActionPlaying(Playing):
             raise
 
     def _on_request_sent(self) -> None:
-        """The request is being sent: states from now on belong to this motion."""
+        """Start watching: the request is sent now, and later states belong to this motion."""
         self._watch.on_request_sent(self._client.build, self._client.latest, self._loop.time())
 
     def _on_state(self, state: RobotState) -> None:
@@ -209,7 +219,6 @@ class ActionPlaying(Playing):
         self._changed.set()
 
     def _on_loss(self, error: RoteError) -> None:
-        """Called when the robot was lost."""
         if not self._ended.done():
             self._ended.set_exception(error)
             self._ended.exception()  # the error is raised where the playback is awaited

@@ -1,26 +1,25 @@
-"""Preflight: what a person should know about a robot before anything moves."""
+"""Preflight: findings about a robot that matter before anything moves."""
 
 import math
 from collections.abc import Sequence
 
 from rote.findings import Finding, FindingKind, Severity, worst_first
-from rote.messages import MAX_ACTIONS, RobotState
-from rote.model.family import Build, ModeTable
-from rote.model.registry import family_of
+from rote.messages import ANY_STAND_BUTTONS, MAX_ACTIONS, UNREPORTED_MODE, RobotState
+from rote.model.family import Build
+from rote.model.registry import family_of, modes_of
 from rote.motion.check.limits import TOLERANCE_RAD
-from rote.robot.api_values import UNREPORTED_MODE, Actions, ModeReport
-from rote.robot.modes import mode_table_of
+from rote.robot.api_values import Actions, ModeReport
 from rote.robot.take import MIN_RATE_HZ
 from rote.text import Act, Text, rad
 
 MAX_TILT_DEG = 15.0
-LOW_BATTERY, EMPTY_BATTERY = 25.0, 10.0
+LOW_BATTERY_PERCENT, EMPTY_BATTERY_PERCENT = 25.0, 10.0
 WARM_C, HOT_C = 70.0, 90.0
-_MIN_WEIGHT_N = 100.0
-_END_IT = Text("Wait, or end it: {stop}.", stop=Act.STOP)
+_MIN_WEIGHT_N = 100.0  # a robot on the ground presses on its feet with more than this
+_END_REMEDY = Text("Wait until it ends, or end it: {stop}.", stop=Act.STOP)
 
 
-def findings(
+def find_problems(
     state: RobotState | None,
     actions: Actions,
     build: Build,
@@ -28,35 +27,56 @@ def findings(
     *,
     missing: Sequence[str] = (),
     is_slow: bool = False,
+    is_recognised: bool = True,
+    rival_service: str = "",
 ) -> list[Finding]:
     """Return all findings about a robot of that build, the worst first.
 
     `missing` are the joints whose positions it does not report; `is_slow` means that it reports its
-    joints less than `MIN_RATE_HZ` times per second.
+    joints less than `MIN_RATE_HZ` times per second. Unless `is_recognised`, the build is assumed.
+    `rival_service` is a running service of the robot that would move the arms during a stream.
     """
     if state is None:
         return [
             Finding(
                 Severity.ERROR,
                 "the robot has not reported its state yet",
-                "Wait a moment; if it stays so, the network drops its reports.",
+                "Wait a moment. If no state arrives, the network drops the robot's reports.",
                 kind=FindingKind.STATE,
             )
         ]
-    found = [
-        *_machine_findings(build),
-        *_mode_findings(state, build),
-        *_arm_findings(state, build),
-        *_posture_findings(state, build),
-        *_joint_findings(state, build),
-        *_health_findings(state, build),
-        *_hand_findings(state),
-        *_store_findings(actions),
+    problems = [
+        *_find_machine_problems(build),
+        *_find_mode_problems(state, build, is_recognised=is_recognised),
+        *_find_arm_problems(state, build),
+        *_find_posture_problems(state, build),
+        *_find_joint_problems(state, build),
+        *_find_health_problems(state, build),
+        *_find_hand_problems(state),
+        *_find_store_problems(actions),
     ]
-    found += _unreported_findings(state)
-    found += take_findings(missing, is_slow=is_slow)
-    if controller == "":
-        found.append(
+    problems += _find_unreported_values(state)
+    problems += find_take_problems(missing, is_slow=is_slow)
+    problems += _find_service_problems(controller, rival_service)
+    return worst_first(problems)
+
+
+def _find_service_problems(controller: str | None, rival_service: str) -> list[Finding]:
+    problems = []
+    if rival_service:
+        problems.append(
+            Finding(
+                Severity.NOTE,
+                f"the robot's own service {rival_service} is running: it may move the "
+                "arms during a stream",
+                "Before you stream poses to the arms, switch it off on the robot, as its "
+                "manufacturer advises. While it is off, the robot does not list, teach "
+                "or play.",
+                kind=FindingKind.ARMS,
+            )
+        )
+    if controller == "":  # None means that it is not reported
+        problems.append(
             Finding(
                 Severity.ERROR,
                 "the robot is in debug mode: its arm service does nothing",
@@ -64,58 +84,58 @@ def findings(
                 kind=FindingKind.CONTROLLER,
             )
         )
-    return worst_first(found)
+    return problems
 
 
-def _unreported_findings(state: RobotState) -> list[Finding]:
+def _find_unreported_values(state: RobotState) -> list[Finding]:
     """Return what the robot does not report, and what that means for teaching and playing."""
-    found = []
+    problems = []
     if not state.joints_rad:
-        found.append(
+        problems.append(
             Finding(
                 Severity.NOTE,
                 "the robot reports no joint positions",
-                "It can be taught and played; there will be no take on this computer.",
+                "Teaching and playing work, but this computer records no take.",
                 kind=FindingKind.STATE,
             )
         )
-    if not state.phase_told:
-        found.append(
+    if not state.has_phase:
+        problems.append(
             Finding(
                 Severity.NOTE,
                 "the robot does not report what its arms do",
-                "Whether a motion has begun and ended is seen from its joints alone.",
+                "rote detects the beginning and the end of a motion only from its joints.",
                 kind=FindingKind.STATE,
             )
         )
-    return found
+    return problems
 
 
-def take_findings(missing: Sequence[str], *, is_slow: bool) -> list[Finding]:
-    """Return what makes a take on this computer poorer than the robot's own recording."""
-    found = []
+def find_take_problems(missing: Sequence[str], *, is_slow: bool) -> list[Finding]:
+    """Return why a take on this computer would be poorer than the robot's own recording."""
+    problems = []
     if missing:
-        found.append(
+        problems.append(
             Finding(
                 Severity.NOTE,
                 f"the robot does not report {len(missing)} of its joints: {', '.join(missing)}",
-                "It can be taught and played; these joints stay at rest in a take.",
+                "Teaching and playing work, but these joints stay at rest in a take.",
                 kind=FindingKind.STATE,
             )
         )
     if is_slow:
-        found.append(
+        problems.append(
             Finding(
                 Severity.NOTE,
                 f"the robot reports its joints less than {MIN_RATE_HZ:.0f} times per second",
-                "It can be taught and played; a take shows poses, hardly the motion.",
+                "Teaching and playing work, but a take is too coarse to show the motion.",
                 kind=FindingKind.STATE,
             )
         )
-    return found
+    return problems
 
 
-def _machine_findings(build: Build) -> list[Finding]:
+def _find_machine_problems(build: Build) -> list[Finding]:
     if build.known:
         return []
     return [
@@ -123,9 +143,10 @@ def _machine_findings(build: Build) -> list[Finding]:
             Severity.WARNING,
             f"this is {build.title}: its joints are numbered by their motor slots",
             Text(
-                "It can be watched and taught by its own services. Nothing is streamed to it, and "
-                "its mode is not changed. If you know its build, name it: {name_build}. Please "
-                "send us the doctor's report on it: {doctor}.",
+                "You can watch this robot, and teach it with its own services. rote "
+                "streams nothing to it and does not change its mode. If you know its "
+                "build, name it: {name_build}. Please send us the doctor's report on it: "
+                "{doctor}.",
                 name_build=Act.NAME_BUILD,
                 doctor=Act.DOCTOR,
             ),
@@ -134,18 +155,8 @@ def _machine_findings(build: Build) -> list[Finding]:
     ]
 
 
-def _stand_up_buttons(modes: ModeTable) -> str:
-    """Return the buttons of the remote that lead from damping to a balanced stand."""
-    pressed, mode = [], modes.damp
-    while mode is not None and mode in modes.to_stand:
-        mode = modes.to_stand[mode][0]
-        facts = modes.find(mode)
-        pressed += [facts.buttons] if facts is not None and facts.buttons else []
-    return f" On the remote of the robot: {', then '.join(pressed)}." if pressed else ""
-
-
-def _mode_findings(state: RobotState, build: Build) -> list[Finding]:
-    modes = mode_table_of(build)
+def _find_mode_problems(state: RobotState, build: Build, *, is_recognised: bool) -> list[Finding]:
+    modes = modes_of(build)
     mode = ModeReport.of(state.mode, modes)
     if mode.balanced or not build.known:
         return []
@@ -154,45 +165,49 @@ def _mode_findings(state: RobotState, build: Build) -> list[Finding]:
             Finding(
                 Severity.WARNING,
                 f"it is unknown whether the robot stands balanced: {mode.label}",
-                "Look at it. The robot itself decides whether it can be taught and played.",
+                "Look at the robot. It decides itself whether it accepts teaching and playing.",
                 kind=FindingKind.MODE,
             )
         ]
+    buttons = modes.stand_up_buttons if is_recognised else ANY_STAND_BUTTONS
     return [
         Finding(
             Severity.ERROR,
-            f"the robot is not in a balanced standing (mode {mode.id}, {mode.name})",
+            f"the robot is not in a balanced stand (mode {mode.id}, {mode.name})",
             Text(
                 "Make it stand: {stand}.{buttons}",
                 stand=Act.STAND,
-                buttons=_stand_up_buttons(modes),
+                buttons=f" On the remote of the robot: {buttons}." if buttons else "",
             ),
             kind=FindingKind.MODE,
         )
     ]
 
 
-def _arm_findings(state: RobotState, build: Build) -> list[Finding]:
-    if state.arms_soft and mode_table_of(build).balanced(state.mode):
+def _find_arm_problems(state: RobotState, build: Build) -> list[Finding]:
+    if state.arms_soft and modes_of(build).balanced(state.mode):
         return [
             Finding(
                 Severity.WARNING,
                 "the arms are soft: a teaching is running",
-                _END_IT,
+                _END_REMEDY,
                 kind=FindingKind.ARMS,
             )
         ]
     if state.playing:
-        return [Finding(Severity.WARNING, "the arms are moving", _END_IT, kind=FindingKind.ARMS)]
+        return [
+            Finding(Severity.WARNING, "the arms are moving", _END_REMEDY, kind=FindingKind.ARMS)
+        ]
     return []
 
 
-def _posture_findings(state: RobotState, build: Build) -> list[Finding]:
-    found = []
-    x, y, z = state.accelerometer_m_s2 or (0.0, 0.0, 1.0)  # not every robot reports it
+def _find_posture_problems(state: RobotState, build: Build) -> list[Finding]:
+    problems = []
+    # A robot that does not report its acceleration counts as upright.
+    x, y, z = state.accelerometer_m_s2 or (0.0, 0.0, 1.0)
     tilt_deg = math.degrees(math.atan2(math.hypot(x, y), z))
     if tilt_deg > MAX_TILT_DEG:
-        found.append(
+        problems.append(
             Finding(
                 Severity.ERROR,
                 f"the robot leans by {tilt_deg:.0f} degrees",
@@ -205,62 +220,62 @@ def _posture_findings(state: RobotState, build: Build) -> list[Finding]:
             )
         )
     family = family_of(build)
-    on_feet = family is not None and family.body.feet and state.foot_force_n
-    if on_feet and sum(state.foot_force_n) < _MIN_WEIGHT_N:
-        found.append(
+    has_foot_sensors = family is not None and family.body.feet and state.foot_force_n
+    if has_foot_sensors and sum(state.foot_force_n) < _MIN_WEIGHT_N:
+        problems.append(
             Finding(
                 Severity.WARNING,
                 "the feet carry no weight",
-                "If it hangs on a gantry this is expected; else look at its feet.",
+                "This is normal if it hangs on a gantry; otherwise check its feet.",
                 kind=FindingKind.POSTURE,
                 value=float(sum(state.foot_force_n)),
                 limit=_MIN_WEIGHT_N,
                 unit="N",
             )
         )
-    return found
+    return problems
 
 
-def _joint_findings(state: RobotState, build: Build) -> list[Finding]:
-    found = []
+def _find_joint_problems(state: RobotState, build: Build) -> list[Finding]:
+    problems = []
     for joint, position in zip(build.joints, state.joints_rad, strict=False):
-        beyond = max(joint.lower_rad - position, position - joint.upper_rad)
-        if beyond > TOLERANCE_RAD:
-            found.append(
+        excess_rad = max(joint.lower_rad - position, position - joint.upper_rad)
+        if excess_rad > TOLERANCE_RAD:
+            problems.append(
                 Finding(
                     Severity.ERROR,
-                    Text("{joint} is {by} beyond its limit", joint=joint.name, by=rad(beyond)),
+                    Text("{joint} is {by} beyond its limit", joint=joint.name, by=rad(excess_rad)),
                     "Move it back by hand in damping mode.",
                     kind=FindingKind.POSITION,
                     joint=joint.name,
                     value=position,
-                    margin=-beyond,
+                    margin=-excess_rad,
                     unit="rad",
                 )
             )
-    return found
+    return problems
 
 
-def _health_findings(state: RobotState, build: Build) -> list[Finding]:
-    found = []
+def _find_health_problems(state: RobotState, build: Build) -> list[Finding]:
+    problems = []
     battery = state.battery_percent
-    if battery is not None and battery < LOW_BATTERY:
-        severity = Severity.ERROR if battery < EMPTY_BATTERY else Severity.WARNING
-        found.append(
+    if battery is not None and battery < LOW_BATTERY_PERCENT:
+        severity = Severity.ERROR if battery < EMPTY_BATTERY_PERCENT else Severity.WARNING
+        problems.append(
             Finding(
                 severity,
                 f"the battery is at {battery:.0f} %",
                 "Charge it first.",
                 kind=FindingKind.BATTERY,
                 value=battery,
-                limit=LOW_BATTERY,
+                limit=LOW_BATTERY_PERCENT,
                 unit="%",
             )
         )
     for joint, celsius in zip(build.joints, state.temperatures_c, strict=False):
         if celsius >= WARM_C:
             severity = Severity.ERROR if celsius >= HOT_C else Severity.WARNING
-            found.append(
+            problems.append(
                 Finding(
                     severity,
                     f"the motor of {joint.name} is at {celsius:.0f} degrees Celsius",
@@ -272,7 +287,7 @@ def _health_findings(state: RobotState, build: Build) -> list[Finding]:
                     unit="degrees Celsius",
                 )
             )
-    found += [
+    problems += [
         Finding(
             Severity.WARNING,
             f"the robot reports a fault: {fault}",
@@ -281,28 +296,29 @@ def _health_findings(state: RobotState, build: Build) -> list[Finding]:
         )
         for fault in state.faults
     ]
-    return found
+    return problems
 
 
-def _hand_findings(state: RobotState) -> list[Finding]:
+def _find_hand_problems(state: RobotState) -> list[Finding]:
     return [
         Finding(
             Severity.WARNING,
-            f"the {side} hand has stopped reporting: its joints are shown where they were last",
-            "Look at its plug and at its service on the robot. Arms can be taught and played.",
+            f"the {side} hand has stopped reporting: its last known joint positions are shown",
+            "Check its plug and its service on the robot. Teaching and playing arms still work.",
             kind=FindingKind.STATE,
         )
         for side in state.silent_hands
     ]
 
 
-def _store_findings(actions: Actions) -> list[Finding]:
+def _find_store_problems(actions: Actions) -> list[Finding]:
     if not actions.is_readable:
         return [
             Finding(
                 Severity.WARNING,
-                f"what the robot was taught is not known: {'; '.join(actions.notes)}",
-                "It can be taught and played by name; teaching may replace an action of that name.",
+                f"the robot's taught actions are unknown: {'; '.join(actions.notes)}",
+                "Teaching and playing by name work, but teaching may replace an action "
+                "of that name.",
                 kind=FindingKind.STORE,
             )
         ]
@@ -313,7 +329,8 @@ def _store_findings(actions: Actions) -> list[Finding]:
             Severity.WARNING,
             f"all {MAX_ACTIONS} places for taught actions are taken",
             Text(
-                "Delete one to teach more, or let the robot decide ({force}); playing works.",
+                "Delete an action before you teach another one, or let the robot decide "
+                "({force}). Playing works.",
                 force=Act.FORCE,
             ),
             kind=FindingKind.STORE,

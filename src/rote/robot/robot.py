@@ -10,7 +10,8 @@ Whatever a robot or its wire does not support raises `UnsupportedError`; check `
     tempo       `play` with speed, duration, loop or interpolation
     frames      `send`, `sync_parameters`, `play` with frames or keyframes, `teach` with a loop
                 or compensation: supported by the documented frames only
-    stream      `play_track`      store     `store_track`
+    stream      `play_track`, and to follow in `lead`
+    store       `store_track`
     rename, delete, presets (`perform`), hand (`move_by_hand`)
     mode        `modes`           lie       `modes.lie_down`
     voice       `audio.say` and `audio.light`
@@ -29,6 +30,7 @@ from rote.model.family import Build, Family
 from rote.motion.keyframes.search import Compressed
 from rote.motion.track import Track
 from rote.robot.api_values import Actions, ModeReport, SoundReport, TopicMessage, WaitListener
+from rote.robot.leading import Leading
 from rote.robot.play_options import PlayKeywords
 from rote.robot.playing import Playing
 from rote.robot.streaming import Offload, Streaming, TimedStart, TrackCheck
@@ -123,17 +125,19 @@ class Robot(Protocol):
         """Call `listener` with every message on a topic. Return a function that removes it."""
 
     def on_waiting(self, listener: WaitListener) -> Callable[[], None]:
-        """Call `listener` with each `Waiting` when it begins, and with None when it is over.
+        """Call `listener` with a `Waiting` when rote begins to wait for the robot (until the arms
+        are at rest, or an action is listed), and with None when the wait is over.
 
         Return a function that removes the listener.
         """
 
     async def preflight(self) -> list[Finding]:
-        """Return what a person should know before the robot moves, the worst first."""
+        """Return the findings that matter before the robot moves, the worst first."""
 
     async def take_findings(self) -> list[Finding]:
-        """Return what makes a take on this computer poorer than the robot's own recording. Nothing
-        is sent to the robot. `preflight` includes these findings.
+        """Return why a take on this computer would be poorer than the robot's own recording.
+
+        Nothing is sent to the robot. `preflight` includes these findings.
         """
 
     async def describe(self) -> dict[str, Any]:
@@ -216,8 +220,10 @@ class Robot(Protocol):
         frames: int = 0,
         keyframes: Sequence[Keyframe] = (),
     ) -> Playing:
-        """Play a taught action, by its name or by its number in the list; await the result for its
-        end, iterate it to watch, `stop` it."""
+        """Play a taught action, by its name or by its number in the list.
+
+        Await the result to wait for the end, iterate over it to watch, or call its `stop`.
+        """
 
     async def start(self, name: str | int, **options: Unpack[PlayKeywords]) -> Playing:
         """Like `play`, but return only when the robot has accepted; raise if it refuses.
@@ -250,6 +256,17 @@ class Robot(Protocol):
         robot unless `imported` is true; play it at half speed first.
         """
 
+    def lead(
+        self, *followers: "Robot", mirrored: bool = False, soft: bool | None = None
+    ) -> Leading:
+        """Let the arms of other robots follow this one inside the `async with` block.
+
+        The arms of this robot are soft meanwhile and a person moves them. A robot that plays is
+        only watched; `soft` overrides this. With `mirrored`, left and right are exchanged. The
+        block's value is a `Mirroring`. However it ends, the soft arms hold again and the followers
+        come to rest softly; a stop of one robot stops all.
+        """
+
     async def store_track(
         self,
         track: Track,
@@ -265,7 +282,7 @@ class Robot(Protocol):
 
         `overwrite` replaces an action of the same name.
 
-        Return the keyframes with their error. Raises `UnsafeMotionError` if they differ too much
+        Return the keyframes and their deviation. Raises `UnsafeMotionError` if they differ too much
         from the track. `offload` runs the slow work elsewhere. `imported` is as for `play_track`.
         """
 

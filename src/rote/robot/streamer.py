@@ -4,21 +4,27 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from rote import messages as m
-from rote.errors import NoAnswerError, RoteError, UnsupportedError
-from rote.messages import RobotState
-from rote.motion.keyframes.search import Compressed
+from rote.errors import BadRequestError, NoAnswerError, RoteError, UnsupportedError
+from rote.messages import MAX_KEYFRAMES, Interpolation, RobotState
+from rote.model.family import Build
+from rote.motion.check.rules import check
+from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk
+from rote.motion.keyframes.search import Compressed, check_faithful, compress_to_budget
 from rote.motion.track import Track
 from rote.platform.loop import clock_of, to_the_end
-from rote.robot import storing, streaming
+from rote.robot import streaming
 from rote.robot.action_store import ActionStore
-from rote.robot.api_values import check_name
+from rote.robot.api_values import check_name, check_seconds
 from rote.robot.arm_requests import ArmRequests
 from rote.robot.following import Following, LivePoses, check_path_contact
 from rote.robot.link import REPORT_MACHINE, RobotLink
+from rote.robot.pausing import PausablePoses
 from rote.robot.play_options import TrackOptions
 from rote.robot.streaming import (
     Offload,
@@ -26,16 +32,79 @@ from rote.robot.streaming import (
     StreamedMotion,
     Streaming,
     TimedStart,
+    check_playable,
+    taught_joint_arrays,
+    taught_poses,
+    without_hands,
 )
 from rote.text import Act, Text
 from rote.transport.wires import unsupported, wires_with
 
-_JOINTS_S = 3.0
-"""How long a robot may take to report its joints: enough for one that does so once per second."""
+NEAR_REST_RAD = 0.05
+"""A motion that begins nearer to rest than this needs no approach."""
+_APPROACH_STEP_S = 0.02
+"""Maximum time between two poses of an approach that is added to a motion."""
+
+
+def make_storable(track: Track, build: Build) -> Track:
+    """Return a track of the taught joints that is safe to play and begins at rest.
+
+    A robot plays keyframes from the pose it is in, and between playbacks that is rest.
+    """
+    taught = taught_joint_arrays(build)
+    track = without_hands(track, build)  # a robot's own actions have no hands
+    times_s = track.times_s - track.times_s[:1]
+    poses = taught_poses(track, build)
+    distance_rad = float(np.abs(poses[0] - taught.rest_rad).max())
+    if distance_rad > NEAR_REST_RAD:
+        seconds = max(taught.soft_least_s, MINIMUM_JERK_PEAK * distance_rad / taught.soft_rad_s)
+        steps = np.ceil(seconds / _APPROACH_STEP_S)
+        fractions = np.arange(steps) / steps
+        times_s = np.concatenate([fractions * seconds, times_s + seconds])
+        poses = np.vstack([minimum_jerk(taught.rest_rad, poses[0], fractions), poses])
+    else:
+        poses[0] = taught.rest_rad
+    check_seconds(float(times_s[-1]), "an action")
+    return Track(
+        times_s=times_s,
+        joints_rad=check_playable(times_s, poses, build),
+        names=taught.names,
+        variant=build.name,
+    )
+
+
+def compress(track: Track, build: Build, budget: int) -> Compressed:
+    """Return the keyframes of a `make_storable` track; raise `UnsafeMotionError` if they differ too
+    much.
+
+    Raises too if a check finds an error in the track. Warnings do not prevent storing.
+    """
+    if not 1 <= budget <= MAX_KEYFRAMES:
+        raise BadRequestError(
+            f"{budget} keyframes cannot be stored", f"Choose 1 to {MAX_KEYFRAMES}."
+        )
+    check(track, build=build.bare).permit(force=True)
+    compressed = compress_to_budget(track, budget, Interpolation.LINEAR)
+    check_faithful(compressed)
+    if not compressed.keyframes:
+        raise BadRequestError(
+            "no joint moves in this motion",
+            "There is nothing to store: choose a motion that moves.",
+        )
+    # So far a keyframe's joint is an index among the taught joints; the robot counts all joints.
+    keyframes = [
+        replace(keyframe, joint=build.taught_columns[keyframe.joint])
+        for keyframe in compressed.keyframes
+    ]
+    return replace(compressed, keyframes=tuple(keyframes))
+
+
+_JOINTS_TIMEOUT_S = 3.0
+"""Timeout for a report of the joints; some robots report them once per second."""
 
 
 class Streamer:
-    """Streams poses to one robot, on wires that can."""
+    """Streams poses to one robot, if its wire can carry them."""
 
     def __init__(self, link: RobotLink, store: ActionStore, arms: ArmRequests) -> None:
         self._link = link
@@ -54,52 +123,47 @@ class Streamer:
                 f"{self._link.client.wire}://",
                 remedy=REPORT_MACHINE
                 if not build.known
-                else "Teach it, and play what it was taught.",
+                else "Teach the robot by hand, and play its taught actions.",
             )
 
     def play_track(self, track: Track, options: TrackOptions) -> Streaming:
-        """Play a track; what forbids it is raised here, or by the result if work is offloaded."""
+        """Play a track. The error of an unsafe track is raised here, or by awaiting the result if
+        work is offloaded.
+        """
         link, build, offload = self._link, self._link.build, options.offload
         self.check_streamable()
         streaming.check_origin(track, link.client.url, imported=options.imported)
         if options.hands:
             self._require_hands()
         streaming.check_playing_speed(options.speed)
+        prepare = partial(
+            streaming.prepare,
+            track,
+            build,
+            options.rate_hz,
+            options.speed,
+            force=options.force,
+            mapped=options.mapped,
+            checked=options.checked,
+        )
         prepared: StreamedMotion | None = None
         if offload is None:
-            prepared = streaming.prepare(
-                track,
-                build,
-                options.rate_hz,
-                options.speed,
-                force=options.force,
-                mapped=options.mapped,
-                known=options.checked,
-            )
+            prepared = prepare()
             if options.hands:
                 prepared = streaming.with_hands(prepared, track, options.speed)
         ticker = streaming.Ticker(options.rate_hz)
-        stops = link.stops.count
+        stop_count = link.stops.count
         start = options.make_start()
 
         async def begin(on_request_sent: Callable[[], None]) -> float:
             motion = prepared
             if motion is None:
                 assert offload is not None
-                motion = await offload(
-                    streaming.prepare,
-                    track,
-                    build,
-                    options.rate_hz,
-                    options.speed,
-                    force=options.force,
-                    mapped=options.mapped,
-                    known=options.checked,
-                )
+                motion = await offload(prepare)
                 if options.hands:
                     motion = await offload(streaming.with_hands, motion, track, options.speed)
-            await motion.check_contact(await self._next_joint_state(), offload)
-            await self._begin_stream(motion, ticker, start, stops, on_request_sent)
+            await motion.check_contact(await self._wait_for_joint_state(), offload)
+            await self._begin_stream(motion, ticker, start, stop_count, on_request_sent)
             return motion.seconds
 
         left_out = () if options.hands else streaming.finger_columns(track, build)
@@ -110,55 +174,59 @@ class Streamer:
         motion: StreamedMotion,
         ticker: streaming.Ticker,
         start: TimedStart | None,
-        stops: int,
+        stop_count: int,
         on_request_sent: Callable[[], None],
     ) -> None:
-        """Request the stream and start sending poses: now, or in time for `start`."""
+        """Request the stream and start sending poses: now, or early enough for `start`.
+
+        Raises `RefusedError` if a stop was requested since `stop_count` was read.
+        """
         stream = m.BeginStream(motion.fingers.sides)
         client = self._link.client
         if start is None:
-            poses = motion.poses(await self._next_joint_state())
-            await self._arms.request_motion(stream, motion.name, stops, on_request_sent)
-            ticker.start(client.ready(poses), len(poses))
+            rows = motion.poses(await self._wait_for_joint_state())
+            await self._arms.request_motion(stream, motion.name, stop_count, on_request_sent)
+            ticker.start(client.ready(rows), len(rows))
             return
-        approach_s = motion.approach_s(await self._next_joint_state())
-        at_s = await self._wait_unless_stopped(start, approach_s + streaming.ASKING_S)
-        await self._arms.request_motion(stream, motion.name, stops, on_request_sent)
+        approach_s = motion.approach_s(await self._wait_for_joint_state())
+        at_s = await self._wait_unless_stopped(start, approach_s + streaming.REQUEST_RESERVE_S)
+        await self._arms.request_motion(stream, motion.name, stop_count, on_request_sent)
         try:
             clock = clock_of(self._link.loop)
-            state = await self._next_joint_state()
-            poses = motion.poses(state, at_s - clock())
+            state = await self._wait_for_joint_state()
+            poses = PausablePoses(motion.poses(state, at_s - clock()), motion.rate_hz)
             began_s = at_s - poses.first / motion.rate_hz
             streaming.check_in_time(clock() - began_s)
         except BaseException:
-            # The robot has accepted, and nothing will be sent.
+            # The robot has accepted the stream, but no pose will be sent.
             with suppress(RoteError):
                 await to_the_end(self._link.stop())
             raise
-        ticker.start(client.ready(poses), len(poses), began_s, poses.first)
+        ticker.start(client.ready(poses), len(poses), began_s, first=poses.first, pausable=poses)
 
     async def _wait_unless_stopped(self, start: TimedStart, lead_s: float) -> float:
         """Wait for a timed start and return its time; a stop ends the wait at once."""
-        forget = self._link.on_stop(lambda _: start.give_up())
+        remove_listener = self._link.on_stop(lambda _: start.give_up())
         try:
             return await start.wait(lead_s)
         finally:
-            forget()
+            remove_listener()
 
     async def follow(self, *, rate_hz: float, contact: bool) -> Following:
         """Let the arms follow live poses; return once the robot has accepted."""
         self.check_streamable()
         streaming.check_rate(rate_hz)
         link = self._link
-        ticker, stops = streaming.Ticker(rate_hz), link.stops.count
+        ticker, stop_count = streaming.Ticker(rate_hz), link.stops.count
 
         async def begin(on_request_sent: Callable[[], None]) -> LivePoses:
-            state = await self._next_joint_state()
+            state = await self._wait_for_joint_state()
             live = LivePoses(link.build, state.joints_rad, rate_hz, ticker.stop)
-            if contact:  # now, so that no pose has to wait until the body model is built
-                here = np.array([live.pose_rad, live.pose_rad])
-                await asyncio.to_thread(check_path_contact, here, link.build)
-            await self._arms.request_motion(m.BeginStream(), "following", stops, on_request_sent)
+            if contact:  # the first check builds the body model; later ones need not wait for it
+                current_rad = np.array([live.pose_rad, live.pose_rad])
+                await asyncio.to_thread(check_path_contact, current_rad, link.build)
+            stream = m.BeginStream()
+            await self._arms.request_motion(stream, "following", stop_count, on_request_sent)
             ticker.start(link.client.ready(live), len(live))
             return live
 
@@ -179,16 +247,16 @@ class Streamer:
     ) -> Compressed:
         """Store a track as a taught action of at most `budget` keyframes."""
         link = self._link
-        link.require_ability("store", "store a motion that it was not taught")
+        link.require_ability("store", "store a motion that the robot was not taught")
         streaming.check_origin(track, link.client.url, imported=imported)
         check_name(name)
         run = offload or asyncio.to_thread
-        whole = await run(storing.make_storable, track, link.build)
-        compressed = await run(storing.compress, whole, link.build, budget)
+        storable = await run(make_storable, track, link.build)
+        compressed = await run(compress, storable, link.build, budget)
         save = m.SaveAction(
             name=name,
             created_s=int(time.time()),
-            duration_ms=round(whole.duration_s * 1000),
+            duration_ms=round(storable.duration_s * 1000),
             keyframes=compressed.keyframes,
             loop=loop,
             replace=overwrite,
@@ -202,17 +270,17 @@ class Streamer:
         if f"{wire}://" not in wires_with("hands"):
             raise unsupported("play hands", wire, "hands")
 
-    async def _next_joint_state(self) -> RobotState:
+    async def _wait_for_joint_state(self) -> RobotState:
         """Return a state that is reported after this call and contains the joints' positions."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(_JOINTS_S):
+            async with asyncio.timeout(_JOINTS_TIMEOUT_S):
                 async for state in self._link.states():
-                    if state.joints_told and state.joints_rad:
+                    if state.has_joints and state.joints_rad:
                         return state
         raise NoAnswerError(
             "the robot does not report its joints, so nothing is streamed to it",
             Text(
-                "Teach it and play what it was taught; or see why it is silent: {doctor}.",
+                "Play actions that the robot stores, or find out why it does not report: {doctor}.",
                 doctor=Act.DOCTOR,
             ),
         )

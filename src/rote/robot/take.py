@@ -1,14 +1,91 @@
 """A take: one recording with its metadata. It owns its samples; listeners subscribe."""
 
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from pathlib import Path
+from queue import SimpleQueue
+from typing import Protocol
+
+import numpy as np
 
 from rote.errors import RoteError, UnsupportedError
 from rote.model.family import Build
 from rote.motion.record import Recorder, Sample
-from rote.motion.track import Track
+from rote.motion.track import Mark, Track
+from rote.platform.loop import in_thread
 from rote.transport.base_client import add_listener
+
+
+class Writer(Protocol):
+    """Writes a take; see `rote.motion.files.take_writer`."""
+
+    def add(self, time_s: float, joints_rad: Sequence[float]) -> None:
+        """Add one sample."""
+
+    def finish(self, *, marks: Sequence[Mark] = ()) -> Path:
+        """Complete the file."""
+
+    def discard(self) -> None:
+        """Delete the file."""
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Close the file; after an error, keep the samples written so far."""
+
+
+class BackgroundTakeWriter:
+    """Passes the samples of one recording to a writer in another thread."""
+
+    def __init__(
+        self, writer: Writer, on_problem: Callable[[RoteError], None] = lambda _: None
+    ) -> None:
+        """`on_problem` is called once, in the thread that writes, as soon as writing fails."""
+        self._on_problem = on_problem
+        self.problem: RoteError | None = None
+        """Why the file could not be written; the robot's own recording is not affected."""
+        self._writer = writer
+        self._samples: SimpleQueue[Sample | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._write_samples, name="rote take", daemon=True)
+        self._thread.start()
+
+    def add(self, sample: Sample) -> None:
+        """Add one sample; this never blocks."""
+        self._samples.put(sample)
+
+    async def finish(self, marks: Sequence[Mark] = ()) -> Path | None:
+        """Complete the file and return its path; None if there was a problem."""
+        await self._join_thread()
+        if self.problem is None:
+            try:
+                return await in_thread(self._writer.finish, marks=marks)
+            except RoteError as error:
+                self.problem = error
+        await self.close_incomplete()
+        return None
+
+    async def close_incomplete(self) -> None:
+        """Close the incomplete file; its samples can be recovered."""
+        await self._join_thread()
+        await in_thread(self._writer.__exit__, RoteError, self.problem, None)
+
+    async def discard(self) -> None:
+        """Delete what was written."""
+        await self._join_thread()
+        await in_thread(self._writer.discard)
+
+    async def _join_thread(self) -> None:
+        self._samples.put(None)  # ends the thread
+        await in_thread(self._thread.join)
+
+    def _write_samples(self) -> None:
+        while (sample := self._samples.get()) is not None:
+            if self.problem is None:
+                try:
+                    self._writer.add(sample.time_us / 1e6, sample.joints_rad)
+                except RoteError as error:
+                    self.problem = error
+                    self._on_problem(error)
+
 
 SampleListener = Callable[[Sample], None]
 Pauser = Callable[[bool], Awaitable[None]]
@@ -31,6 +108,11 @@ class Lack(Enum):
 MIN_RATE_HZ = 10.0
 """Below this rate a take misses the motion: a wave changes direction twice per second."""
 
+_MOVED_INTERVAL_S, _MOVED_RAD_S = 0.2, 0.15
+"""A joint that is faster than this over this interval is moved by a hand. Soft arms that sink stay
+below 0.1 rad/s.
+"""
+
 
 class Take:
     """One recording: it grows inside the block of `teach`, and stays on this computer after it."""
@@ -44,9 +126,7 @@ class Take:
         self.saved = False
         """Whether the robot has stored it under its name, and lists it."""
         self.on_robot = False
-        """Whether the robot should have it under its name, by its answers; `saved` once it is
-        listed.
-        """
+        """Whether the robot has probably stored it, judged by its replies; `saved` once listed."""
         self.robot_s: float | None = None
         """Its length in seconds by the robot's own list; None if that is not known."""
         self.robot_note = ""
@@ -73,13 +153,41 @@ class Take:
 
     @property
     def track(self) -> Track:
-        """The joints as the robot reported them, at the rate it reported them."""
+        """The joints as the robot reported them, at the rate it reported them.
+
+        Raises `BadRequestError` if it has not reported any.
+        """
         return self._recorder.track()
+
+    @property
+    def duration_s(self) -> float:
+        """The recorded time so far; 0 without two samples."""
+        return self._recorder.duration_s
+
+    @property
+    def rate_hz(self) -> float:
+        """The measured mean rate; 0 if it cannot be computed."""
+        return self._recorder.rate_hz
 
     @property
     def samples(self) -> int:
         """How many samples have been recorded so far."""
         return len(self._recorder)
+
+    @property
+    def moved(self) -> bool | None:
+        """Whether a hand has moved a joint so far; None without two samples.
+
+        Soft limbs that only sink do not count: they are slower than a hand.
+        """
+        if self.samples < 2:
+            return None
+        track = self.track
+        # Compare samples that are about `_MOVED_INTERVAL_S` apart.
+        step = min(max(1, round(track.rate_hz * _MOVED_INTERVAL_S)), len(track) - 1)
+        intervals_s = track.times_s[step:] - track.times_s[:-step]
+        moved_rad = np.abs(track.joints_rad[step:] - track.joints_rad[:-step]).max(axis=1)
+        return bool((moved_rad > _MOVED_RAD_S * intervals_s).any())
 
     @property
     def source(self) -> str:
@@ -89,6 +197,7 @@ class Take:
     @property
     def clock_is_the_robots(self) -> bool:
         """Whether its times are those that the robot reported."""
+        # The recorder stretches its ticks only if the robot's clock proves wrong or missing.
         return self._recorder.tick_s == 1e-6
 
     def rows(self, first: int = 0, count: int | None = None) -> Sequence[Sample]:
@@ -104,16 +213,13 @@ class Take:
         self.discarded = True
 
     async def pause(self) -> None:
-        """Leave out what happens from now on, on wires that can; the joints stay soft.
-
-        Raises `UnsupportedError` if the wire cannot pause.
+        """Pause the recording; the joints stay soft. Raises `UnsupportedError` if the wire cannot
+        pause.
         """
         await self._set_paused(paused=True)
 
     async def resume(self) -> None:
-        """Record again. The pause is cut out, and a soft way leads from the last pose to
-        the next.
-        """
+        """Record again. The pause is cut out and bridged by a soft move to the next pose."""
         await self._set_paused(paused=False)
 
     async def _set_paused(self, *, paused: bool) -> None:
@@ -131,7 +237,10 @@ class Take:
         self._recorder.mark(label)
 
     def add(self, time_us: int, joints_rad: Sequence[float], now_s: float | None = None) -> None:
-        """Add one pose that the robot reported. Called by the teaching code."""
+        """Add one pose that the robot reported. Called by the teaching code.
+
+        `time_us` is the robot's time; `now_s` is this computer's, to check the robot's clock.
+        """
         if self.paused:
             return
         for sample in self._recorder.add_sample(time_us, joints_rad, now_s):

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 from rote.errors import LinkError, RefusedError, RoteError
 from rote.platform.loop import in_thread, to_the_end
 from rote.platform.system import end_signals, on_signal
-from rote.robot.take import Take
-from rote.robot.take_recording import BackgroundTakeWriter
-from rote.robot.unfinished import Unfinished
+from rote.robot.link import Unfinished
+from rote.robot.take import BackgroundTakeWriter, Take
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library  # imported only if takes are kept
@@ -66,9 +65,10 @@ class Teaching:
         self._take = take
         self._library = library
         self._writer: BackgroundTakeWriter | None = None
-        self._reason: RoteError | None = None
+        self._interruption: RoteError | None = None
+        """The error that interrupted the block."""
         self._task: asyncio.Task[object] | None = None
-        self._undo: list[Callable[[], object]] = []
+        self._cleanups: list[Callable[[], object]] = []
         self._signal: int | None = None
         self._ending = False
 
@@ -80,7 +80,7 @@ class Teaching:
         self._unfinished.add(self, self._end_abandoned)
         try:
             # Inside the try: if only the reply is lost, the joints are soft anyway.
-            await self._backend.begin(self._take, self._on_end)
+            await self._backend.begin(self._take, self._interrupt)
         except BaseException as error:
             await self._end_teaching(error)
             raise
@@ -99,12 +99,13 @@ class Teaching:
         await self._end_teaching(LinkError("the connection was closed"))
 
     async def _end_teaching(self, error: BaseException | None) -> None:
-        """Make the joints hold, then save or raise why not."""
+        """Make the joints hold, then save the take, or raise the error that interrupted it."""
         self._ending = True
-        held: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # If another task closes the connection meanwhile, it waits for this.
-        self._unfinished.add(self, partial(asyncio.wait, {held}))
-        take, interruption = self._take, error
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # A task that closes the connection meanwhile must only wait for this end.
+        self._unfinished.add(self, partial(asyncio.wait, {ended}))
+        take = self._take
+        cancellation: asyncio.CancelledError | None = None
         try:
             keep = error is None and not take.discarded
             await to_the_end(self._backend.hold(keep=keep))
@@ -113,21 +114,23 @@ class Teaching:
             if error is None:
                 raise
         except asyncio.CancelledError as cancelled:
-            interruption = cancelled
+            cancellation = cancelled
         finally:
             self._unfinished.remove(self)
-            held.set_result(None)
+            ended.set_result(None)
             self._backend.stop_listening()
-            for undo in self._undo:
-                undo()
-            await to_the_end(self._finish_take_file(keep=error is None or self._reason is not None))
-        self._raise_interruption(interruption)
-        if interruption is not error:
-            raise interruption or AssertionError
+            for cleanup in self._cleanups:
+                cleanup()
+            await to_the_end(
+                self._finish_take_file(keep=error is None or self._interruption is not None)
+            )
+        self._raise_interruption(cancellation or error)
+        if cancellation is not None:
+            raise cancellation
         if error is None and not take.discarded:
             await self._backend.save(take)
 
-    # ---- our own disk ---------------------------------------------------------------------------
+    # ---- this computer's disk -------------------------------------------------------------------
 
     def _open_take_file(self) -> None:
         """Open the file of the take; a disk error is raised while nothing is soft yet."""
@@ -137,28 +140,30 @@ class Teaching:
                 take.name, take.build.names, variant=take.build.name, source=take.source
             )
             self._writer = BackgroundTakeWriter(writer, self._note_file_problem)
-            self._undo.append(take.on_sample(self._writer.add))
+            self._cleanups.append(take.on_sample(self._writer.add))
 
     def _note_file_problem(self, error: RoteError) -> None:
         self._take.file_problem = error
 
     async def _finish_take_file(self, *, keep: bool) -> None:
-        """Complete the file or delete it. The samples before a loss are worth keeping."""
+        """Complete the take's file, or write it again from memory if its times are not the robot's
+        or writing failed. Delete it if `keep` is false, the take is discarded, or it has no pose.
+        """
         take, writer = self._take, self._writer
         if writer is None:
             return
         if not keep or take.discarded or not take.samples:
-            await writer.discard()  # a take without a pose is dropped
+            await writer.discard()
         elif take.clock_is_the_robots:
             take.file = await writer.finish(take.track.marks)
             take.file_problem = writer.problem
             if take.file is None and take.samples > 1:
-                await self._save_again(writer)  # all samples are in memory
+                await self._save_again(writer)
         else:
             await self._save_again(writer)
 
     async def _save_again(self, writer: BackgroundTakeWriter) -> None:
-        """Write the whole take again: its right times are known only now, or writing has failed."""
+        """Write the whole take as a new file in place of the one of `writer`."""
         assert self._library is not None
         try:
             entry = await in_thread(self._library.save, self._take.track, self._take.name)
@@ -171,9 +176,9 @@ class Teaching:
 
     # ---- interruptions --------------------------------------------------------------------------
 
-    def _on_end(self, error: RoteError) -> None:
-        if self._reason is None:
-            self._reason = error
+    def _interrupt(self, error: RoteError) -> None:
+        if self._interruption is None:
+            self._interruption = error
             self._cancel_block()
 
     def _on_signal(self, number: int) -> None:
@@ -191,13 +196,13 @@ class Teaching:
         loop = asyncio.get_running_loop()
         for number in end_signals():
             if signal.getsignal(number) is signal.SIG_DFL:
-                self._undo.append(on_signal(loop, number, partial(self._on_signal, number)))
+                self._cleanups.append(on_signal(loop, number, partial(self._on_signal, number)))
 
     def _raise_interruption(self, error: BaseException | None) -> None:
-        """Turn a cancellation that we caused into the error behind it."""
-        if self._reason is not None:
+        """Raise the error or exit that caused the cancellation of the block, if there is one."""
+        if self._interruption is not None:
             if isinstance(error, asyncio.CancelledError) and self._task is not None:
-                self._task.uncancel()
-            raise self._reason from error
-        if self._signal is not None:
+                self._task.uncancel()  # the cancellation was that of `_cancel_block`
+            raise self._interruption from error
+        if self._signal is not None:  # the exit code of a shell for a signal
             raise SystemExit(128 + self._signal) from error

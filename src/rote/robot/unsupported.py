@@ -13,14 +13,15 @@ from rote.messages import Sound
 from rote.motion.keyframes.search import Compressed
 from rote.motion.track import Track
 from rote.robot.api_values import Actions, ModeReport, SoundReport, TopicMessage, WaitListener
+from rote.robot.leading import Leading
 from rote.robot.play_options import PlayKeywords
 from rote.robot.playing import Playing
-from rote.robot.robot import Audio, Modes
+from rote.robot.robot import Audio, Modes, Robot
 from rote.robot.streaming import Offload
 from rote.text import Act, Text
 from rote.transport.wires import unsupported
 
-_ON_OUR_SIDE = Text("Its motions are takes on this computer: {play}.", play=Act.PLAY_TRACK)
+_PLAY_TAKE_REMEDY = Text("Its motions are takes on this computer: {play}.", play=Act.PLAY_TRACK)
 
 
 class CannotModes:
@@ -61,7 +62,7 @@ class CannotAudio:
         raise unsupported("change its light", self._wire, "voice")
 
     async def sound(self, sound: Sound | str | Path) -> SoundReport:
-        """Raise `UnsupportedError`: it has no loudspeaker for sounds of others."""
+        """Raise `UnsupportedError`: it has no loudspeaker that clients can use."""
         raise unsupported("play a sound", self._wire, "sound")
 
     def add_listener(
@@ -72,23 +73,24 @@ class CannotAudio:
 
 
 class CannotRobot:
-    """The part of `rote.robot.robot.Robot` that a robot without the ability inherits."""
+    """A base of robots: the methods of `Robot` that not every robot supports, as refusals."""
 
     _wire: str = ""
 
     def _raise_unsupported(self, what: str, ability: str = "", remedy: str = "") -> NoReturn:
+        """Raise `UnsupportedError`; with an `ability`, it names the wires that have the ability."""
         if ability:
             raise unsupported(what, self._wire, ability, remedy)
         raise UnsupportedError(what, f"{self._wire}://", remedy=remedy)
 
     @property
     def modes(self) -> Modes:
-        """Modes of which none can be read or entered."""
+        """Modes whose methods all raise `UnsupportedError`."""
         return CannotModes(self._wire)
 
     @property
     def audio(self) -> Audio:
-        """A voice, light and loudspeaker that cannot be used."""
+        """Audio whose methods all raise `UnsupportedError`."""
         return CannotAudio(self._wire)
 
     @property
@@ -97,12 +99,12 @@ class CannotRobot:
         return False
 
     async def take_findings(self) -> list[Finding]:
-        """Return nothing: the take is the only recording of this robot."""
+        """Return no findings: the take on this computer is this robot's only recording."""
         return []
 
     async def actions(self) -> Actions:
         """Raise `UnsupportedError`: this robot stores no actions."""
-        self._raise_unsupported("keep actions", remedy=_ON_OUR_SIDE)
+        self._raise_unsupported("store actions", remedy=_PLAY_TAKE_REMEDY)
 
     async def save(
         self,
@@ -118,11 +120,15 @@ class CannotRobot:
 
     def play(self, name: str | int, **options: Unpack[PlayKeywords]) -> Playing:
         """Raise `UnsupportedError`: this robot stores no actions."""
-        self._raise_unsupported("play an action of its own", remedy=_ON_OUR_SIDE)
+        self._raise_unsupported("play an action of its own", remedy=_PLAY_TAKE_REMEDY)
 
     async def start(self, name: str | int, **options: Unpack[PlayKeywords]) -> Playing:
         """Raise `UnsupportedError`: this robot stores no actions."""
-        self._raise_unsupported("play an action of its own", remedy=_ON_OUR_SIDE)
+        self._raise_unsupported("play an action of its own", remedy=_PLAY_TAKE_REMEDY)
+
+    def lead(self, *followers: Robot, mirrored: bool = False, soft: bool | None = None) -> Leading:
+        """Raise `UnsupportedError`: this robot has no arms."""
+        self._raise_unsupported("lead others: it has no arms")
 
     async def store_track(
         self,
@@ -136,7 +142,7 @@ class CannotRobot:
         imported: bool = False,
     ) -> Compressed:
         """Raise `UnsupportedError`: this robot stores no actions."""
-        self._raise_unsupported("store a motion", remedy=_ON_OUR_SIDE)
+        self._raise_unsupported("store a motion", remedy=_PLAY_TAKE_REMEDY)
 
     async def perform(self, preset: int | str) -> None:
         """Raise `UnsupportedError`: this robot has no factory actions."""
@@ -173,9 +179,9 @@ class CannotRobot:
         return None
 
     async def send(self, command: int, payload: bytes = b"") -> m.Reply:
-        """Raise: this robot does not speak the documented frames."""
+        """Raise `UnsupportedError`: this robot does not use the documented frames."""
         self._raise_unsupported("send single frames", "frames")
 
     async def sync_parameters(self, parameters: bytes) -> None:
-        """Raise: this robot does not speak the documented frames."""
+        """Raise `UnsupportedError`: this robot does not use the documented frames."""
         self._raise_unsupported("sync parameters", "frames")

@@ -19,6 +19,7 @@ states a second, and `paced` makes a robot do that.
 from collections import Counter
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 from rote.errors import BadRequestError, DecodeError, LocalProtocolError
@@ -44,9 +45,8 @@ from rote.wire.a1.values import (
 from rote.wire.a1.values import State as RobotState
 
 _NEVER = float("inf")
-_BEHIND_IN_A_ROW = 3
-"""This many states in a row that are older than the one before them are not caused by the network.
-"""
+_MAX_STATES_BEHIND = 3
+"""After this many out-of-order states in a row, the robot's clock is assumed to have jumped."""
 
 
 class Level(Enum):
@@ -72,27 +72,26 @@ class A1Timing:
     """All waiting times, in seconds."""
 
     period_s: float = 0.002
-    """How often a client repeats its command, if there is no new one before."""
+    """Interval at which a client repeats its command."""
     connect_s: float = 5.0
     stale_s: float = 0.05
     lost_s: float = 1.0
     watchdog_s: float = 0.03
-    """A robot that receives no command for this long makes itself safe; an A1 reportedly does so
-    after this time.
+    """A robot that receives no command for this long makes itself safe, as an A1 reportedly does.
     """
     forget_s: float = 1.0
-    """...and after this long it sends no more states to that client."""
+    """After this time without a command, a robot stops sending states to the client."""
     jump_s: float = 0.5
-    """How far a robot's clock may run ahead of ours between two states."""
+    """Maximum time by which a robot's clock may run ahead of ours between two states."""
     ticks_per_s: float = 1e6
-    """Of the robot's clock, by Unitree's header."""
+    """Resolution of the robot's clock, by Unitree's header."""
 
 
 # ---- events -------------------------------------------------------------------------------------
 
 
 class Learned(NamedTuple):
-    """The first state arrived; these dialects have such a state."""
+    """The first state arrived; the robot uses one of these dialects."""
 
     dialects: tuple[Dialect, ...]
 
@@ -147,15 +146,16 @@ _PROBED_DIALECTS = {
 """One dialect for each encoding of a command."""
 
 
-def neutral(level: Level, dialect: Dialect) -> Command:
-    """Return the neutral command: stand idle, or brake all motors."""
+@cache
+def make_neutral_command(level: Level, dialect: Dialect) -> Command:
+    """Return the neutral command: stand idle, or at the low level brake all motors."""
     if level is Level.LOW:
         return LowCmd(motors=MotorCmds.servo(mode=BRAKE))
     return ScaledHighCmd() if dialect is Dialect.A1_3_2 else HighCmd()
 
 
 class A1Session:
-    """One end of one session."""
+    """One end of one session with an A1 or a Go1."""
 
     def __init__(
         self,
@@ -176,25 +176,25 @@ class A1Session:
         self.state = A1SessionState.NEW
         self.timing = timing or A1Timing()
         self.seal = seal
-        """The checksum variant for a Go1; None is the usual one."""
+        """The form of the CRC for a Go1; None is the usual one."""
         self.paced = paced
-        """ROBOT: send states when they are reported, not once for each command."""
+        """ROBOT: send each state that is reported, not one state for each command."""
         self.sent = 0
         self.received = 0
         self.late = 0
-        """CLIENT: periods in which nothing was sent, because `tick` came too late."""
+        """CLIENT: number of periods in which no command was sent, because `tick` came too late."""
         self.dropped: Counter[str] = Counter()
-        """What arrived and was not used, by reason."""
+        """Number of dropped datagrams, by reason."""
         self._outgoing: list[bytes] = []
         self._events: list[Event] = []
         self._opened_at = _NEVER
         self._received_at = _NEVER
-        self._mismatched: set[tuple[Dialect, ...]] = set()
+        self._reported_mismatches: set[tuple[Dialect, ...]] = set()
         # CLIENT
         self._current_datagrams: tuple[bytes, ...] = ()
         self._send_at = _NEVER
-        self._tick: int | None = None
-        self._behind = 0
+        self._last_tick: int | None = None
+        self._states_behind = 0
         # ROBOT
         self._owes_state = False
 
@@ -220,12 +220,12 @@ class A1Session:
         """When to call `tick` next at the latest; infinity if there is nothing to wait for."""
         if not self.live:
             return _NEVER
-        return min(self._send_at, self._stale_at(), self._lost_at())
+        return min(self._send_at, self._compute_stale_time(), self._compute_loss_time())
 
     # ---- what either end does -------------------------------------------------------------------
 
     def receive(self, datagram: bytes, now: float) -> None:
-        """Process one datagram from the peer; what cannot be used is counted and dropped."""
+        """Process one datagram from the peer; unusable ones are dropped and counted."""
         if not self.live or (self.role is Role.CLIENT and self.state is A1SessionState.NEW):
             self.dropped["after the end" if not self.live else "before the beginning"] += 1
             return
@@ -238,32 +238,36 @@ class A1Session:
             self._receive_command(frame.value, now)
 
     def tick(self, now: float) -> None:
-        """Do what is due at `now`."""
+        """Send the command and detect a silent peer, if either is due at `now`."""
         if not self.live:
             return
-        if now >= self._lost_at():
+        if now >= self._compute_loss_time():
             self._lose_peer(now)
             return
-        if now >= self._stale_at():
+        if now >= self._compute_stale_time():
             self.state = A1SessionState.STALE
             self._events.append(WentStale(now - self._received_at))
         if now >= self._send_at:
+            # Stay in step with the period, but do not send what was missed.
             missed = int((now - self._send_at) / self.timing.period_s)
             self.late += missed
             self._send_current(self._send_at + (missed + 1) * self.timing.period_s)
 
     def close(self) -> None:
-        """End the session. A client leaves the robot idle, or its motors braked."""
+        """End the session; a client sends the neutral command once more."""
         if (
             self.role is Role.CLIENT
             and self.dialect
             and self.state in (A1SessionState.LIVE, A1SessionState.STALE)
         ):
-            self._current_datagrams = (self._encode(neutral(self.level, self.dialect)),)
+            self._current_datagrams = (
+                self._encode(make_neutral_command(self.level, self.dialect)),
+            )
             self._send_current(_NEVER)
         self.state = A1SessionState.CLOSED
 
     def _decode_valid(self, datagram: bytes) -> wire.A1Frame | None:
+        """Return the frame, or None and count why it is dropped."""
         try:
             frame = wire.inspect(datagram)
         except DecodeError:
@@ -276,8 +280,8 @@ class A1Session:
             self.dropped["another kind"] += 1
         elif self.dialect is not None and self.dialect not in frame.dialects:
             self.dropped["another dialect"] += 1
-            if frame.dialects not in self._mismatched:
-                self._mismatched.add(frame.dialects)
+            if frame.dialects not in self._reported_mismatches:
+                self._reported_mismatches.add(frame.dialects)
                 self._events.append(Mismatched(frame.dialects))
         elif not wire.is_finite(frame.value):
             self.dropped["not a number"] += 1
@@ -285,20 +289,23 @@ class A1Session:
             return frame
         return None
 
-    def _note_received(self, now: float) -> None:
+    def _record_arrival(self, now: float) -> None:
+        """Note that a valid frame arrived, so the peer is not silent."""
         if self.state is A1SessionState.STALE:
             self._events.append(Recovered(now - self._received_at))
         self.state = A1SessionState.LIVE
         self.received += 1
         self._received_at = now
 
-    def _stale_at(self) -> float:
+    def _compute_stale_time(self) -> float:
+        """Return when the peer counts as stale if nothing more arrives."""
         if self.state is not A1SessionState.LIVE:
             return _NEVER
         is_client = self.role is Role.CLIENT
         return self._received_at + (self.timing.stale_s if is_client else self.timing.watchdog_s)
 
-    def _lost_at(self) -> float:
+    def _compute_loss_time(self) -> float:
+        """Return when the peer counts as lost if nothing more arrives."""
         if self.state is A1SessionState.SEEKING:
             return self._opened_at + self.timing.connect_s
         if self.state is A1SessionState.NEW:
@@ -307,17 +314,19 @@ class A1Session:
         return self._received_at + (self.timing.lost_s if is_client else self.timing.forget_s)
 
     def _lose_peer(self, now: float) -> None:
-        since = self._opened_at if self.state is A1SessionState.SEEKING else self._received_at
+        silent_since = (
+            self._opened_at if self.state is A1SessionState.SEEKING else self._received_at
+        )
         # A robot stays available for the next client.
         self.state = A1SessionState.LOST if self.role is Role.CLIENT else A1SessionState.NEW
         self._send_at = _NEVER
-        self._events.append(PeerLost(now - since))
+        self._events.append(PeerLost(now - silent_since))
 
     def _encode(self, value: a1_values.Value) -> bytes:
         assert self.dialect is not None
-        return wire.encode(value, self.dialect, seal=self._seal_in(self.dialect))
+        return wire.encode(value, self.dialect, seal=self._select_seal(self.dialect))
 
-    def _seal_in(self, dialect: Dialect) -> Seal | None:
+    def _select_seal(self, dialect: Dialect) -> Seal | None:
         return self.seal if dialect is Dialect.GO1 else None
 
     # ---- CLIENT ---------------------------------------------------------------------------------
@@ -331,7 +340,9 @@ class A1Session:
         self._opened_at = now
         dialects = (self.dialect,) if self.dialect else _PROBED_DIALECTS[self.level]
         self._current_datagrams = tuple(
-            wire.encode(neutral(self.level, dialect), dialect, seal=self._seal_in(dialect))
+            wire.encode(
+                make_neutral_command(self.level, dialect), dialect, seal=self._select_seal(dialect)
+            )
             for dialect in dialects
         )
         self._send_current(now + self.timing.period_s)
@@ -340,17 +351,18 @@ class A1Session:
         """Send `command` now, and then every period until another one."""
         if self.role is Role.ROBOT or self.state not in (A1SessionState.LIVE, A1SessionState.STALE):
             raise LocalProtocolError(
-                f"nothing can be commanded by a {self.role.name} that is {self.state.name}",
+                f"a {self.role.name} in the state {self.state.name} cannot send commands",
                 "Wait for the robot's first state.",
             )
         if isinstance(command, LowCmd) is not (self.level is Level.LOW):
             raise BadRequestError(
-                f"a {type(command).__name__} is not for the {self.level.value} level"
+                f"a {type(command).__name__} cannot be sent at the {self.level.value} level"
             )
         self._current_datagrams = (self._encode(command),)
         self._send_current(now + self.timing.period_s)
 
     def _send_current(self, next_at: float) -> None:
+        """Send the current command, and again at `next_at`."""
         self._outgoing += self._current_datagrams
         self.sent += len(self._current_datagrams)
         self._send_at = next_at
@@ -360,35 +372,45 @@ class A1Session:
             if self.dialect is None:
                 # The low level is the same in all dialects of an A1.
                 self.dialect = dialects[-1]
-            self._current_datagrams = (self._encode(neutral(self.level, self.dialect)),)
+            self._current_datagrams = (
+                self._encode(make_neutral_command(self.level, self.dialect)),
+            )
             self._events.append(Learned(dialects))
-        elif not self._is_in_order(state.tick, now):
+        elif not self._check_order(state.tick, now):
             self.dropped["overtaken"] += 1
             return
-        self._tick = state.tick
-        self._note_received(now)
+        self._last_tick = state.tick
+        self._record_arrival(now)
         self._events.append(A1Reported(state))
 
-    def _is_in_order(self, tick: int | None, now: float) -> bool:
-        if tick is None or self._tick is None:
+    def _check_order(self, tick: int | None, now: float) -> bool:
+        """Return whether a state is to be used; emit `Jumped` if the robot's clock jumped.
+
+        `tick` is the clock in the state. A state that is older than the last was overtaken, but
+        several such states in a row mean that the clock jumped back.
+        """
+        if tick is None or self._last_tick is None:
             return True
-        ahead = (tick - self._tick) % 2**32
+        ahead = (tick - self._last_tick) % 2**32  # the clock has 32 bits and wraps
         is_behind = ahead >= 2**31
-        self._behind = self._behind + 1 if is_behind else 0
-        if is_behind and self._behind < _BEHIND_IN_A_ROW:
+        self._states_behind = self._states_behind + 1 if is_behind else 0
+        if is_behind and self._states_behind < _MAX_STATES_BEHIND:
             return False
-        most_s = now - self._received_at + self.timing.jump_s
-        if is_behind or ahead / self.timing.ticks_per_s > most_s:
-            self._behind = 0
-            self._events.append(Jumped(self._tick, tick))
+        max_ahead_s = now - self._received_at + self.timing.jump_s
+        if is_behind or ahead / self.timing.ticks_per_s > max_ahead_s:
+            self._states_behind = 0
+            self._events.append(Jumped(self._last_tick, tick))
         return True
 
     # ---- ROBOT ----------------------------------------------------------------------------------
 
     def report(self, state: RobotState) -> bool:
-        """Send the robot's state, if a client should get it; return whether one did."""
+        """Send the robot's state if a client is to get it now; return whether it was sent.
+
+        It is to get one state for each command, or each state if the session is `paced`.
+        """
         if self.role is Role.CLIENT:
-            raise LocalProtocolError("a client reports nothing")
+            raise LocalProtocolError("only a session in the role ROBOT can report states")
         datagram = self._encode(state)
         is_due = self.state in (A1SessionState.LIVE, A1SessionState.STALE) and (
             self.paced or self._owes_state
@@ -401,5 +423,5 @@ class A1Session:
 
     def _receive_command(self, command: Command, now: float) -> None:
         self._owes_state = True
-        self._note_received(now)
+        self._record_arrival(now)
         self._events.append(Commanded(command))

@@ -12,7 +12,7 @@ from rote.wire.webrtc import channel
 
 
 class DdsSession(RpcSession):
-    """The client's end of the session."""
+    """The client's end of a session; `take_values` returns what it has to write."""
 
     def __init__(
         self, *, timing: ChannelTiming | None = None, first_id: int = 1, now: float
@@ -27,23 +27,21 @@ class DdsSession(RpcSession):
         return values
 
     def begin(self, now: float) -> None:
-        """Note that the robot is present and its services are available; `Opened` follows."""
+        """Make the session ready, once the robot and its services are present; emit `Opened`."""
         self._received_at = now
         # DDS has no challenge, so the session goes straight to READY.
         self._transition(ChannelInput.RIGHT_ANSWER)
 
     def note_received(self, now: float) -> None:
-        """Note that any message of the robot arrived."""
+        """Record that a message of the robot arrived."""
         self._received_at = now
 
     def silent_s(self, now: float) -> float:
-        """Return for how many seconds a ready robot has been silent; otherwise 0."""
+        """Return for how many seconds the robot has been silent; 0 if the session is not ready."""
         return now - self._received_at if self.state is ChannelState.READY else 0.0
 
     def answer(self, response: rpc.RpcResponse, now: float) -> None:
-        """Process a response. All clients receive all responses, so most belong to another
-        client.
-        """
+        """Process a response. It may answer another client: all clients receive all responses."""
         if self.state is ChannelState.READY:
             self._received_at = now
             self._receive_answer(response, now)
@@ -53,7 +51,8 @@ class DdsSession(RpcSession):
     def _send_value(self, value: channel.Value) -> None:
         self._values.append(value)
 
-    def _lost_at(self) -> float:
+    def _compute_loss_time(self) -> float:
+        """Return when the peer counts as lost if nothing more arrives."""
         if self.state is ChannelState.READY:
             return self._received_at + self.timing.silence_s
         return self._opened_at + self.timing.connect_s

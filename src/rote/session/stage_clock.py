@@ -1,15 +1,16 @@
 """Estimates another computer's clock from requests and answers, with an error bound.
 
 Every answer bounds the offset: it was made after our request was sent and before the answer
-arrived. The offset lies in the intersection of all these intervals, which is much narrower than the
-best of them: one request was fast on its way there, another on its way back.
+arrived. The offset lies in the intersection of all these intervals. It is much narrower than the
+best interval, because some requests travel fast on the way there, others on the way back.
 """
 
 from collections import deque
 from typing import NamedTuple
 
 DRIFT = 100e-6
-"""How much two computers' clocks may drift apart, as a share of the time: 100 ppm is a bad one."""
+"""Assumed drift between two computers' clocks, as a fraction of the time: 100 ppm is pessimistic.
+"""
 MAX_ANSWERS = 64
 """Maximum number of answers kept."""
 
@@ -20,66 +21,66 @@ class ClockSample(NamedTuple):
     at_s: float
     """When it arrived, by our clock."""
     least_s: float
-    """What to add to our clock at least: the answer was made when it arrived."""
+    """Lower bound of the offset: as if the answer was made when it arrived."""
     most_s: float
-    """What to add at most: it was made when it was asked for."""
+    """Upper bound of the offset: as if the answer was made when it was requested."""
 
 
 class StageClock:
     """The offset of another clock to ours. An answer's interval grows with its age, by `DRIFT`."""
 
     def __init__(self) -> None:
-        self._seen: deque[ClockSample] = deque(maxlen=MAX_ANSWERS)
+        self._samples: deque[ClockSample] = deque(maxlen=MAX_ANSWERS)
         self._round_trips_s: deque[float] = deque(maxlen=MAX_ANSWERS)
 
     def add(self, sent_s: float, received_s: float, theirs_s: float) -> None:
-        """Add an answer: our clock when it was asked for and when it came, and theirs in between.
+        """Add an answer: our clock at its request and at its arrival, and theirs in between.
 
-        An answer that came before it was asked for is ignored.
+        An answer that arrived before its request is ignored.
         """
         if received_s >= sent_s:
-            self._seen.append(ClockSample(received_s, theirs_s - received_s, theirs_s - sent_s))
+            self._samples.append(ClockSample(received_s, theirs_s - received_s, theirs_s - sent_s))
             self._round_trips_s.append(received_s - sent_s)
 
     def forget(self) -> None:
         """Forget all answers: another conductor has another clock."""
-        self._seen.clear()
+        self._samples.clear()
         self._round_trips_s.clear()
 
     @property
     def answers(self) -> int:
         """How many answers are kept."""
-        return len(self._seen)
+        return len(self._samples)
 
     def bound_s(self, now_s: float) -> float:
-        """Return how wrong `offset_s` may be at most; infinite without any answer."""
-        known = self._offset_interval(now_s)
-        return float("inf") if known is None else (known[1] - known[0]) / 2
+        """Return the maximum error of `offset_s` in seconds; infinite without any answer."""
+        interval = self._find_offset_interval(now_s)
+        return float("inf") if interval is None else (interval[1] - interval[0]) / 2
 
     def offset_s(self, now_s: float) -> float:
         """Return what to add to our clock to get theirs; 0 without any answer."""
-        known = self._offset_interval(now_s)
-        return 0.0 if known is None else (known[0] + known[1]) / 2
+        interval = self._find_offset_interval(now_s)
+        return 0.0 if interval is None else (interval[0] + interval[1]) / 2
 
     @property
     def round_trip_s(self) -> float:
         """The shortest recent round trip; infinite without any answer."""
         return min(self._round_trips_s, default=float("inf"))
 
-    def _offset_interval(self, now_s: float) -> tuple[float, float] | None:
-        """Return the bounds of the offset: the intersection of the answers, from the newest back to
-        the first that contradicts.
+    def _find_offset_interval(self, now_s: float) -> tuple[float, float] | None:
+        """Return the bounds of the offset: the intersection of the answers' intervals.
 
-        An answer that contradicts newer ones is from before a clock was set, or stood still.
+        Answers are used from the newest backwards. An answer that contradicts newer ones ends the
+        search: it is from before a clock was set or stood still.
         """
-        if not self._seen:
+        if not self._samples:
             return None
-        least_s, most_s = float("-inf"), float("inf")
-        for at_s, least_then_s, most_then_s in reversed(self._seen):
-            grown_s = DRIFT * (now_s - at_s) if now_s > at_s else 0.0
-            low_s, high_s = least_then_s - grown_s, most_then_s + grown_s
-            low_s, high_s = max(low_s, least_s), min(high_s, most_s)
-            if low_s > high_s:
+        low_s, high_s = float("-inf"), float("inf")
+        for sample in reversed(self._samples):
+            drift_s = DRIFT * max(0.0, now_s - sample.at_s)
+            new_low_s = max(low_s, sample.least_s - drift_s)
+            new_high_s = min(high_s, sample.most_s + drift_s)
+            if new_low_s > new_high_s:
                 break
-            least_s, most_s = low_s, high_s
-        return least_s, most_s
+            low_s, high_s = new_low_s, new_high_s
+        return low_s, high_s

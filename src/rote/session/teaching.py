@@ -5,7 +5,8 @@ time it happened; then send what `outgoing` returns, act on what `events` return
 again no later than `due`. The same class plays both roles:
 
 - CLIENT opens, sends requests, repeats unanswered ones, keeps teaching alive, detects a silent
-robot. - ROBOT answers; a repeated request is answered again but emitted only once, and a start that
+  robot.
+- ROBOT answers; a repeated request is answered again but emitted only once, and a start that
   arrives after a newer stop is refused. Streamed poses are emitted and not answered.
 
     NEW ── 09 ──▶ CONTROLLED ── 0A ──▶ SYNCED ── 0B ──▶ SUBSCRIBED ── 0C ──▶ READY ──▶ LOST, CLOSED
@@ -14,9 +15,11 @@ robot. - ROBOT answers; a repeated request is answered again but emitted only on
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import Enum, IntEnum, auto
+from typing import NamedTuple
 
 from rote import messages as m
 from rote.errors import DecodeError, LocalProtocolError
+from rote.session.arm_stream import PoseReceived, PoseStream
 from rote.session.events import (
     Event,
     Opened,
@@ -28,7 +31,6 @@ from rote.session.events import (
     Requested,
     Unanswered,
 )
-from rote.session.pose_stream import PoseReceived, PoseStream
 from rote.session.replay_cache import REMEMBERED, ReplayCache, is_older
 from rote.wire.teaching import codec as wire
 from rote.wire.teaching import state as teaching_state
@@ -61,7 +63,7 @@ INITIALISATION: dict[TeachingSessionState, tuple[CommandId, TeachingSessionState
     TeachingSessionState.SYNCED: (CommandId.STATUS_SUBSCRIBE, TeachingSessionState.SUBSCRIBED),
     TeachingSessionState.SUBSCRIBED: (CommandId.READY_SIGNAL, TeachingSessionState.READY),
 }
-_REACHES = dict(INITIALISATION.values())
+_STATE_AFTER = dict(INITIALISATION.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +73,10 @@ class TeachingTiming:
     heartbeat_s: float = 4.5
     keep_teaching_s: float = 4.5
     retry_s: float = 0.1
-    """The time before an unanswered request is first repeated..."""
+    """The time before an unanswered request is first repeated."""
     retry_growth: float = 1.5
-    retry_most_s: float = 0.4
-    """...growing to this."""
+    max_retry_s: float = 0.4
+    """The maximum time between two repetitions."""
     connect_s: float = 5.0
     answer_s: float = 8.0
     """Timeout for an answer while other messages of the robot arrive."""
@@ -83,46 +85,56 @@ class TeachingTiming:
     client_silence_s: float = 13.5
     """Three heartbeats."""
     memory_s: float = 10.0
-    """How long a robot remembers what it answered; longer than `answer_s`."""
+    """Time for which a robot remembers its answers; longer than `answer_s`."""
 
 
 MAX_PENDING = 64
 
 
 @dataclass(slots=True)
-class _Pending:
+class _PendingCommand:
     """A request without an answer yet."""
 
     command: CommandId
     message: m.Command
     datagram: bytes
-    asked_at: float
+    requested_at: float
     retry_at: float
     wait_s: float
 
 
+class _OpeningRequest(NamedTuple):
+    """The request that began the current session."""
+
+    sequence: int
+    crc: bytes
+    received_at: float
+
+
 class ClockWatch:
-    """Detects a robot clock that does not advance; it is treated as if there were none."""
+    """Detects a robot's clock that stands still, so that its times can be ignored."""
 
     def __init__(self) -> None:
         self.stuck = False
         """Whether the clock was seen to stand still; it stays true."""
-        self._time: int | None = None
-        self._since, self._repeats = 0.0, 0
+        self._newest: int | None = None
+        self._newest_since, self._repeats = 0.0, 0
 
     def update(self, time: int, now: float) -> bool:
         """Process the time of one state, in any unit; return whether the clock is stuck."""
-        if time != self._time:
-            self._time, self._since, self._repeats = time, now, 0
+        if time != self._newest:
+            self._newest, self._newest_since, self._repeats = time, now, 0
         else:  # a network may deliver one state twice, but not many times
             self._repeats += 1
-            self.stuck |= self._repeats >= _STUCK_STATES and now - self._since >= _STUCK_S
+            repeated_s = now - self._newest_since
+            self.stuck |= self._repeats >= _STUCK_STATES and repeated_s >= _STUCK_S
         return self.stuck
 
 
 _STUCK_STATES, _STUCK_S = 3, 0.2
 """A clock is stuck if this many states in a row repeat its time, over this many seconds."""
 _ENDS = (m.ExitTeaching, m.StopMotion)
+"""Requests that end a motion or teaching; a start that is older is refused."""
 # Compared by exact type for every request, which is quicker than isinstance.
 _HANDSHAKE = frozenset(
     {m.TakeControl, m.ReleaseControl, m.SyncParameters, m.Subscribe, m.SignalReady}
@@ -133,6 +145,7 @@ _COMMAND, _HEARTBEAT, _STATE = (int(kind) for kind in MessageType)
 
 
 def _is_start(message: m.Command) -> bool:
+    """Whether a request starts a motion, a recording or teaching."""
     if type(message) not in _MAY_START:
         return False
     return message.on if isinstance(message, m.Record) else True
@@ -140,12 +153,13 @@ def _is_start(message: m.Command) -> bool:
 
 def _ends_teaching(message: m.Command, reply: m.Reply) -> bool:
     """Whether teaching is over after this reply: entering was refused, or a play was accepted."""
-    done = isinstance(reply, m.Status) and reply.code == m.Code.OK
-    return isinstance(message, m.PlayAction if done else m.EnterTeaching)
+    if isinstance(reply, m.Status) and reply.code == m.Code.OK:
+        return isinstance(message, m.PlayAction)
+    return isinstance(message, m.EnterTeaching)
 
 
 class TeachingSession:
-    """One end of one session."""
+    """One end of one session of teaching frames."""
 
     def __init__(
         self,
@@ -159,9 +173,9 @@ class TeachingSession:
         self.state = TeachingSessionState.NEW
         self.timing = timing or TeachingTiming()
         self.all_joints = all_joints
-        """CLIENT: ask for all joints. ROBOT: what the client asked for."""
+        """Whether states contain all joints. CLIENT: requested. ROBOT: as the client requested."""
         self.dropped: Counter[str] = Counter()
-        """What arrived and was not used, by reason."""
+        """Number of dropped datagrams, by reason."""
         self.clockless = False
         """CLIENT: whether the robot reports no time, so that states have `now` instead."""
         self._sequence = 0
@@ -172,17 +186,20 @@ class TeachingSession:
         self._heartbeat_at = float("inf")
         # CLIENT
         self._opened_at = float("inf")
-        self._offset: int | None = None
-        self._pending: dict[int, _Pending] = {}
-        self._own_tokens: set[int] = set()
+        self._reply_offset: int | None = None
+        self.pending: dict[int, _PendingCommand] = {}
+        """Requests without an answer, by token."""
+        self.own_tokens: set[int] = set()
+        """Tokens of requests that the session itself has sent."""
         self._keep_teaching_at = float("inf")
         self._compensation: tuple[float, ...] = ()
         self._newest_us = -1
         self._clock = ClockWatch()
         # ROBOT
-        self._replay_cache = ReplayCache(self.timing.memory_s)
-        self._ended_token: int | None = None
-        self._opening: tuple[int, bytes, float] | None = None
+        self.replay_cache = ReplayCache(self.timing.memory_s)
+        """The latest requests and their answers, for repeated requests."""
+        self._end_token: int | None = None
+        self._opening_request: _OpeningRequest | None = None
 
     # ---- output ---------------------------------------------------------------------------------
 
@@ -201,11 +218,11 @@ class TeachingSession:
         """When to call `tick` next at the latest; infinity if there is nothing to wait for."""
         if not self.live:
             return float("inf")
-        # Written out, because it is called after every datagram.
-        due = self._lost_at()
+        # One by one, which is faster than a list: this is called after every datagram.
+        due = self._compute_loss_time()
         due = min(due, self._heartbeat_at)
         due = min(due, self._keep_teaching_at)
-        for pending in self._pending.values():
+        for pending in self.pending.values():
             due = min(due, pending.retry_at)
         return due
 
@@ -222,7 +239,7 @@ class TeachingSession:
     # ---- what either end does -------------------------------------------------------------------
 
     def receive(self, datagram: bytes, now: float) -> None:
-        """Process one datagram from the peer; what cannot be used is counted and dropped."""
+        """Process one datagram from the peer; unusable ones are dropped and counted."""
         if not self.live:
             self.dropped["after the end"] += 1
             return
@@ -238,15 +255,15 @@ class TeachingSession:
         self._received_at = now
 
     def tick(self, now: float) -> None:
-        """Do what is due at `now`."""
+        """Send the heartbeat, keep-alive and repeated requests due at `now`; detect a lost peer."""
         if now < self.due:
             return
-        if now >= self._lost_at():
+        if now >= self._compute_loss_time():
             connecting = self.role is Role.CLIENT and self.state is not TeachingSessionState.READY
-            since = self._opened_at if connecting else self._received_at
+            silent_since = self._opened_at if connecting else self._received_at
             self.state = TeachingSessionState.LOST
-            self._pending.clear()
-            self._events.append(PeerLost(now - since))
+            self.pending.clear()
+            self._events.append(PeerLost(now - silent_since))
             return
         if now >= self._heartbeat_at:
             self._heartbeat_at = now + self.timing.heartbeat_s
@@ -254,10 +271,10 @@ class TeachingSession:
         if now >= self._keep_teaching_at:
             self._keep_teaching_at = now + self.timing.keep_teaching_s
             keep = m.KeepTeaching(self._compensation) if self._compensation else m.KeepTeaching()
-            self._own_tokens.add(self._send_request(keep, now))
-        for token, pending in list(self._pending.items()):
+            self.own_tokens.add(self._send_request(keep, now))
+        for token, pending in list(self.pending.items()):
             if now >= pending.retry_at:
-                self._retry_request(token, pending, now)
+                self._retry_or_give_up(token, pending, now)
 
     def close(self, now: float) -> None:
         """End the session; a client releases control and does not wait for an answer."""
@@ -266,18 +283,25 @@ class TeachingSession:
             and TeachingSessionState.NEW < self.state <= TeachingSessionState.READY
         ):
             self._send_request(m.ReleaseControl(), now)
-        self._pending.clear()
+        self.pending.clear()
         self.state = TeachingSessionState.CLOSED
 
-    def _lost_at(self) -> float:
+    def _compute_loss_time(self) -> float:
+        """Return when the peer counts as lost if nothing more arrives."""
         if self.role is Role.ROBOT:
             return self._received_at + self.timing.client_silence_s
         if self.state is TeachingSessionState.READY:
             return self._received_at + self.timing.robot_silence_s
         return self._opened_at + self.timing.connect_s
 
-    def _send_frame(self, kind: MessageType, command: CommandId, payload: bytes) -> bytes:
-        frame = Frame(type=kind, command=command, sequence=self._sequence, payload=payload)
+    @property
+    def sequence(self) -> int:
+        """The sequence number of the next frame, 0 to 65535."""
+        return self._sequence
+
+    def _send_frame(self, type_: MessageType, command: CommandId, payload: bytes) -> bytes:
+        """Send a frame with the next sequence number; return its datagram."""
+        frame = Frame(type=type_, command=command, sequence=self._sequence, payload=payload)
         self._sequence = (self._sequence + 1) & 0xFFFF
         datagram = wire.encode(frame)
         self._outgoing.append(datagram)
@@ -287,22 +311,24 @@ class TeachingSession:
 
     def open(self, now: float) -> None:
         """Begin the initialisation; `Opened` or `PeerLost` follows."""
-        if self.role is Role.ROBOT or self.state is not TeachingSessionState.NEW or self._pending:
+        if self.role is Role.ROBOT or self.state is not TeachingSessionState.NEW or self.pending:
             raise LocalProtocolError("only a new client session can be opened")
         self._opened_at = now
-        self._own_tokens.add(self._send_request(m.TakeControl(), now))
+        self.own_tokens.add(self._send_request(m.TakeControl(), now))
 
     def request(self, message: m.Command, now: float) -> int:
-        """Ask the robot; `Replied` or `Unanswered` with the returned token follows."""
+        """Send a request; `Replied` or `Unanswered` with the returned token follows."""
         if self.role is Role.ROBOT or self.state is not TeachingSessionState.READY:
-            raise LocalProtocolError(f"nothing can be asked of a session that is {self.state.name}")
-        if len(self._pending) >= MAX_PENDING and not isinstance(message, _ENDS):
+            raise LocalProtocolError(
+                f"a session in the state {self.state.name} cannot send requests"
+            )
+        if len(self.pending) >= MAX_PENDING and not isinstance(message, _ENDS):
             raise LocalProtocolError(f"{MAX_PENDING} requests are already waiting for an answer")
         if isinstance(message, _ENDS):
             self._drop_superseded()
         token = self._send_request(message, now)
         if isinstance(message, m.EnterTeaching):
-            # From the request on: if only the answer is lost, the arms are soft anyway.
+            # Keep-alives begin with the request: if only its answer is lost, the arms are soft.
             self._keep_teaching_at = now + self.timing.keep_teaching_s
             self._compensation = message.compensation
         elif isinstance(message, _ENDS):
@@ -314,41 +340,42 @@ class TeachingSession:
     def stream(self) -> int | None:
         """The number of the current stream; None if there is none, or after a stop was requested.
 
-        Its poses are `wire.encode_pose`d with this number, and sent when they are due. They have no
-        sequence numbers, which would push all requests out of the robot's cache.
+        `wire.encode_pose` writes this number into poses in place of a sequence number: numbers of
+        their own would push all requests out of the robot's cache.
         """
-        return self._stream.begun
+        return self._stream.token
 
     def _send_request(self, message: m.Command, now: float) -> int:
+        """Send a request, which `tick` repeats until it is answered; return its token."""
         command, payload = wire.encode_command(message)
         token = self._sequence
         datagram = self._send_frame(MessageType.COMMAND, command, payload)
         wait_s = self.timing.retry_s
-        self._pending[token] = _Pending(command, message, datagram, now, now + wait_s, wait_s)
+        self.pending[token] = _PendingCommand(command, message, datagram, now, now + wait_s, wait_s)
         return token
 
     def _drop_superseded(self) -> None:
-        # After a stop, a pending play or keep-alive must not be repeated.
-        for token, pending in list(self._pending.items()):
-            if token in self._own_tokens:
-                del self._pending[token]
-                self._own_tokens.discard(token)
+        """Drop pending starts and keep-alives, which must not be repeated after a stop."""
+        for token, pending in list(self.pending.items()):
+            if token in self.own_tokens:
+                del self.pending[token]
+                self.own_tokens.discard(token)
             elif _is_start(pending.message):
-                del self._pending[token]
+                del self.pending[token]
                 self._events.append(Replied(token, m.Status(m.Code.SUPERSEDED)))
 
-    def _retry_request(self, token: int, pending: _Pending, now: float) -> None:
+    def _retry_or_give_up(self, token: int, pending: _PendingCommand, now: float) -> None:
         if (
             self.state is TeachingSessionState.READY
-            and now - pending.asked_at >= self.timing.answer_s
+            and now - pending.requested_at >= self.timing.answer_s
         ):
-            del self._pending[token]
-            if token in self._own_tokens:
-                self._own_tokens.discard(token)
+            del self.pending[token]
+            if token in self.own_tokens:
+                self.own_tokens.discard(token)
             else:
-                self._events.append(Unanswered(token, now - pending.asked_at))
+                self._events.append(Unanswered(token, now - pending.requested_at))
             return
-        pending.wait_s = min(pending.wait_s * self.timing.retry_growth, self.timing.retry_most_s)
+        pending.wait_s = min(pending.wait_s * self.timing.retry_growth, self.timing.max_retry_s)
         pending.retry_at = now + pending.wait_s
         self._outgoing.append(pending.datagram)
 
@@ -361,39 +388,46 @@ class TeachingSession:
     def _receive_state(self, state: m.RobotState, now: float) -> None:
         if state.time_us == 0 and state.mode == teaching_state.UNKNOWN_MODE:
             # A robot that implements only the documents reports neither its time nor its phase.
+            # The time 0 may be valid once, but not for a second state.
             self.clockless |= self._newest_us == 0
             if self.clockless:
-                state = replace(state, time_us=int(now * 1e6), phase_told=False)
+                state = replace(state, time_us=int(now * 1e6), has_phase=False)
         elif self._clock.update(state.time_us, now):
             self.clockless = True
             state = replace(state, time_us=int(now * 1e6))
         behind_us = self._newest_us - state.time_us
         if self.state is not TeachingSessionState.READY or 0 <= behind_us < 1_000_000:
-            # Repeated or overtaken. A clock far behind means that the robot was restarted.
+            # Repeated or overtaken by up to 1 s. A clock further behind belongs to a robot that was
+            # restarted.
             self.dropped["stale state"] += 1
             return
         self._newest_us = state.time_us
         self._events.append(Reported(state))
 
-    def _receive_reply(self, frame: Frame, now: float) -> None:
+    def _find_answered_token(self, frame: Frame) -> int | None:
+        """Return the token of the pending request that a reply answers; None if there is none."""
         # The documents contradict themselves: a reply carries the request's number, or one more.
-        # The first reply shows which. After that only one reading is accepted; otherwise a repeated
-        # reply would be taken for the answer to the previous request.
-        for offset in (0, 1) if self._offset is None else (self._offset,):
+        # The first reply shows which; then only that offset is accepted. Otherwise a repeated reply
+        # would be mistaken for the answer to the previous request.
+        for offset in (0, 1) if self._reply_offset is None else (self._reply_offset,):
             token = (frame.sequence - offset) & 0xFFFF
-            pending = self._pending.get(token)
+            pending = self.pending.get(token)
             if pending is not None and pending.command == frame.command:
-                break
-        else:
+                return token
+        return None
+
+    def _receive_reply(self, frame: Frame, now: float) -> None:
+        token = self._find_answered_token(frame)
+        if token is None:
             self.dropped["reply to nothing"] += 1
             return
         reply = wire.decode_reply(frame.command, frame.payload)
-        self._offset = offset
-        del self._pending[token]
+        self._reply_offset = (frame.sequence - token) & 0xFFFF
+        pending = self.pending.pop(token)
         if self.state is not TeachingSessionState.READY:
             self._advance_initialisation(reply, now)
-        elif token in self._own_tokens:
-            self._own_tokens.discard(token)
+        elif token in self.own_tokens:
+            self.own_tokens.discard(token)
         else:
             if _ends_teaching(pending.message, reply):
                 self._keep_teaching_at = float("inf")
@@ -404,14 +438,15 @@ class TeachingSession:
                 self._answer_older_stops(token, reply)
 
     def _answer_older_stops(self, answered: int, reply: m.Reply) -> None:
-        # Repeated after this answer, they would stop what is started from now on.
-        for token, pending in list(self._pending.items()):
+        """Treat older pending stops as answered: repeating them would stop a later motion."""
+        for token, pending in list(self.pending.items()):
             if isinstance(pending.message, m.StopMotion) and is_older(token, answered):
-                del self._pending[token]
+                del self.pending[token]
                 self._events.append(Replied(token, reply))
 
     def _advance_initialisation(self, reply: m.Reply, now: float) -> None:
-        self._own_tokens.clear()
+        """Process the reply to a request of the initialisation: send the next one, or end it."""
+        self.own_tokens.clear()
         if not isinstance(reply, m.Status) or reply.code != m.Code.OK:
             self.state = TeachingSessionState.LOST
             code = reply.code if isinstance(reply, m.Status) else m.Code.UNKNOWN_COMMAND
@@ -423,12 +458,12 @@ class TeachingSession:
             self._received_at = now
             self._events.append(Opened())
             return
-        steps: dict[TeachingSessionState, m.Command] = {
+        next_commands: dict[TeachingSessionState, m.Command] = {
             TeachingSessionState.CONTROLLED: m.SyncParameters(),
             TeachingSessionState.SYNCED: m.Subscribe(all_joints=self.all_joints),
             TeachingSessionState.SUBSCRIBED: m.SignalReady(),
         }
-        self._own_tokens.add(self._send_request(steps[self.state], now))
+        self.own_tokens.add(self._send_request(next_commands[self.state], now))
 
     # ---- ROBOT ----------------------------------------------------------------------------------
 
@@ -436,7 +471,7 @@ class TeachingSession:
         """Answer the request `token`. Replies to a client that was lost or has left are dropped."""
         if self.role is Role.ROBOT and not self.live:
             return
-        answered = self._replay_cache.get(token)
+        answered = self.replay_cache.get(token)
         if self.role is Role.CLIENT or answered is None or answered.reply is not None:
             raise LocalProtocolError(f"there is no unanswered request {token}")
         frame = Frame(command=answered.command, sequence=token, payload=wire.encode_reply(reply))
@@ -464,9 +499,9 @@ class TeachingSession:
         if wire.is_pose(frame):
             self._receive_pose(frame)
             return
-        if self._is_repeated(frame, crc, now):
+        if self._skip_known_request(frame, crc, now):
             return
-        self._replay_cache.add(frame, crc, now)
+        self.replay_cache.add(frame, crc, now)
         self._advance_sequence(frame.sequence)
         try:
             message = wire.decode_command(frame.command, frame.payload)
@@ -481,35 +516,40 @@ class TeachingSession:
     def _receive_pose(self, frame: Frame) -> None:
         pose = wire.decode_command(frame.command, frame.payload)
         assert isinstance(pose, m.StreamPose)
-        if problem := self._stream.reject_reason(frame.sequence, pose.number):
+        if problem := self._stream.check_pose(frame.sequence, pose.number):
             self.dropped[problem] += 1
         else:
             self._events.append(PoseReceived(pose))
 
-    def _is_repeated(self, frame: Frame, crc: bytes, now: float) -> bool:
-        """Answer a repeated request again; drop one that is too old to be recognised."""
-        known = self._replay_cache.find_repeated(frame.sequence, crc, now)
+    def _skip_known_request(self, frame: Frame, crc: bytes, now: float) -> bool:
+        """Return whether a request is skipped, because it is repeated or too old.
+
+        A repeated request is answered again.
+        """
+        known = self.replay_cache.find_repeated(frame.sequence, crc, now)
         if known is not None:
             self.dropped["repeated request"] += 1
             if known.reply is not None:
                 self._outgoing.append(known.reply)
             return True
-        opening = self._opening
-        if opening is not None and opening[0] == frame.sequence and opening[1] == crc:
-            if now - opening[2] < self.timing.memory_s:
+        # The cache may have forgotten the opening request, whose repetition would start over.
+        opening = self._opening_request
+        if opening is not None and (opening.sequence, opening.crc) == (frame.sequence, crc):
+            if now - opening.received_at < self.timing.memory_s:
                 self.dropped["repeated opening"] += 1
                 return True
-        elif self._replay_cache.is_stray(frame):
+        elif self.replay_cache.is_stray(frame):
             self.dropped["stray request"] += 1
             return True
         return False
 
     def _advance_sequence(self, sequence: int) -> None:
-        self._replay_cache.advance(sequence)
-        newest = self._replay_cache.newest or 0
-        if self._ended_token is not None and (newest - self._ended_token) & 0xFFFF > REMEMBERED:
-            # A start that is older than this end is dropped as a stray request anyway.
-            self._ended_token = None
+        """Process the sequence number of a frame of the client, which may be the newest."""
+        self.replay_cache.advance(sequence)
+        newest = self.replay_cache.newest or 0
+        if self._end_token is not None and (newest - self._end_token) & 0xFFFF > REMEMBERED:
+            # From now on, a start that is older than this end is dropped as a stray request.
+            self._end_token = None
 
     def _handle_command(self, frame: Frame, crc: bytes, message: m.Command, now: float) -> None:
         token = frame.sequence
@@ -521,7 +561,7 @@ class TeachingSession:
             self.reply(token, m.Status(m.Code.SUPERSEDED))
         else:
             if isinstance(message, _ENDS) and not self._has_ended_after(token):
-                self._ended_token = token
+                self._end_token = token
             self._stream.on_request(token, message)
             self._events.append(Requested(token, message))
 
@@ -536,22 +576,28 @@ class TeachingSession:
             self._handle_initialisation(frame.sequence, frame.command, message)
 
     def _has_ended_after(self, token: int) -> bool:
-        return self._ended_token is not None and is_older(token, self._ended_token)
+        """Whether an exit or a stop that is newer than the request `token` has arrived."""
+        return self._end_token is not None and is_older(token, self._end_token)
 
     def _begin_session(self, frame: Frame, crc: bytes, now: float) -> None:
+        """Begin or restart the session of a client that takes control."""
         if self.state is not TeachingSessionState.NEW:
-            # The same address starts over: whatever the old client was doing is over.
+            # The same address starts over, so the old client is gone.
             self._events.append(PeerLeft())
-        self._replay_cache.restart(frame, crc, now)
-        self._ended_token = None
+        self.replay_cache.restart(frame, crc, now)
+        self._end_token = None
         self._stream = PoseStream()
-        self._opening = (frame.sequence, crc, now)
+        self._opening_request = _OpeningRequest(frame.sequence, crc, now)
         self._heartbeat_at = now + self.timing.heartbeat_s
         self.state = TeachingSessionState.CONTROLLED
         self.reply(frame.sequence, m.Status())
 
     def _handle_initialisation(self, token: int, command: int, message: m.Command) -> None:
-        reached = _REACHES[CommandId(command)]
+        """Enter the state to which a command leads, and confirm it; refuse it if it is too early.
+
+        A command of an earlier step is only confirmed again.
+        """
+        reached = _STATE_AFTER[CommandId(command)]
         if reached > self.state + 1:
             self.reply(token, m.Status(m.Code.NOT_INITIALISED))
             return

@@ -1,4 +1,4 @@
-"""What the arms of a simulated robot do by themselves: a playback, a held pose, a soft return."""
+"""The motions of a simulated robot's arms: a playback, a held pose, a soft return."""
 
 from collections.abc import Hashable
 
@@ -16,8 +16,8 @@ from rote.sim.sensors import RECORDING_ID, ArmStateCode
 from rote.sim.streaming import StreamedPlayback
 
 HOLD_TAUGHT_S = 5.0
-"""How long the arms hold after a teaching by the documented frames before they return by
-themselves. After a teaching by the services they return as in the logs: see `Behaviour`."""
+"""Seconds that the arms hold after teaching over UDP before they return to rest by themselves.
+After teaching through the services, the delays of `Behaviour` apply instead."""
 
 
 class ArmMotion:
@@ -32,16 +32,15 @@ class ArmMotion:
         """The client of the last playback."""
         self.held: SimPreset | None = None
         """The preset whose last pose the arms hold."""
-        self._performed: SimPreset | None = None
+        self._played_preset: SimPreset | None = None
         self._state_code = ArmStateCode(0, "")
-        self._starts_s = self._release_at_s = self._released_s = 0.0
-        """The playback waits until `_starts_s`."""
+        self._playback_starts_s = self._release_at_s = self._reports_release_until_s = 0.0
+        """When the playback starts, when a held pose is released, and until when the state code is
+        that of a release."""
         self._return_at_s: float | None = None
-        """When the arms return that hold after a teaching."""
-        self._lingers_s = self._occupied_s = 0.0
-        """Until when the state still shows the last teaching, and until when the arms cannot be
-        used.
-        """
+        """When the arms return to rest after teaching over UDP; None if they do not hold."""
+        self._reports_teaching_until_s = self._occupied_until_s = 0.0
+        """Until when the state code is that of teaching, and until when commands are refused."""
         self._release_requested = False
         self._hold_rad = core.columns.rest_rad
         self._zero_rad_s = np.zeros(len(core.build.joints))
@@ -55,27 +54,27 @@ class ArmMotion:
 
     @property
     def holds_taught(self) -> bool:
-        """Whether the arms hold their pose for a while after a teaching."""
+        """Whether the arms hold their pose for a while after teaching."""
         return self._return_at_s is not None
 
     @property
     def occupied(self) -> bool:
         """Whether nothing can be played or taught because the arms are being released."""
-        return self._core.time_s < self._occupied_s
+        return self._core.time_s < self._occupied_until_s
 
     @property
     def state_code(self) -> ArmStateCode:
         """The arms' activity, as numbered by a G1's state topic."""
         activity, time_s = self._core.machine.activity, self._core.time_s
-        if activity is ArmActivity.PLAYING and time_s < self._starts_s:
+        if activity is ArmActivity.PLAYING and time_s < self._playback_starts_s:
             return ArmStateCode(0, "")
         if activity is not ArmActivity.IDLE:
             return self._state_code
         if self.held is not None:
             return ArmStateCode(self.held.id, self.held.name)
-        if time_s < self._lingers_s:
+        if time_s < self._reports_teaching_until_s:
             return self._state_code
-        if self.playback is not None or time_s < self._released_s:
+        if self.playback is not None or time_s < self._reports_release_until_s:
             return ArmStateCode(RELEASE, PRESETS[RELEASE].name)
         return ArmStateCode(0, "")
 
@@ -84,7 +83,7 @@ class ArmMotion:
         if self.occupied:
             raise RefusalError(Code.BUSY)
 
-    def require_able_arms(self) -> None:
+    def require_movable_arms(self) -> None:
         """Refuse if the arms hold a preset's pose, or cannot move."""
         health = self._core.health
         if self.held is not None:
@@ -96,29 +95,36 @@ class ArmMotion:
 
     # ---- time -----------------------------------------------------------------------------------
 
-    def advance_playback(self, most: int) -> None:
-        """Take up to `most` steps at once while a playback runs and nothing else can become due.
+    def advance_steps(self, max_steps: int) -> None:
+        """Take up to `max_steps` steps at once while a playback runs or the arms hold a pose, and
+        nothing else can become due.
 
         The result is the same as taking them one by one.
         """
         core = self._core
-        if (
-            self.playback is None
-            or core.machine.changing
+        must_step_singly = (
+            core.machine.changing
             or core.teaching
             or self.held is not None
             or core.body.held_by_hand
             or self._playback_has_ended
-            or (core.steps + 1) * STEP_S < self._starts_s
-        ):
+        )
+        if must_step_singly:
             return
-        poses_rad, speeds_rad_s = self.playback.next_steps(most)
+        if self.playback is None:
+            if self._return_at_s is None:
+                core.body.hold(self._hold_rad, self._zero_rad_s, max_steps)
+                core.advance_clock(max_steps)
+            return
+        if (core.steps + 1) * STEP_S < self._playback_starts_s:
+            return  # the playback still waits
+        poses_rad, speeds_rad_s = self.playback.next_steps(max_steps)
         if len(poses_rad):
             core.body.run(poses_rad, speeds_rad_s)
             core.advance_clock(len(poses_rad))
 
     def release_if_due(self) -> None:
-        """Release a held pose, or return after a teaching, when it is time."""
+        """Release a held pose, or return to rest after teaching, when its time has come."""
         time_s = self._core.time_s
         if self.held is not None and time_s >= self._release_at_s:
             self.release_arms()
@@ -128,21 +134,21 @@ class ArmMotion:
     def next_setpoint(self) -> tuple[Array, Array]:
         """Advance the playback by one step; return the target positions and speeds."""
         target, speed = self._hold_rad, self._zero_rad_s
-        if self.playback is not None and self._core.time_s >= self._starts_s:
+        if self.playback is not None and self._core.time_s >= self._playback_starts_s:
             setpoint = self.playback.step()
             if setpoint is None:
                 self.playback, self._hold_rad = None, self._core.columns.rest_rad
-                target = self._hold_rad  # not where something before it held them
+                target = self._hold_rad  # rest, not an earlier pose that was held
             else:
                 target, speed = setpoint.pose_rad, setpoint.speed_rad_s
-            self._end_finished_playback()
+            self._handle_playback_end()
         return target, speed
 
-    def _end_finished_playback(self) -> None:
+    def _handle_playback_end(self) -> None:
         if self._playback_has_ended:
             self._core.machine.act(ArmInput.END)
             self._core.note("playback ended")
-            self._after_playing()
+            self._finish_playing()
 
     @property
     def _playback_has_ended(self) -> bool:
@@ -153,9 +159,9 @@ class ArmMotion:
             return not self.playback.following
         return self.phase in (Phase.RETURN, Phase.NONE)
 
-    def _after_playing(self) -> None:
+    def _finish_playing(self) -> None:
         """Release the arms, or keep the last pose of a preset that holds."""
-        preset, self._performed = self._performed, None
+        preset, self._played_preset = self._played_preset, None
         if preset is None:
             self._begin_release()
         elif self._release_requested:
@@ -163,6 +169,7 @@ class ArmMotion:
         elif preset.id in POSES:
             self.hold_preset(preset)
             self.playback, self._hold_rad = None, self._core.body.setpoint_rad
+        # Any other preset has no release to report: its playback returns to rest by itself.
 
     # ---- motions --------------------------------------------------------------------------------
 
@@ -173,11 +180,16 @@ class ArmMotion:
         code: ArmStateCode,
         preset: SimPreset | None = None,
     ) -> None:
-        """Begin a playback, of a `preset` if one is given, or raise `RefusalError`."""
+        """Begin a playback, or raise `RefusalError`.
+
+        `code` is the arm state to report during it; `preset` is set if it plays a preset.
+        """
         self._core.machine.act(ArmInput.PLAY)
         self.playback, self.client, self.stopped_early = playback, client, False
-        self._state_code, self._performed = code, preset
-        self._starts_s = self._released_s = self._lingers_s = 0.0
+        self._state_code, self._played_preset = code, preset
+        self._playback_starts_s = self._reports_release_until_s = self._reports_teaching_until_s = (
+            0.0
+        )
         self._release_requested, self._return_at_s = False, None
         self._core.note(f"playing {code.name!r}")
         for message in playback.warnings:
@@ -186,22 +198,24 @@ class ArmMotion:
     def postpone(self, answer_s: float) -> None:
         """Delay the playback that was just accepted, according to the robot's behaviour.
 
-        `answer_s` is when its answer is sent. Until then the arms and their state stay as they are.
+        `answer_s` is the delay of the answer to the client. Until the playback starts, the arms
+        and their reported state stay as they are.
         """
         core = self._core
-        delay_s = core.firmware.behaviour.start_delay_s(core.chance)
+        start_delay_s = core.firmware.behaviour.draw_start_delay_s(core.rng)
         playing = core.machine.activity is ArmActivity.PLAYING
-        if playing and delay_s and answer_s + delay_s > 0:
+        # A measured delay is negative if the arms moved before the answer arrived.
+        if playing and start_delay_s and answer_s + start_delay_s > 0:
             self._hold_rad = core.body.setpoint_rad
-            self._starts_s = core.time_s + answer_s + delay_s
+            self._playback_starts_s = core.time_s + answer_s + start_delay_s
 
     def hold_preset(self, preset: SimPreset) -> None:
         """Hold the last pose of a preset, for a time that begins now."""
         self.held, self._release_at_s = preset, self._core.time_s + HOLD_S
 
     def request_release(self) -> None:
-        """Release the arms, after a preset that is being played."""
-        if self._performed is not None:
+        """Release the arms now, or at the end of the preset that is being played."""
+        if self._played_preset is not None:
             self._release_requested = True  # a release does not interrupt a preset
         elif self._core.machine.activity is not ArmActivity.IDLE:
             raise RefusalError(Code.BUSY)
@@ -215,18 +229,18 @@ class ArmMotion:
         self.playback = Playback.returning(self._core.body.setpoint_rad, self._core.build)
 
     def _begin_release(self) -> None:
-        """Report from now on that the arms return."""
-        self._released_s = self._core.time_s + self._core.firmware.behaviour.release_s
-        self._starts_s = 0.0
+        """Report from now on, for the firmware's release time, that the arms return."""
+        self._reports_release_until_s = self._core.time_s + self._core.firmware.behaviour.release_s
+        self._playback_starts_s = 0.0
         if self._core.firmware.quirks.busy_after_playing:
-            self._occupied_s = self._released_s
+            self._occupied_until_s = self._reports_release_until_s
 
     def stop(self) -> None:
-        """Stop a playback, release a held pose, or prolong the hold after a teaching."""
+        """Stop a playback, release a held pose, or prolong the hold after teaching."""
         core = self._core
         if core.machine.activity is ArmActivity.PLAYING and self.playback is not None:
             self.playback.stop()
-            self.stopped_early, self._performed = True, None
+            self.stopped_early, self._played_preset = True, None
             self._begin_release()
             core.machine.act(ArmInput.STOP)
             core.note("stopped: the arms return softly")
@@ -238,34 +252,38 @@ class ArmMotion:
             self._return_at_s = core.time_s + HOLD_TAUGHT_S
 
     def fail_stream(self, message: str) -> None:
-        """Note that a stream ended early."""
+        """Record that a stream ended early, and why."""
         self.stopped_early = True
         self._core.note(message)
 
     def return_to_rest(self) -> None:
-        """Return from where soft joints are now."""
-        self._starts_s = 0.0
+        """Start a soft return to rest from the measured positions."""
+        self._playback_starts_s = 0.0
         self.playback = Playback.returning(self._core.body.joints_rad, self._core.build)
 
     def yield_to_teaching(self, name: str) -> None:
-        """End every motion, because the arms become soft."""
+        """End every motion, because the arms become soft; `name` is that of the new action."""
         # Joints that are not taught stay where they are, even in the middle of a return.
         self.playback, self._hold_rad = None, self._core.body.setpoint_rad
         self._state_code = ArmStateCode(RECORDING_ID, name)
-        self._starts_s = self._released_s = self._lingers_s = 0.0
+        self._playback_starts_s = self._reports_release_until_s = self._reports_teaching_until_s = (
+            0.0
+        )
         self._return_at_s = None
 
     def hold_taught(self, *, named: bool) -> float:
-        """Hold soft arms where they are, then return; return when the arms are released.
+        """Make the soft arms hold where they are, and schedule their return to rest.
 
-        Only a teaching of the services is `named`, and logs exist only for those.
+        `named` means that they were taught through the services, which name the action at the
+        start; the logged delays apply only there. Returns the robot's time at which the release
+        ends, in seconds.
         """
         core, behaviour = self._core, self._core.firmware.behaviour
-        linger_s = behaviour.linger_for_s(core.chance) if named else 0.0
-        self._lingers_s = self._starts_s = core.time_s + linger_s
-        released_s = self._lingers_s + behaviour.release_s
-        self._released_s = released_s if named else 0.0
-        self._occupied_s = released_s if named and behaviour.busy_after_teaching else 0.0
+        linger_s = behaviour.draw_linger_s(core.rng) if named else 0.0
+        self._reports_teaching_until_s = self._playback_starts_s = core.time_s + linger_s
+        released_s = self._reports_teaching_until_s + behaviour.release_s
+        self._reports_release_until_s = released_s if named else 0.0
+        self._occupied_until_s = released_s if named and behaviour.busy_after_teaching else 0.0
         core.body.attach(None, core.time_s)
         core.body.soften(())
         self._hold_rad = core.body.joints_rad.copy()
@@ -275,8 +293,10 @@ class ArmMotion:
             self.playback, self._return_at_s = None, core.time_s + HOLD_TAUGHT_S
         return released_s
 
-    def abandon(self) -> None:
-        """Forget every motion, because the joints go limp."""
+    def drop_motions(self) -> None:
+        """Drop every motion, because the joints go limp."""
         self.stopped_early |= self._core.machine.activity is ArmActivity.PLAYING
-        self.playback = self._performed = self.held = self._return_at_s = None
-        self._starts_s = self._released_s = self._lingers_s = self._occupied_s = 0.0
+        self.playback = self._played_preset = self.held = self._return_at_s = None
+        self._playback_starts_s = self._reports_release_until_s = self._reports_teaching_until_s = (
+            self._occupied_until_s
+        ) = 0.0

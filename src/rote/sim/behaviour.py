@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 RELEASE_S = 4.1
-"""How long a G1 reports that its arms return (99), after a teaching, a playback or a stop."""
+"""Seconds for which a G1 reports that its arms return (99), after teaching, playing or a stop."""
 ARM_STATE_S = 0.1
 """The time between two states of the arms: 10 Hz."""
 
@@ -22,47 +22,45 @@ class Behaviour:
     """A robot's delays, and what it refuses in the meantime."""
 
     start_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """From the answer to a play until the arms begin and their state is 100: minimum, usual and
-    maximum.
-    """
+    """Delay from the answer to a play request until the arms move: minimum, usual and maximum."""
     linger_s: tuple[float, float] = (0.0, 0.0)
-    """How long the state is still -1 after a teaching has ended: minimum and maximum."""
+    """Seconds for which the arm state stays -1 after teaching has ended: minimum and maximum."""
     busy_after_teaching: bool = False
-    """Whether it refuses to play and to teach until the release after a teaching has ended. No log
-    shows it after a playback; there is a quirk for that.
+    """Whether the robot refuses to play and to teach until the release after teaching has ended.
+    No log shows this after a playback; the quirk `busy-after-playing` adds it.
     """
     lists_late: bool = False
-    """Whether a new action is listed only after that release, which is when the app in the logs
-    asked for the list. Whether it was listed before is not known.
+    """Whether a new action is listed only after that release. This is a guess: the app in the logs
+    requested the list only then.
     """
     release_s: float = RELEASE_S
-    """How long it reports that its arms return."""
+    """Seconds for which the robot reports that its arms return."""
     arm_state_s: float = ARM_STATE_S
     """The time between two states of the arms."""
     lapse_s: float | None = None
-    """Time without a keep-alive after which it ends a teaching; None for the usual time."""
+    """Seconds without a keep-alive after which the robot ends teaching; None for the usual time."""
     lapse_keeps: bool = False
-    """Whether a teaching that lapses is stored."""
+    """Whether the recording is stored when teaching ends for lack of keep-alives."""
     overwrites: bool = True
-    """Whether a teaching may have the name of an action that exists, and replaces it."""
+    """Whether a recording may have the name of an existing action, which it then replaces."""
     measured_starts_s: tuple[float, ...] = ()
     """Measured delays of the start, in place of `start_s`; see `draw_measured`."""
 
-    def start_delay_s(self, chance: np.random.Generator) -> float:
-        """Return how many seconds after its answer this play begins."""
+    def draw_start_delay_s(self, rng: np.random.Generator) -> float:
+        """Draw a random delay in seconds, from the answer to a play request until the start."""
         if self.measured_starts_s:
-            return draw_measured(self.measured_starts_s, chance)
-        least, usual, most = self.start_s
-        return float(chance.triangular(least, usual, most)) if most > least else least
+            return draw_measured(self.measured_starts_s, rng)
+        min_s, usual_s, max_s = self.start_s
+        return float(rng.triangular(min_s, usual_s, max_s)) if max_s > min_s else min_s
 
-    def linger_for_s(self, chance: np.random.Generator) -> float:
-        """Return how many seconds the state is -1 after this teaching."""
-        return float(chance.uniform(*self.linger_s))
+    def draw_linger_s(self, rng: np.random.Generator) -> float:
+        """Draw a random time in seconds for which the arm state stays -1 after teaching."""
+        return float(rng.uniform(*self.linger_s))
 
 
-def draw_measured(measured: Sequence[float], chance: np.random.Generator) -> float:
-    """Draw a value from a measured distribution, interpolated between neighbours."""
-    return float(np.quantile(np.asarray(measured, dtype=float), chance.random()))
+def draw_measured(measured: Sequence[float], rng: np.random.Generator) -> float:
+    """Draw a random value from the distribution of `measured`, interpolating between its values."""
+    return float(np.quantile(np.asarray(measured, dtype=float), rng.random()))
 
 
 POLITE = Behaviour()

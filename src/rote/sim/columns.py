@@ -15,7 +15,7 @@ from rote.motion.track import Array
 DEFAULT_BUILD: Build = build_named("g1-29")
 """The build that is simulated by default."""
 UNKNOWN_EFFORT_NM = 20.0
-"""The torque of a motor whose table does not state it."""
+"""Assumed maximum torque of a motor if its table does not state one."""
 
 
 class Columns:
@@ -36,12 +36,12 @@ class Columns:
 
 def family_for(build: Build) -> Family:
     """Return the family of a build; if none is registered, one with that build only."""
-    return family_of(build) or _family_alone(build)
+    return family_of(build) or _make_family(build)
 
 
-def _family_alone(build: Build) -> Family:
+def _make_family(build: Build) -> Family:
     joints = tuple(replace(joint, index=index) for index, joint in enumerate(build.joints))
-    links = {joint.link for joint in joints}
-    base = next((joint.parent for joint in joints if joint.parent not in links), "base")
+    moved_links = {joint.link for joint in joints}
+    base = next((joint.parent for joint in joints if joint.parent not in moved_links), "base")
     body = BodyFacts(base=base)
     return Family(name=build.family, title=build.title, joints=joints, builds=(build,), body=body)

@@ -24,7 +24,7 @@ class SimNotice:
 
 
 class RobotCore:
-    """The parts of one simulated robot that all others use."""
+    """The body, mode, health, firmware, store and clock of one simulated robot."""
 
     def __init__(
         self,
@@ -36,6 +36,7 @@ class RobotCore:
         firmware: Firmware | None,
         polite: bool,
     ) -> None:
+        """Create the parts; `mode` None means the usual one, and `polite` removes all delays."""
         self.store = store
         self.columns = Columns(build)
         self.build = build
@@ -44,28 +45,30 @@ class RobotCore:
             self.firmware = replace(self.firmware, behaviour=POLITE)
         self.body = SimBody(build)
         self.health = Health(time.time(), build)
-        self.machine = Machine(modes_of(build), self._first_mode() if mode is None else mode)
-        self.chance = np.random.default_rng((seed, 1))
+        self.machine = Machine(modes_of(build), self._choose_first_mode() if mode is None else mode)
+        self.rng = np.random.default_rng((seed, 1))  # not the numbers that the sensors draw
         self.steps = 0
         self.time_s = 0.0
         self.notices: list[SimNotice] = []
 
-    def _first_mode(self) -> int:
-        """Return the mode after a normal start."""
-        modes, standing = self.columns.family.modes, self.firmware.standing
-        return modes.standing if standing is None or modes.find(standing) is None else standing
+    def _choose_first_mode(self) -> int:
+        """Return the mode after a normal start: the firmware's, if the build has that mode."""
+        modes, firmware_mode = modes_of(self.build), self.firmware.standing
+        if firmware_mode is None or modes.find(firmware_mode) is None:
+            return modes.standing
+        return firmware_mode
 
     @property
     def teaching(self) -> bool:
-        """Whether the arms are soft for a client that teaches."""
+        """Whether a client is teaching, with the arms soft."""
         return self.machine.activity is ArmActivity.TEACHING
 
     def advance_clock(self, steps: int = 1) -> None:
-        """Advance the time by a number of steps."""
+        """Advance the robot's time by `steps` steps of `STEP_S`."""
         self.steps += steps
         self.time_s = self.steps * STEP_S
 
     def note(self, message: str) -> None:
-        """Add a notice for the operator."""
+        """Add a notice for the operator; only the newest hundred are kept."""
         self.notices.append(SimNotice(self.time_s, message))
         del self.notices[:-100]

@@ -54,11 +54,12 @@ class Machine:
         self.mode = modes.standing if mode is None else mode
         self.activity = ArmActivity.IDLE
         self._target: int | None = None
+        """The mode that the robot is changing to; it reaches it at `_arrival_s`."""
         self._arrival_s = 0.0
 
     @property
     def facts(self) -> ModeFacts:
-        """What is known about the current mode."""
+        """The name and properties of the current mode."""
         facts = self.modes.find(self.mode)
         assert facts is not None, f"there is no mode {self.mode:d}"
         return facts
@@ -75,7 +76,7 @@ class Machine:
 
     @property
     def damped(self) -> bool:
-        """Whether limp joints are damped rather than free."""
+        """Whether joints that do not hold are damped, rather than turning freely."""
         return self.mode == self.modes.damp
 
     @property
@@ -92,13 +93,13 @@ class Machine:
             return
         if target == self._target:
             return
-        takes_s = self.modes.moves.get((self.mode, target))
-        if takes_s is None:
+        duration_s = self.modes.moves.get((self.mode, target))
+        if duration_s is None:
             raise RefusalError(Code.WRONG_STATE)
-        self._target, self._arrival_s = target, now_s + takes_s
+        self._target, self._arrival_s = target, now_s + duration_s
 
-    def fall(self) -> None:
-        """Switch to the damped mode at once, because nothing controls the robot any more."""
+    def enter_damp_mode(self) -> None:
+        """Enter the damp mode at once, because no controller drives the robot."""
         if self.modes.damp is not None:
             self.mode, self._target = self.modes.damp, None
 
@@ -110,10 +111,10 @@ class Machine:
         return True
 
     def act(self, event: ArmInput) -> None:
-        """Apply an event to the arms' activity, or raise `RefusalError`."""
+        """Change the arms' activity as `event` requires; raise `RefusalError` if it may not."""
         if event in _NEED_BALANCE and not self.balanced:
             raise RefusalError(Code.WRONG_STATE)
-        following = ACTIVITIES.get((self.activity, event))
-        if following is None:
+        next_activity = ACTIVITIES.get((self.activity, event))
+        if next_activity is None:
             raise RefusalError(Code.BUSY)
-        self.activity = following
+        self.activity = next_activity

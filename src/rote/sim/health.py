@@ -13,7 +13,7 @@ from rote.errors import BadRequestError
 from rote.model.family import Build
 from rote.motion.track import Array
 from rote.sim.columns import DEFAULT_BUILD, Columns
-from rote.sim.network_options import seconds
+from rote.transport.impair import parse_seconds
 from rote.wire.services.faults import Fault
 
 BATTERY_S = 7200.0
@@ -24,9 +24,13 @@ LOW_PERCENT = 8.0
 AMBIENT_C, FULL_TORQUE_C = 28.0, 70.0
 """Temperature of a motor at rest, and the final temperature rise at full torque."""
 THERMAL_S = 300.0
+"""Time constant with which a motor warms and cools."""
 HOT_C, TOO_HOT_C, COOLED_C = 110.0, 90.0, 70.0
+"""Temperature of a motor heated on request; a fault begins at the second and ends below the third.
+"""
 
 LOW_BATTERY = (600, 0x8)
+"""Source and code of the fault."""
 MOTORS = 3000
 """The source of the faults of the motor in slot 0. Robots number motors from 301 or from 3000;
 which one is a guess.
@@ -63,6 +67,7 @@ class Health:
     @property
     def motor_error(self) -> bool:
         """Whether a motor reports an error."""
+        # Robots number their motors from 301 or from 3000.
         return any(300 <= source < 400 or 3000 <= source < 4000 for source, _ in self._faults)
 
     def add_fault(self, source: int, code: int) -> None:
@@ -76,17 +81,17 @@ class Health:
         if self._faults.pop((source, code), None) is not None:
             self._on_faults_changed()
 
-    def low_battery(self) -> None:
+    def discharge_battery(self) -> None:
         """Set the battery to a low level."""
         self.battery_percent = min(self.battery_percent, LOW_PERCENT)
         self.add_fault(*LOW_BATTERY)
 
-    def hot_motor(self, slot: int) -> None:
-        """Overheat the motor in a slot; it needs minutes to cool."""
-        self.temperatures_c[_column_of_slot(slot, self._build)] = HOT_C
+    def overheat_motor(self, slot: int) -> None:
+        """Overheat the motor in a slot; it takes minutes to cool."""
+        self.temperatures_c[_find_column_of_slot(slot, self._build)] = HOT_C
         self.add_fault(MOTORS + slot, OVERHEATED)
 
-    def plan(self, fault: "PlannedFault") -> None:
+    def plan_fault(self, fault: "PlannedFault") -> None:
         """Schedule a fault."""
         self._planned.append(fault)
 
@@ -98,12 +103,12 @@ class Health:
             self.battery_percent = max(RESERVE_PERCENT, drained)
         final_c = AMBIENT_C + FULL_TORQUE_C * np.abs(torques_nm) / self._effort_nm
         self.temperatures_c += (final_c - self.temperatures_c) * (elapsed_s / THERMAL_S)
-        self._judge_motors()
+        self._update_heat_faults()
         for fault in [fault for fault in self._planned if fault.when_s <= time_s]:
             self._planned.remove(fault)
             fault.apply(self)
 
-    def _judge_motors(self) -> None:
+    def _update_heat_faults(self) -> None:
         slots = self._build.slots
         for column in np.flatnonzero(self.temperatures_c >= TOO_HOT_C).tolist():
             self.add_fault(MOTORS + slots[column], OVERHEATED)
@@ -130,37 +135,37 @@ class PlannedFault:
 
 
 def parse_fault(text: str, build: Build = DEFAULT_BUILD) -> PlannedFault:
-    """Parse `low-battery`, `hot-motor:16` or `600:0x8`, each with `@SECONDS` for a later time.
+    """Parse `low-battery`, `hot-motor:SLOT` or `SOURCE:CODE`, such as `600:0x8`.
 
-    Motors are numbered by their slots.
+    A suffix `@SECONDS` delays the fault.
     """
-    what, _, when = text.strip().partition("@")
-    when_s = seconds(when) if "@" in text else 0.0
-    name, _, number = what.strip().partition(":")
-    if what.strip() == "low-battery":
-        return PlannedFault(when_s, Health.low_battery)
+    fault_text, _, when = text.strip().partition("@")
+    when_s = parse_seconds(when) if "@" in text else 0.0
+    name, _, number = fault_text.strip().partition(":")
+    if fault_text.strip() == "low-battery":
+        return PlannedFault(when_s, Health.discharge_battery)
     try:
         source = MOTORS if name == "hot-motor" else int(name)
         value = int(number, 0)
     except ValueError:
-        raise _invalid_fault(text) from None
+        raise _invalid_fault_error(text) from None
     if name == "hot-motor":
-        _column_of_slot(value, build)
-        return PlannedFault(when_s, lambda health: health.hot_motor(value))
+        _find_column_of_slot(value, build)
+        return PlannedFault(when_s, lambda health: health.overheat_motor(value))
     if source < 0 or value <= 0:
-        raise _invalid_fault(text)
+        raise _invalid_fault_error(text)
     return PlannedFault(when_s, lambda health: health.add_fault(source, value))
 
 
-def _invalid_fault(text: str) -> BadRequestError:
+def _invalid_fault_error(text: str) -> BadRequestError:
     return BadRequestError(
-        f"{text!r} is not a fault",
+        f"unknown fault {text!r}",
         "Write low-battery, hot-motor:16 or SOURCE:CODE like 600:0x8, "
-        "and when, if not at once: low-battery@5.",
+        "and add @SECONDS for a later start, like low-battery@5.",
     )
 
 
-def _column_of_slot(slot: int, build: Build) -> int:
+def _find_column_of_slot(slot: int, build: Build) -> int:
     """Return the column of the joint whose motor is in a slot."""
     if slot in build.slots:
         return build.slots.index(slot)
@@ -169,5 +174,5 @@ def _column_of_slot(slot: int, build: Build) -> int:
     if slots == list(range(first, last + 1)):
         known = f"They are numbered from {first} to {last}."
     else:
-        known = f"There are {', '.join(map(str, slots))}."
-    raise BadRequestError(f"there is no motor {slot}", known)
+        known = f"Known motors: {', '.join(map(str, slots))}."
+    raise BadRequestError(f"unknown motor {slot}", known)

@@ -1,4 +1,4 @@
-"""What clients ask a simulated robot to play: actions, presets and streams."""
+"""Starts the motions that clients request of a simulated robot: actions, presets and streams."""
 
 from collections.abc import Hashable
 
@@ -7,12 +7,11 @@ from rote.messages import Code
 from rote.sim.arm_motion import ArmMotion
 from rote.sim.core import RobotCore
 from rote.sim.fsm import ArmActivity, ArmInput
-from rote.sim.player import Playback
+from rote.sim.player import MotionCheckCache, Playback
 from rote.sim.presets import RELEASE, SimPreset, motion_of, presets_of
 from rote.sim.refusal import RefusalError
-from rote.sim.safety import MotionCheckCache
-from rote.sim.saving import check_keyframes
 from rote.sim.sensors import PLAYING_ID, ArmStateCode
+from rote.sim.store import check_keyframes
 from rote.sim.streaming import StreamedPlayback
 from rote.sim.teaching import SimTeaching
 
@@ -26,12 +25,12 @@ class SimPlaying:
 
     @property
     def no_stream(self) -> str:
-        """Why nothing can be streamed to this robot."""
+        """The reason why this robot does not accept a stream."""
         build = self._core.build
         return f"{build.name} follows no stream: {build.no_stream or 'its build has no stream'}"
 
     def play_action(self, client: Hashable, command: m.PlayAction) -> None:
-        """Play a stored action; it ends this client's own teaching."""
+        """Play a stored action; if this client is teaching over UDP, that ends first."""
         core, motion = self._core, self._motion
         check_keyframes(command.keyframes, core.build)
         action = core.store.load(command.action)
@@ -43,19 +42,20 @@ class SimPlaying:
         ends_teaching = self._teaching.may_end_for_play(client)
         if not ends_teaching:
             self._require_idle_arms(client)
-        motion.require_able_arms()
-        # Soft arms are where a hand has led them; the setpoint does not show that.
+        motion.require_movable_arms()
+        # The setpoint does not show where a hand has led soft arms.
         pose_rad = core.body.joints_rad.copy() if ends_teaching else core.body.setpoint_rad
         playback = Playback(action, command, pose_rad, core.build, self._checks)
         if ends_teaching:  # only after the playback was found safe
             self._teaching.end(ArmInput.EXIT)
-        if not self._ignores(action.name):
+        if not self._drop_by_quirk(action.name):
             motion.begin_playing(client, playback, ArmStateCode(PLAYING_ID, action.name))
 
     def play_preset(self, client: Hashable, command: m.PlayPreset) -> None:
         """Play a preset, prolong the hold of its last pose, or release the arms."""
         core, motion = self._core, self._motion
-        preset = next((p for p in presets_of(core.build) if p.id == command.id), None)
+        presets = {preset.id: preset for preset in presets_of(core.build)}
+        preset = presets.get(command.id)
         if preset is None:
             raise RefusalError(Code.NO_SUCH_ACTION)
         if not core.machine.balanced or (preset.fsm and core.machine.mode not in preset.fsm):
@@ -71,7 +71,7 @@ class SimPlaying:
         core, motion = self._core, self._motion
         motion.require_free_arms()
         self._require_idle_arms(client)
-        if self._ignores(preset.name):
+        if self._drop_by_quirk(preset.name):
             return
         action, start_rad = motion_of(preset, core.build), core.body.setpoint_rad
         playback = Playback(action, m.PlayAction(action=1), start_rad, core.build, self._checks)
@@ -97,10 +97,10 @@ class SimPlaying:
     def _require_idle_arms(self, client: Hashable) -> None:
         if self._core.machine.activity is not ArmActivity.IDLE:
             raise self._teaching.make_busy_error(client)
-        self._motion.require_able_arms()
+        self._motion.require_movable_arms()
 
-    def _ignores(self, name: str) -> bool:
-        """Whether the robot accepts motions and does not play them, because of a quirk."""
+    def _drop_by_quirk(self, name: str) -> bool:
+        """Return whether a quirk drops a motion that was accepted; if so, notify the operator."""
         if self._core.firmware.quirks.never_moves:
             self._core.note(f"{name!r} is accepted but not played, because of a quirk")
             return True

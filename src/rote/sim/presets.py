@@ -17,11 +17,14 @@ from rote.sim.refusal import RefusalError
 from rote.sim.store import Store, StoredAction
 
 RELEASE = 99
+"""The id of the preset that releases the arms."""
 HOLD_S = 20.0
-"""A held pose is released after this long."""
+"""Seconds after which a held pose is released."""
 _PRESET_S = 3.8
-"""With the approach to its first pose a wave then takes 4.2 s, as on a real robot."""
+"""Duration of a preset. With the approach to its first pose a wave takes 4.2 s, as on a real robot.
+"""
 _RISE_S = 2.4
+"""Duration of the motion to a held pose."""
 _FAMILY = "g1"
 
 
@@ -33,9 +36,9 @@ class SimPreset(NamedTuple):
     script: str
     """The scripted hand used for the motion; empty if it is a held pose of `POSES`."""
     fsm: tuple[int, ...] = ()
-    """The only modes it is allowed in; empty for all."""
+    """The modes in which it is allowed; empty for all."""
     mode_machine: tuple[int, ...] = ()
-    """The only hardware that has it; empty for all."""
+    """The hardware that has it, by `mode_machine`; empty for all."""
 
 
 _WAIST = (5, 6)
@@ -108,17 +111,19 @@ _FACTORY_CREATED_S = 1_704_067_200
 
 
 def presets_of(build: Build) -> tuple[SimPreset, ...]:
-    """Return the factory actions that a build has; they are unknown for robots other than a G1."""
+    """Return the factory actions of a build; none for robots other than a G1."""
     if build.family != _FAMILY:
         return ()
-    hardware = set(build.machines[:1])
+    hardware = set(build.machines[:1])  # a simulated robot reports the first
     return tuple(
-        p for p in PRESETS.values() if not p.mode_machine or hardware.intersection(p.mode_machine)
+        preset
+        for preset in PRESETS.values()
+        if not preset.mode_machine or hardware.intersection(preset.mode_machine)
     )
 
 
 def motion_of(preset: SimPreset, build: Build) -> StoredAction:
-    """Return a preset as an action that can be played; a held one ends in its pose."""
+    """Return the motion of a preset as an action; if it is in `POSES`, it ends in that pose."""
     pose = POSES.get(preset.id)
     if pose is None:
         return action_from_script(preset.name, preset.script, _PRESET_S, build)
@@ -154,11 +159,11 @@ def action_from_script(
 
 
 def add_factory_actions(store: Store, build: Build = DEFAULT_BUILD) -> tuple[ActionEntry, ...]:
-    """Add the missing taught actions of the factory to the store; return those added."""
-    there = {entry.name for entry in store.entries()}
+    """Add the factory's taught actions that the store lacks; return those added."""
+    existing = {entry.name for entry in store.entries()}
     added = []
     for name, length_s, script in _TAUGHT_AT_FACTORY:
-        if name in there:
+        if name in existing:
             continue
         action = action_from_script(name, script, length_s, build, _FACTORY_CREATED_S)
         try:

@@ -1,7 +1,7 @@
 """Known oddities of robot firmware, by name, that a simulated robot can reproduce.
 
-Each was seen on a robot, in a recorded message or in another client's bug reports, or is what a
-small mistake in firmware would look like. They are for testing clients: `rote sim --quirk NAME`.
+Each was observed on a robot, in a recorded message or in another client's bug reports, or would
+result from a small mistake in firmware. They are for testing clients: `rote sim --quirk NAME`.
 
 `Quirk` has one hook for each kind of message that a quirk can change. Several quirks can be
 combined; quirks with the same hook are applied in the table's order.
@@ -21,7 +21,7 @@ Document = dict[str, Any]
 UDP, WEBRTC, DDS = "udp", "webrtc", "dds"
 SERVICES = (WEBRTC, DDS)
 GROUPS = {
-    "plays": "Plays, and what the arms do",
+    "plays": "Playing, and the state of the arms",
     "joints": "States of the joints",
     "mode": "The mode",
     "lists": "The list of actions",
@@ -33,11 +33,11 @@ GROUPS = {
 
 
 class Refused:
-    """Stands for a value: the request is refused with 3203, and nothing is published."""
+    """Marker in place of a value: requests for it get 3203, and it is not published."""
 
 
 class Missing:
-    """Stands for a value: its field is left out."""
+    """Marker in place of a value: the message has no such field."""
 
 
 LATE_ARM_STATE_S = 3.0
@@ -46,30 +46,37 @@ FIXED_TICK_MS = 81_000
 SMALL_MESSAGE = 256
 """The longest message, in bytes, that a robot with `small-message-size` accepts."""
 _CHUNK = 20
+"""Characters per part of an answer that is split."""
 _ESCAPED_LINE_BREAK = re.compile(r"(?<!\\)((?:\\\\)*)\\n")
+"""`\\n` in JSON text; after an odd number of further backslashes it would be no line break."""
 
 
 def _unchanged(value: Any) -> Any:
+    """Return the message as it is: the hook of a quirk that does not change it."""
     return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quirk:
-    """One oddity: its name, a one-line description, and the hooks that implement it."""
+    """One oddity: its name, its description, and the hooks that implement it.
+
+    A hook gets a message and returns the message that the robot sends instead.
+    """
 
     name: str
     group: str
     wires: tuple[str, ...]
     what: str
+    """The one-line description."""
     never_moves: bool = False
     busy_after_playing: bool = False
     arm_state: Callable[[Document], object] = _unchanged
-    """The published state of the arms; None publishes nothing."""
+    """The published arm state; None if nothing is published."""
     arm_state_late_s: float = 0.0
     lowstate: Callable[[Document], Document | None] = _unchanged
-    """A state of the joints on the data channel; None publishes nothing."""
+    """A joint state on the data channel; None if nothing is published."""
     state: Callable[[RobotState], RobotState | None] = _unchanged
-    """The same state before DDS encodes it; DDS has a slot for every field."""
+    """A joint state for DDS, where no field can be missing; None if nothing is published."""
     lowstate_hz: float | None = None
     mode: Callable[[int], object] = _unchanged
     """The number of the mode, wherever it is sent."""
@@ -83,8 +90,8 @@ class Quirk:
     """A whole answer of the data channel."""
     binary: bool = False
     """Whether the text of an answer is sent after it, in a binary frame."""
-    most_in_one: int | None = None
-    """The longest text in one message, in characters, for an answer that is split."""
+    max_chars: int | None = None
+    """Maximum characters per message; longer answers are split."""
     message: Callable[[str], str] = _unchanged
     """A whole message of the data channel."""
     extra: tuple[str, ...] = ()
@@ -96,17 +103,19 @@ class Quirk:
     frame_state: Callable[[RobotState], RobotState] = _unchanged
     """A state before it is written as a UDP frame."""
     documented_joints: bool = False
-    """Whether UDP frames contain 12 joints, whatever the client asks for."""
+    """Whether UDP frames contain 12 joints, whatever the client requests."""
 
 
-# ---- hooks --------------------------------------------------------------------------------------
+# ---- hooks, or functions that make them ---------------------------------------------------------
 
 
 def _remove_keys(*keys: str) -> Callable[[Document], Document]:
-    return lambda document: {key: v for key, v in document.items() if key not in keys}
+    """Return a hook that removes keys from a message."""
+    return lambda document: {key: value for key, value in document.items() if key not in keys}
 
 
 def _change_motors(change: Callable[[list[Any]], object]) -> Callable[[Document], Document]:
+    """Return a hook that changes the motors in a joint state."""
     return lambda document: {**document, "motor_state": change(document["motor_state"])}
 
 
@@ -115,10 +124,12 @@ def _remove_imu(document: Document) -> Document:
 
 
 def _change_each_taught(change: Callable[[Document], object]) -> Callable[[list[Any]], object]:
+    """Return a hook that changes each taught action; the second list contains them."""
     return lambda lists: [lists[0], [change(entry) for entry in lists[1]]]
 
 
 def _change_each_preset(change: Callable[[Document], object]) -> Callable[[list[Any]], object]:
+    """Return a hook that changes each preset; the first list contains them."""
     return lambda lists: [[change(entry) for entry in lists[0]], lists[1]]
 
 
@@ -126,28 +137,34 @@ def _keep_names_only(lists: list[Any]) -> object:
     return [[entry.get("name", "") for entry in entries] for entries in lists]
 
 
-def _add_odd_name(name: str) -> Callable[[list[Any]], object]:
+def _add_preset(name: str) -> Callable[[list[Any]], object]:
+    """Return a hook that adds a preset to the first list of actions."""
     return lambda lists: [[*lists[0], {"id": 98, "name": name}], lists[1]]
 
 
 def _change_identity(change: Callable[[Document], Document]) -> Callable[[Document], Document]:
-    def changed(body: Document) -> Document:
+    """Return a hook that changes the part of an answer that identifies its request."""
+
+    def change_header(body: Document) -> Document:
         header = body["header"]
         return {**body, "header": {**header, "identity": change(header["identity"])}}
 
-    return _change_body(changed)
+    return _change_body(change_header)
 
 
 def _change_body(change: Callable[[Document], Document]) -> Callable[[Document], Document]:
+    """Return a hook that changes the `data` of an answer."""
     return lambda document: {**document, "data": change(document["data"])}
 
 
 def _change_code(change: Callable[[int], object]) -> Callable[[Document], Document]:
-    def changed(body: Document) -> Document:
+    """Return a hook that changes the status code of an answer."""
+
+    def change_header(body: Document) -> Document:
         header = body["header"]
         return {**body, "header": {**header, "status": {"code": change(header["status"]["code"])}}}
 
-    return _change_body(changed)
+    return _change_body(change_header)
 
 
 def _remove_status(body: Document) -> Document:
@@ -155,7 +172,8 @@ def _remove_status(body: Document) -> Document:
     return {**body, "header": header}
 
 
-def _parse_data(body: Document) -> Document:
+def _parse_answer_data(body: Document) -> Document:
+    """Replace the JSON text in an answer by its value."""
     try:
         return {**body, "data": json.loads(body["data"])}
     except ValueError:  # a plain text, or one part of a longer one
@@ -163,7 +181,7 @@ def _parse_data(body: Document) -> Document:
 
 
 def _unescape_line_breaks(text: str) -> str:
-    """Unescape the line breaks in a JSON text, and add more between its parts."""
+    """Unescape the line breaks in a JSON text; add others after its first comma and at its end."""
     return _ESCAPED_LINE_BREAK.sub(r"\1\n", text).replace(",", ",\r\n", 1) + "\n"
 
 
@@ -176,13 +194,14 @@ def _fix_time(state: RobotState) -> RobotState:
 
 
 def _reduce_to_documented_state(state: RobotState) -> RobotState:
-    """Keep only the flag that the arms are soft, and no metadata."""
+    """Keep only what the documents mention: the joints, and the flag that the arms are soft."""
     return replace(
         state, mode=-1, recording=False, phase=Phase.NONE, stopped_early=False, time_us=0
     )
 
 
-def _slots_quirk(count: int) -> Quirk:
+def _make_slots_quirk(count: int) -> Quirk:
+    """Return a quirk that pads the motors of joint states to `count`, or cuts them."""
     return Quirk(
         name=f"{count}-slots",
         group="joints",
@@ -199,14 +218,14 @@ _TABLE = (
         name="never-moves",
         group="plays",
         wires=(UDP, *SERVICES),
-        what="a play is answered with 0 and the robot never moves",
+        what="a request to play is answered with 0, but the robot does not move",
         never_moves=True,
     ),
     Quirk(
         name="no-arm-state",
         group="plays",
         wires=SERVICES,
-        what="`rt/arm/action/state` never comes",
+        what="`rt/arm/action/state` is never published",
         arm_state=lambda _: None,
     ),
     Quirk(
@@ -234,21 +253,21 @@ _TABLE = (
         name="arm-state-late",
         group="plays",
         wires=SERVICES,
-        what=f"the arms' state comes {LATE_ARM_STATE_S:g} s late",
+        what=f"the arms' state is published {LATE_ARM_STATE_S:g} s late",
         arm_state_late_s=LATE_ARM_STATE_S,
     ),
     Quirk(
         name="busy-after-playing",
         group="plays",
         wires=(UDP, *SERVICES),
-        what="a play is refused with 7400 until the release after the last one has ended",
+        what="a request to play is refused with 7400 until the last release has ended",
         busy_after_playing=True,
     ),
     Quirk(
         name="no-lowstate",
         group="joints",
         wires=SERVICES,
-        what="states of the joints never come (`rt/lf/lowstate`, on DDS `rt/lowstate`)",
+        what="states of the joints are never published (`rt/lf/lowstate`, on DDS `rt/lowstate`)",
         lowstate=lambda _: None,
         state=lambda _: None,
     ),
@@ -300,38 +319,38 @@ _TABLE = (
         wires=(WEBRTC,),
         what="every fifth motor in a state of the joints is null",
         lowstate=_change_motors(
-            lambda ms: [None if n % 5 == 0 else one for n, one in enumerate(ms)]
+            lambda motors: [None if index % 5 == 0 else motor for index, motor in enumerate(motors)]
         ),
     ),
-    _slots_quirk(20),
-    _slots_quirk(29),
-    _slots_quirk(12),
+    _make_slots_quirk(20),
+    _make_slots_quirk(29),
+    _make_slots_quirk(12),
     Quirk(
         name="lowstate-1hz",
         group="joints",
         wires=SERVICES,
-        what="states of the joints come once a second",
+        what="states of the joints are published once a second",
         lowstate_hz=1.0,
     ),
     Quirk(
         name="lowstate-500hz",
         group="joints",
         wires=SERVICES,
-        what="states of the joints come 500 times a second, also over WebRTC",
+        what="states of the joints are published 500 times a second, also over WebRTC",
         lowstate_hz=500.0,
     ),
     Quirk(
         name="mode-refused",
         group="mode",
         wires=SERVICES,
-        what="asked for its mode (7001) it answers 3203, and it publishes none",
+        what="a request for its mode (7001) is refused with 3203, and the mode is not published",
         mode=lambda _: Refused,
     ),
     Quirk(
         name="mode-minus-1",
         group="mode",
         wires=SERVICES,
-        what="it says that its mode is -1",
+        what="it reports the mode -1",
         mode=lambda _: -1,
     ),
     Quirk(
@@ -359,7 +378,7 @@ _TABLE = (
         name="mode-missing",
         group="mode",
         wires=SERVICES,
-        what="where its mode belongs, the field is left out",
+        what="the field of its mode is missing",
         mode=lambda _: Missing,
     ),
     Quirk(
@@ -401,21 +420,21 @@ _TABLE = (
         name="list-null-fsm",
         group="lists",
         wires=SERVICES,
-        what="the gate `fsm` of presets is null",
+        what="the condition `fsm` of presets is null",
         actions=_change_each_preset(lambda entry: {**entry, "fsm": None}),
     ),
     Quirk(
         name="list-number-fsm",
         group="lists",
         wires=SERVICES,
-        what="the gate `fsm` of presets is one number and no list",
+        what="the condition `fsm` of presets is one number instead of a list",
         actions=_change_each_preset(lambda entry: {**entry, "fsm": 500}),
     ),
     Quirk(
         name="list-names-only",
         group="lists",
         wires=SERVICES,
-        what="both lists hold names and nothing else",
+        what="both lists contain only names",
         actions=_keep_names_only,
     ),
     Quirk(
@@ -436,7 +455,7 @@ _TABLE = (
         name="list-refused",
         group="lists",
         wires=(UDP, *SERVICES),
-        what="asked for the list of actions it answers with an error",
+        what="a request for the list of actions is refused",
         list_refused=True,
     ),
     Quirk(
@@ -457,14 +476,14 @@ _TABLE = (
         name="no-status",
         group="answers",
         wires=(WEBRTC,),
-        what="answers have no status, so no code",
+        what="answers have neither a status nor a code",
         response=_change_body(_remove_status),
     ),
     Quirk(
         name="no-api-id",
         group="answers",
         wires=(WEBRTC,),
-        what="answers do not say to which api id they belong",
+        what="answers have no api id",
         response=_change_identity(_remove_keys("api_id")),
     ),
     Quirk(
@@ -478,8 +497,8 @@ _TABLE = (
         name="data-object",
         group="answers",
         wires=(WEBRTC,),
-        what="the data of an answer is an object and not the text of one",
-        response=_change_body(_parse_data),
+        what="the data of an answer is an object instead of its JSON text",
+        response=_change_body(_parse_answer_data),
     ),
     Quirk(
         name="empty-topic",
@@ -492,15 +511,15 @@ _TABLE = (
         name="binary-answers",
         group="answers",
         wires=(WEBRTC,),
-        what="the text of an answer comes behind it, in a binary frame",
+        what="the text of an answer follows it in a binary frame",
         binary=True,
     ),
     Quirk(
         name="chunked-answers",
         group="answers",
         wires=(WEBRTC,),
-        what=f"answers come in parts of {_CHUNK} characters",
-        most_in_one=_CHUNK,
+        what=f"answers are split into parts of {_CHUNK} characters",
+        max_chars=_CHUNK,
     ),
     Quirk(
         name="byte-order-mark",
@@ -522,8 +541,8 @@ _TABLE = (
         name="line-breaks",
         group="answers",
         wires=SERVICES,
-        what="texts hold line breaks, also within a name",
-        actions=_add_odd_name("two\nlines"),
+        what="texts contain line breaks, also within a name",
+        actions=_add_preset("two\nlines"),
         data=_unescape_line_breaks,
         message=_unescape_line_breaks,
     ),
@@ -531,21 +550,21 @@ _TABLE = (
         name="lone-surrogate",
         group="answers",
         wires=SERVICES,
-        what="a name holds half a character: a lone surrogate",
-        actions=_add_odd_name("half \ud83d"),
+        what="a name contains half a character: a lone surrogate",
+        actions=_add_preset("half \ud83d"),
     ),
     Quirk(
         name="late-answers",
         group="answers",
         wires=SERVICES,
-        what=f"every answer comes {LATE_ANSWER_S:g} s late",
+        what=f"every answer is {LATE_ANSWER_S:g} s late",
         answer_late_s=LATE_ANSWER_S,
     ),
     Quirk(
         name="unknown-messages",
         group="answers",
         wires=(WEBRTC,),
-        what="messages of unknown types, and none at all, come before each answer",
+        what="messages of unknown types, and empty ones, precede each answer",
         extra=('{"type":"rtc_report","data":{"fps":15}}', '{"type":"news"}', "[]", ""),
     ),
     Quirk(
@@ -559,21 +578,21 @@ _TABLE = (
         name="small-message-size",
         group="connection",
         wires=(WEBRTC,),
-        what=f"it says that it takes messages of at most {SMALL_MESSAGE} bytes",
+        what=f"it announces a maximum message size of {SMALL_MESSAGE} bytes",
         message_size=SMALL_MESSAGE,
     ),
     Quirk(
         name="frames-page",
         group="frames",
         wires=(UDP,),
-        what="states have only bit 0 of the flags, and no metadata, as the documents have it",
+        what="states have only bit 0 of the flags, and no metadata, as in the documents",
         frame_state=_reduce_to_documented_state,
     ),
     Quirk(
         name="frames-12-joints",
         group="frames",
         wires=(UDP,),
-        what="states tell of 12 joints, even to a client that asks for all",
+        what="states contain 12 joints, even for a client that requests all",
         documented_joints=True,
     ),
 )
@@ -582,79 +601,85 @@ QUIRKS: dict[str, Quirk] = {quirk.name: quirk for quirk in _TABLE}
 
 
 class Quirks:
-    """A combination of quirks, with one method for each kind of message."""
+    """A combination of quirks.
+
+    It has one method for each kind of message; each returns the message that the robot sends
+    instead.
+    """
 
     def __init__(self, chosen: Iterable[Quirk] = ()) -> None:
-        given = {quirk.name: quirk for quirk in chosen}
-        own = tuple(quirk for name, quirk in given.items() if name not in QUIRKS)
-        self.chosen = tuple(quirk for quirk in _TABLE if quirk.name in given) + own
-        each = self.chosen
-        self.never_moves = any(quirk.never_moves for quirk in each)
-        self.busy_after_playing = any(quirk.busy_after_playing for quirk in each)
-        self.list_refused = any(quirk.list_refused for quirk in each)
-        self.documented_joints = any(quirk.documented_joints for quirk in each)
-        self.binary = any(quirk.binary for quirk in each)
-        self.arm_state_late_s = max((quirk.arm_state_late_s for quirk in each), default=0.0)
-        self.answer_late_s = max((quirk.answer_late_s for quirk in each), default=0.0)
-        self.lowstate_hz = _first_set(quirk.lowstate_hz for quirk in each)
-        self.most_in_one = _first_set(quirk.most_in_one for quirk in each)
-        self.message_size = _first_set(quirk.message_size for quirk in each)
-        self.extra = tuple(text for quirk in each for text in quirk.extra)
+        by_name = {quirk.name: quirk for quirk in chosen}
+        unlisted = tuple(quirk for name, quirk in by_name.items() if name not in QUIRKS)
+        self.chosen = tuple(quirk for quirk in _TABLE if quirk.name in by_name) + unlisted
+        quirks = self.chosen
+        self.never_moves = any(quirk.never_moves for quirk in quirks)
+        self.busy_after_playing = any(quirk.busy_after_playing for quirk in quirks)
+        self.list_refused = any(quirk.list_refused for quirk in quirks)
+        self.documented_joints = any(quirk.documented_joints for quirk in quirks)
+        self.binary = any(quirk.binary for quirk in quirks)
+        self.arm_state_late_s = max((quirk.arm_state_late_s for quirk in quirks), default=0.0)
+        self.answer_late_s = max((quirk.answer_late_s for quirk in quirks), default=0.0)
+        self.lowstate_hz = _find_first_not_none(quirk.lowstate_hz for quirk in quirks)
+        self.max_chars = _find_first_not_none(quirk.max_chars for quirk in quirks)
+        self.message_size = _find_first_not_none(quirk.message_size for quirk in quirks)
+        self.extra = tuple(text for quirk in quirks for text in quirk.extra)
 
     def __bool__(self) -> bool:
         return bool(self.chosen)
 
-    def arm_state(self, document: Document) -> object:
-        """Return the published state of the arms; None publishes nothing."""
+    def change_arm_state(self, document: Document) -> object:
+        """Return the arm state to publish; None if nothing is published."""
         result: object = document
         for quirk in self.chosen:
             if isinstance(result, dict):
                 result = quirk.arm_state(result)
         return result
 
-    def lowstate(self, document: Document) -> Document | None:
-        """Return a state of the joints on the data channel; None publishes nothing."""
+    def change_lowstate(self, document: Document) -> Document | None:
+        """Return the joint state to publish on the data channel; None if nothing is published."""
         return self._apply_changes([quirk.lowstate for quirk in self.chosen], document)
 
-    def state(self, state: RobotState) -> RobotState | None:
-        """Return a state of the joints before DDS encodes it; None publishes nothing."""
+    def change_state(self, state: RobotState) -> RobotState | None:
+        """Return the joint state for DDS to encode; None if nothing is published."""
         return self._apply_changes([quirk.state for quirk in self.chosen], state)
 
-    def mode(self, number: int) -> object:
-        """Return what is sent instead of the mode's number: anything, `Refused` or `Missing`."""
-        odd = [quirk.mode for quirk in self.chosen if quirk.mode is not _unchanged]
-        return odd[0](number) if odd else number
+    def change_mode(self, number: int) -> object:
+        """Return the value to send as the mode: any JSON value, `Refused` or `Missing`."""
+        changes = [quirk.mode for quirk in self.chosen if quirk.mode is not _unchanged]
+        # Only one is applied: its result may not be a number any more.
+        return changes[0](number) if changes else number
 
-    def actions(self, lists: list[Any]) -> object:
-        """Return what is sent instead of the two lists of actions."""
+    def change_actions(self, lists: list[Any]) -> object:
+        """Return the value to send as the two lists of actions."""
         result: object = lists
         for quirk in self.chosen:
             if isinstance(result, list) and len(result) > 1:  # otherwise there is no second list
                 result = quirk.actions(result)
         return result
 
-    def data(self, text: str) -> str:
-        """Return the text in an answer."""
+    def change_data(self, text: str) -> str:
+        """Return the `data` text to send in an answer."""
         return self._apply_changes([quirk.data for quirk in self.chosen], text) or ""
 
-    def response(self, document: Document) -> Document:
-        """Return a whole answer of the data channel."""
+    def change_response(self, document: Document) -> Document:
+        """Return the whole answer to send on the data channel, as a JSON document."""
         return self._apply_changes([quirk.response for quirk in self.chosen], document) or {}
 
-    def message(self, text: str) -> str:
-        """Return a whole message of the data channel."""
+    def change_message(self, text: str) -> str:
+        """Return the text to send as a message on the data channel."""
         return self._apply_changes([quirk.message for quirk in self.chosen], text) or ""
 
-    def description(self, sdp: str) -> str:
-        """Return the SDP with which the robot answers an offer."""
+    def change_description(self, sdp: str) -> str:
+        """Return the SDP to send in answer to an offer."""
         return self._apply_changes([quirk.description for quirk in self.chosen], sdp) or ""
 
-    def frame_state(self, state: RobotState) -> RobotState:
-        """Return a state before it is written as a UDP frame."""
+    def change_frame_state(self, state: RobotState) -> RobotState:
+        """Return the state to encode as a UDP frame."""
         return self._apply_changes([quirk.frame_state for quirk in self.chosen], state) or state
 
     @staticmethod
     def _apply_changes(changes: Iterable[Callable[[_T], _T | None]], value: _T) -> _T | None:
+        """Apply the changes one after the other, until one returns None."""
         result: _T | None = value
         for change in changes:
             if result is not None:
@@ -662,7 +687,7 @@ class Quirks:
         return result
 
 
-def _first_set(values: Iterable[Any]) -> Any:
+def _find_first_not_none(values: Iterable[Any]) -> Any:
     return next((value for value in values if value is not None), None)
 
 
@@ -676,6 +701,6 @@ def quirks_named(names: Iterable[str]) -> Quirks:
         if not name:
             continue
         if name not in QUIRKS:
-            raise BadRequestError(f"there is no quirk {name!r}", f"There are: {', '.join(QUIRKS)}.")
+            raise BadRequestError(f"unknown quirk {name!r}", f"Known quirks: {', '.join(QUIRKS)}.")
         chosen.append(QUIRKS[name])
     return Quirks(chosen)

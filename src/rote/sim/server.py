@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from rote import messages as m
 from rote.errors import BadRequestError, DecodeError
+from rote.platform.loop import TIMER_RESOLUTION_S
+from rote.session.arm_stream import PoseReceived
 from rote.session.events import Event, PeerLeft, PeerLost, Requested
-from rote.session.pose_stream import PoseReceived
 from rote.session.teaching import Role, TeachingSession, TeachingTiming
 from rote.sim.services import Services
 from rote.sim.world import World
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
 
 TICK_S = 0.01
 MAX_CATCH_UP_S = 0.05
-"""If the process was blocked longer than this, the robot's time stood still meanwhile: commands
-that wait to be read are not silence, which begins at 0.1 s.
+"""Maximum time in seconds that the robot catches up after the process was blocked. It is below
+0.1 s, so that commands that wait to be read do not count as silence.
 """
 MAX_LOWSTATE_HZ = 1000.0
 MAX_CLIENTS = 16
 SPARE_CLIENTS = 4
-"""How many more clients may watch and stop, but start nothing; a newer one replaces the oldest."""
+"""Number of additional clients that may only watch and stop; a newer one replaces the oldest."""
 _ALWAYS_ALLOWED = (m.StopMotion, m.ExitTeaching, m.ListActions, m.ReadMode, m.ReadController)
 
 # Clients are identified by their addresses: a host and port, or a name in memory.
@@ -43,10 +44,13 @@ Send = Callable[[bytes, Address], None]
 
 @dataclass(slots=True)
 class _Client:
+    """A client of the teaching frames."""
+
     session: TeachingSession
     send: Send
     address: Address
     is_spare: bool = False
+    """Whether it may only watch and stop, because too many clients were connected."""
 
 
 class Simulator:
@@ -61,7 +65,7 @@ class Simulator:
     ) -> None:
         self.world = world
         self.refused = 0
-        """How many clients could only watch and stop because too many were connected."""
+        """Number of clients that may only watch and stop because too many were connected."""
         self._impairment = impairment
         self._timing = timing
         self._loop = asyncio.get_running_loop()
@@ -80,11 +84,11 @@ class Simulator:
         return len(self._clients) + sum(door.clients for door in self._doors)
 
     async def serve_udp(self, host: str, port: int) -> str:
-        """Serve the frames on a UDP port, and return the URL. Raises `LinkError` if the port is
-        taken.
-        """
+        """Serve the frames on a UDP port, and return the URL; raise `LinkError` if it is in use."""
         if self._impairment is None:
-            udp = await open_port(host, port, lambda d, a: self._receive(d, a, udp.send))
+            udp = await open_port(
+                host, port, lambda datagram, address: self._receive(datagram, address, udp.send)
+            )
         else:
             disturber = Disturber(self._impairment)
 
@@ -92,12 +96,12 @@ class Simulator:
                 disturber.pass_on(answer, lambda arriving: udp.send(arriving, address))
 
             def receive(datagram: bytes, address: Address) -> None:
-                disturber.pass_on(datagram, lambda d: self._receive(d, address, send))
+                disturber.pass_on(datagram, lambda arriving: self._receive(arriving, address, send))
 
             udp = await open_port(host, port, receive)
         self._ports.append(udp)
-        shown = f"[{udp.address[0]}]" if ":" in udp.address[0] else udp.address[0]
-        return f"udp://{shown}:{udp.address[1]}"
+        host, port = udp.address[:2]
+        return f"udp://[{host}]:{port}" if ":" in host else f"udp://{host}:{port}"
 
     def serve_memory(self) -> MemoryPort:
         """Serve the frames to clients in this process, and return the port to connect to."""
@@ -119,9 +123,7 @@ class Simulator:
         strict: bool = False,
         latency: bool = True,
     ) -> "WebRtcDoor":
-        """Serve WebRTC clients; without `signalling`, as the robot's firmware does. Returns the
-        server.
-        """
+        """Serve WebRTC clients, by default with the firmware's signalling; return the server."""
         import_carrier("webrtc://")  # names the extra if aiortc is missing
         from rote.sim.webrtc import Signalling, WebRtcDoor  # noqa: PLC0415
 
@@ -148,13 +150,13 @@ class Simulator:
         latency: bool = True,
         hands: "tuple[Hand, ...]" = (),
     ) -> "DdsDoor":
-        """Serve DDS like a G1 EDU, with hands, which exist only there. Returns the server.
+        """Serve DDS like a G1 EDU, and return the server. Only DDS can have `hands`.
 
-        From now on time passes in steps of its states.
+        From now on, a step of the simulation is at most the interval of the server's states.
         """
         if lowstate_hz is not None and not 0.0 < lowstate_hz <= MAX_LOWSTATE_HZ:
             raise BadRequestError(
-                f"states at {lowstate_hz} Hz are out of range",
+                f"states cannot be sent at {lowstate_hz} Hz",
                 f"Choose up to {MAX_LOWSTATE_HZ:g} Hz.",
             )
         import_carrier("dds://")  # names the extra if cyclonedds is missing
@@ -174,16 +176,22 @@ class Simulator:
         return door
 
     async def serve_discovery(self, serial: str, host: str) -> None:
-        """Answer searches for robots with `host`, as the robot's firmware does."""
+        """Answer discovery requests with the address `host`, as the robot's firmware does.
+
+        If `host` is a wildcard address, an answer contains the address of the network interface
+        that it is sent through.
+        """
         from rote.transport import discovery  # noqa: PLC0415 # brings ifaddr
 
-        everywhere = ip_address(host).is_unspecified
-        own = [one for one in discovery.interfaces() if _reaches(one.address, host)]
+        is_wildcard = ip_address(host).is_unspecified
+        reaching_host = [
+            card for card in discovery.list_addresses() if _can_reach(card.address, host)
+        ]
         responder = await discovery.open_responder(
             serial,
-            discovery.own_address if everywhere else lambda _: host,
-            only_by_name=not self.world.firmware.answers_everybody,
-            interfaces=None if everywhere else own,
+            discovery.own_address if is_wildcard else lambda _: host,
+            only_by_name=not self.world.firmware.answers_general_search,
+            interfaces=None if is_wildcard else reaching_host,
         )
         self._ports.append(responder)
 
@@ -206,28 +214,30 @@ class Simulator:
     # ---- time -----------------------------------------------------------------------------------
 
     def _tick(self) -> None:
+        """Advance the world by one tick, publish what is due, and process all sessions."""
         now = self._loop.time()
         self._next_at = max(self._next_at, now - MAX_CATCH_UP_S)
-        if self._next_at <= now:
+        if self._next_at - now < TIMER_RESOLUTION_S:
             self.world.advance(self._tick_s)
             self._next_at += self._tick_s
             self._ticks += 1
             for publisher in self._publishers:
                 publisher.publish()
-            every = round(TICK_S / self._tick_s)
-            if self._ticks % (every if self.world.recording else 2 * every) == 0:
+            # States are sent at 100 Hz while recording, otherwise at 50 Hz.
+            ticks_per_report = round(TICK_S / self._tick_s) * (1 if self.world.recording else 2)
+            if self._ticks % ticks_per_report == 0:
                 self._report_state()
         for client in list(self._clients.values()):
             client.session.tick(now)
             self._process_session(client)
-        # One step at a time, even to catch up, so that messages from clients are handled in
-        # between.
+        # Even to catch up, the world advances by one tick at a time, so that messages of clients
+        # are handled in between.
         self._timer = self._loop.call_at(self._next_at, self._tick)
 
     def _report_state(self) -> None:
-        """Send every client the state: at 50 Hz, while recording at 100 Hz."""
+        """Send the robot's state to every client."""
         if self._clients:
-            state = self.world.firmware.quirks.frame_state(self.world.state())
+            state = self.world.firmware.quirks.change_frame_state(self.world.state())
             for client in self._clients.values():
                 if self.world.firmware.quirks.documented_joints:
                     client.session.all_joints = False
@@ -238,14 +248,14 @@ class Simulator:
     def _receive(self, datagram: bytes, address: Address, send: Send) -> None:
         client = self._clients.get(address)
         if client is None:
-            client = self._admit(datagram, address, send)
+            client = self._admit_client(datagram, address, send)
             if client is None:
                 return
         client.session.receive(datagram, self._loop.time())
         self._process_session(client)
 
-    def _admit(self, datagram: bytes, address: Address, send: Send) -> _Client | None:
-        """Make a session for a new address; bytes that are no frame create nothing."""
+    def _admit_client(self, datagram: bytes, address: Address, send: Send) -> _Client | None:
+        """Create a session for a new address; return None if the datagram is not a command."""
         try:
             frame = wire.decode(datagram)
         except DecodeError:
@@ -281,6 +291,7 @@ class Simulator:
             self.world.forget(client.address)
 
     def _obey(self, client: _Client, command: m.Command) -> m.Reply:
+        """Carry out a client's command; a spare client may only watch and stop."""
         if client.is_spare and not isinstance(command, _ALWAYS_ALLOWED):
             return m.Status(m.Code.BUSY)
         if isinstance(command, m.ListActions) and self.world.firmware.quirks.list_refused:
@@ -294,21 +305,23 @@ class Simulator:
 
 
 def _fit_entry_name(entry: m.ActionEntry) -> m.ActionEntry:
-    """Return an entry of the list with a name that a frame can carry.
+    """Return a list entry with a name that fits into a frame: bad characters become `?`, and a long
+    name is cut.
 
-    A store may hold others: services take longer names, and files can be edited.
+    A store may hold other names: the services accept longer ones, and files can be edited.
     """
     if not m.name_problem(entry.name, in_use=True):
         return entry
+    # Each character is tested between letters, because a space is only allowed inside a name.
     name = "".join(
-        "?" if m.name_problem(f"x{each}x", in_use=True) else each for each in entry.name
+        "?" if m.name_problem(f"x{char}x", in_use=True) else char for char in entry.name
     ).strip()
     while len(name.encode()) > m.MAX_NAME_BYTES:
         name = name[:-1].strip()
     return m.ActionEntry(name or "?", entry.duration_ms)
 
 
-def _reaches(interface: str, host: str) -> bool:
-    """Whether a client that comes by this interface can reach `host`."""
-    one, other = ip_address(interface), ip_address(host)
-    return one == other or (one.is_loopback and other.is_loopback)
+def _can_reach(interface: str, host: str) -> bool:
+    """Whether a client that connects through this interface can reach `host`."""
+    own, target = ip_address(interface), ip_address(host)
+    return own == target or (own.is_loopback and target.is_loopback)

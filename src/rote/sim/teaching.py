@@ -14,7 +14,7 @@ from rote.sim.core import RobotCore
 from rote.sim.fsm import ArmInput
 from rote.sim.hands import ScriptedHand
 from rote.sim.refusal import RefusalError
-from rote.sim.saving import (
+from rote.sim.store import (
     RECORD_EVERY,
     action_from_keyframes,
     action_from_recording,
@@ -23,14 +23,14 @@ from rote.sim.saving import (
 )
 
 KEEP_ALIVE_S = 13.5
-"""After three periods without a keep-alive, the arms hold again."""
+"""Seconds without a keep-alive (three periods) after which teaching ends and the arms hold."""
 KEEP_NAMED_S = 10.0
-"""The same for a teaching that was named at its start, as a G1's services do."""
+"""The timeout for teaching through the services, which name the action at the start."""
 _STILL_RECORDS = "the recording still runs: stop it"
 
 
 class SimTeaching:
-    """At most one teaching at a time, of one client."""
+    """Teaching by one client at a time: entering, recording, saving and ending it."""
 
     def __init__(self, core: RobotCore, motion: ArmMotion) -> None:
         self._core, self._motion = core, motion
@@ -39,12 +39,14 @@ class SimTeaching:
         self._name = ""
         self._buffer: list[Array] = []
         self._recording = self._paused = self._resumed = False
-        self._began_s = self._kept_s = 0.0
+        """`_resumed` is set from the end of a pause until the next sample."""
+        self._began_s = self._kept_alive_s = 0.0
         self._unlisted, self._listed_s = "", 0.0
+        """The action that was stored last, and the time at which the services list it."""
 
     @property
     def recording(self) -> bool:
-        """Whether samples are being recorded."""
+        """Whether samples are being recorded now."""
         return self._recording and not self._paused
 
     @property
@@ -56,12 +58,12 @@ class SimTeaching:
     # ---- beginning and ending -------------------------------------------------------------------
 
     def enter_teaching(self, client: Hashable, command: m.EnterTeaching) -> None:
-        """Make the arms soft; a teaching that is named records at once."""
+        """Make the arms soft; if the command names the action, start recording at once."""
         core = self._core
         if core.teaching and (self.client != client or command.name):
             raise self.make_busy_error(client)
         self._motion.require_free_arms()
-        self._motion.require_able_arms()
+        self._motion.require_movable_arms()
         if (
             command.name
             and not core.firmware.behaviour.overwrites
@@ -71,16 +73,16 @@ class SimTeaching:
         core.machine.act(ArmInput.TEACH)
         self._motion.yield_to_teaching(command.name)
         self.client, self._name, self._paused = client, command.name, False
-        self._kept_s = self._began_s = core.time_s
+        self._kept_alive_s = self._began_s = core.time_s
         core.body.soften(core.build.taught_columns)
         core.note("teaching: the arms are soft")
-        if command.name:  # a client that names it at the start wants to record at once
+        if command.name:
             self.set_recording(client, m.Record(on=True))
 
     def keep_teaching(self, client: Hashable, _: m.KeepTeaching) -> None:
-        """Keep the arms soft."""
+        """Handle a keep-alive of the teaching client: the arms stay soft."""
         self._require_teacher(client)
-        self._kept_s = self._core.time_s
+        self._kept_alive_s = self._core.time_s
 
     def exit_teaching(self, client: Hashable, _: m.ExitTeaching) -> None:
         """End the client's teaching."""
@@ -90,7 +92,7 @@ class SimTeaching:
             self.end(ArmInput.EXIT, keep=True)
 
     def end(self, event: ArmInput, *, keep: bool = False) -> None:
-        """Make the arms hold; `keep` the recording if it was named at the start."""
+        """Make the arms hold; with `keep`, store the recording if it was named at the start."""
         self._core.machine.act(event)
         if keep and self._name:
             self._store_recording(self._name)
@@ -99,14 +101,14 @@ class SimTeaching:
         self._core.note("teaching ended: the arms hold")
 
     def abandon(self) -> None:
-        """Forget the client; a recording can still be saved."""
+        """End teaching without moving the arms; the recording can still be saved."""
         self._recording, self.client, self._name = False, None, ""
 
     def end_if_due(self) -> None:
-        """End a teaching without keep-alives, and a teaching of the services when it is full."""
+        """End teaching after a keep-alive timeout, or when named teaching has lasted too long."""
         behaviour, time_s = self._core.firmware.behaviour, self._core.time_s
         lapse_s = behaviour.lapse_s or (KEEP_NAMED_S if self._name else KEEP_ALIVE_S)
-        if time_s >= self._kept_s + lapse_s:
+        if time_s >= self._kept_alive_s + lapse_s:
             self._core.note("no keep-alive: teaching ends, the arms hold")
             self.end(ArmInput.EXIT, keep=behaviour.lapse_keeps)
         elif self._name and time_s >= self._began_s + MAX_MOTION_S:
@@ -114,8 +116,10 @@ class SimTeaching:
             self.end(ArmInput.EXIT, keep=True)
 
     def may_end_for_play(self, client: Hashable) -> bool:
-        """Whether a play first ends this client's own teaching: only an unnamed one (documented
-        frames) whose recording was stopped."""
+        """Whether playing may end this client's teaching: only over UDP, where it has no name.
+
+        Raises `RefusalError` if its recording still runs.
+        """
         if not self._core.teaching or self.client != client or self._name:
             return False
         if self._recording:
@@ -127,8 +131,8 @@ class SimTeaching:
         if not self._core.teaching:
             return RefusalError(Code.BUSY)
         if self.client == client:
-            return RefusalError(Code.BUSY, "you are teaching: leave it first")
-        return RefusalError(Code.BUSY, _fit_note(f"{_client_name(self.client)} is teaching"))
+            return RefusalError(Code.BUSY, "you are teaching: end it first")
+        return RefusalError(Code.BUSY, _fit_note(f"{_describe_client(self.client)} is teaching"))
 
     def _require_teacher(self, client: Hashable) -> None:
         if not self._core.teaching or self.client != client:
@@ -167,7 +171,7 @@ class SimTeaching:
         self._paused = command.paused
 
     def record_sample(self) -> None:
-        """Record where the arms are now."""
+        """Append the current joint positions to the recording."""
         pose_rad = self._core.body.joints_rad.copy()
         if self._resumed and self._buffer:
             # Bridge a motion during the pause by a soft move, as in a take.
@@ -179,8 +183,9 @@ class SimTeaching:
             self._recording = False
 
     def save_action(self, _: Hashable, command: m.SaveAction) -> str:
-        """Store an action from keyframes or from the recording; return what differs from what the
-        client stated.
+        """Store an action from keyframes or from the recording.
+
+        Returns what was stored, if it differs from what the client stated.
         """
         core = self._core
         if not command.save or not 1 <= command.duration_ms <= m.MAX_DURATION_MS:
@@ -194,16 +199,16 @@ class SimTeaching:
             core.store.save(action_from_keyframes(command, core.build), replace=command.replace)
             core.note(f"saved {command.name!r}")
             return ""
-        self._check_buffer()
+        self._require_recorded_samples()
         action = action_from_recording(self._buffer, command, core.build)
         core.store.save(action, replace=command.replace)
         self._buffer = []
-        kept = describe_disagreement(action)
-        stated = f"; the client said {command.frames} frames, {command.duration_ms / 1000:.2f} s"
-        core.note(f"saved {command.name!r}" + (f": {kept}{stated}" if kept else ""))
-        return kept
+        difference = describe_disagreement(action)
+        stated = f"; the client stated {command.frames} frames, {command.duration_ms / 1000:.2f} s"
+        core.note(f"saved {command.name!r}" + (f": {difference}{stated}" if difference else ""))
+        return difference
 
-    def _check_buffer(self) -> None:
+    def _require_recorded_samples(self) -> None:
         if self._recording:
             raise RefusalError(Code.BUSY, _STILL_RECORDS)
         if len(self._buffer) < 2:
@@ -212,10 +217,10 @@ class SimTeaching:
     def _store_recording(self, name: str) -> None:
         """Store the recording, replacing an older action of that name, as the services do."""
         core = self._core
-        own_ms = round(1000 * STEP_S * RECORD_EVERY * (len(self._buffer) - 1))
-        save = m.SaveAction(name=name, created_s=0, duration_ms=own_ms)
+        length_ms = round(1000 * STEP_S * RECORD_EVERY * (len(self._buffer) - 1))
+        save = m.SaveAction(name=name, created_s=0, duration_ms=length_ms)
         try:
-            if own_ms > 0:
+            if length_ms > 0:
                 is_new = not self._is_stored(name)
                 core.store.save(action_from_recording(self._buffer, save, core.build), replace=True)
                 self._buffer = []
@@ -230,8 +235,8 @@ class SimTeaching:
         return any(entry.name == name for entry in self._core.store.entries())
 
 
-def _client_name(client: Hashable) -> str:
-    """Return a client's address or name for notes."""
+def _describe_client(client: Hashable) -> str:
+    """Return the address or name of a client, for a message to another client."""
     if isinstance(client, tuple) and len(client) >= 2:
         host, port = str(client[0]), client[1]
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,4 +1,4 @@
-"""The simulated robot on WebRTC: all variants of signalling, and one client at a time."""
+"""The simulated robot on WebRTC: all kinds of signalling, and one client at a time."""
 
 import asyncio
 import secrets
@@ -20,8 +20,8 @@ _MAX_NOTICES = 16
 
 
 @lru_cache(1)
-def _robot_key() -> wire.RobotKey:
-    """Return the key pair of all robots in this process: generating one takes 0.1 s."""
+def _get_robot_key() -> wire.RobotKey:
+    """Return the key pair of all robots in this process; they share it to save 0.1 s each."""
     return wire.RobotKey.generate()
 
 
@@ -36,16 +36,16 @@ class Signalling(Enum):
 
     @classmethod
     def of(cls, text: str) -> "Signalling":
-        """Parse the name of a variant."""
+        """Return the signalling called `text`; raise `BadRequestError` if it is unknown."""
         try:
             return cls(text)
         except ValueError:
-            known = ", ".join(variant.value for variant in cls)
-            raise BadRequestError(f"there is no signalling {text!r}", f"Use: {known}.") from None
+            known = ", ".join(signalling.value for signalling in cls)
+            raise BadRequestError(f"unknown signalling {text!r}", f"Use: {known}.") from None
 
     @property
     def port(self) -> int:
-        """The port that it uses."""
+        """The robot's HTTP port for this kind of signalling."""
         return wire.LEGACY_PORT if self is Signalling.LEGACY else wire.PORT
 
 
@@ -61,12 +61,12 @@ class WebRtcDoor:
         strict: bool = False,
         disturber: Disturber | None = None,
     ) -> None:
-        self._services = services
-        self._signalling = signalling
+        self.services = services
+        self.signalling = signalling
         self._key = key or secrets.token_bytes(16)
         self._strict = strict
-        self._disturber = disturber
-        self._robot_key = _robot_key()
+        self.disturber = disturber
+        self._robot_key = _get_robot_key()
         self._notices: dict[str, wire.ConnectNotice] = {}
         self._server = Server(self._handle_http)
         self._client: RobotEnd | None = None
@@ -80,7 +80,7 @@ class WebRtcDoor:
     @property
     def needs_key(self) -> bool:
         """Whether a client must know the robot's own key."""
-        return self._signalling is Signalling.DEVICE_KEY
+        return self.signalling is Signalling.DEVICE_KEY
 
     @property
     def clients(self) -> int:
@@ -88,20 +88,25 @@ class WebRtcDoor:
         return int(self._client is not None)
 
     async def open(self, host: str, port: int | None = None) -> None:
-        """Listen; only configurable clients can use a port other than the default."""
-        await self._server.open(host, self._signalling.port if port is None else port)
+        """Listen on a port; None means the usual one, which is the only one for many clients."""
+        await self._server.open(host, self.signalling.port if port is None else port)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and port on which the server listens."""
+        return self._server.address
 
     @property
     def host(self) -> str:
-        """The address it listens at."""
-        return self._server.address[0]
+        """The host on which the server listens."""
+        return self.address[0]
 
     @property
     def url(self) -> str:
         """The URL for clients."""
-        host, port = self._server.address
-        shown = f"[{host}]" if ":" in host else host
-        return f"webrtc://{shown}" if port == self._signalling.port else f"webrtc://{shown}:{port}"
+        host, port = self.address
+        url = f"webrtc://[{host}]" if ":" in host else f"webrtc://{host}"
+        return url if port == self.signalling.port else f"{url}:{port}"
 
     async def close(self) -> None:
         """Close the port and the connection to the client. Safe to call twice."""
@@ -116,7 +121,7 @@ class WebRtcDoor:
         if request.method not in {"POST", "GET"}:
             return HttpResponse(405)
         try:
-            if self._signalling is Signalling.LEGACY:
+            if self.signalling is Signalling.LEGACY:
                 return await self._answer_legacy(request)
             return await self._answer_new(request)
         except RoteError as error:
@@ -131,6 +136,11 @@ class WebRtcDoor:
         )
 
     async def _answer_new(self, request: HttpRequest) -> HttpResponse:
+        """Answer a request of the newer signalling, which takes two.
+
+        The first gets a notice with the robot's key and a path for one use. The second sends an
+        encrypted offer to that path and gets an encrypted answer.
+        """
         if request.path == wire.NOTICE_PATH:
             return HttpResponse(200, self._seal_notice())
         if self._notices.pop(request.path, None) is None:
@@ -141,8 +151,9 @@ class WebRtcDoor:
         )
 
     def _seal_notice(self) -> bytes:
-        wrapping = wire.Wrapping[self._signalling.name]
-        digits = f"{secrets.randbelow(100_000):05}"
+        """Return an encrypted notice with the robot's public key and a new path for one offer."""
+        wrapping = wire.Wrapping[self.signalling.name]
+        digits = f"{secrets.randbelow(100_000):05}"  # they become a part of the path
         notice = wire.ConnectNotice(
             public_key=self._robot_key.public, digits=digits, wrapping=wrapping
         )
@@ -154,15 +165,16 @@ class WebRtcDoor:
     # ---- the client -----------------------------------------------------------------------------
 
     async def _admit_client(self, offer: wire_sdp.SdpOffer) -> wire_sdp.SdpAnswer | wire_sdp.Busy:
+        """Answer an offer, and begin to serve the client unless another one is connected."""
         if self._client is not None:
-            self._services.world.note("a second client was refused: the robot is busy")
+            self.services.world.note("a second client was refused: the robot is busy")
             return wire_sdp.Busy(id=offer.id)
-        quirks = self._services.world.firmware.quirks
+        quirks = self.services.world.firmware.quirks
         end = self._client = RobotEnd(
-            strict=self._strict, disturber=self._disturber, message_size=quirks.message_size
+            strict=self._strict, disturber=self.disturber, message_size=quirks.message_size
         )
         try:
-            sdp = quirks.description(await end.answer(offer.sdp))
+            sdp = quirks.change_description(await end.answer(offer.sdp))
         except BaseException:
             self._client = None
             await end.close()
@@ -178,16 +190,16 @@ class WebRtcDoor:
             await end.open()
             challenge = SIMULATED + secrets.token_hex(12)
             session = RpcClientSession(
-                self._services, end.send, challenge=challenge, on_close=gone.set
+                self.services, end.send, challenge=challenge, on_close=gone.set
             )
-            self._services.world.note("a client has connected by WebRTC")
+            self.services.world.note("a client has connected by WebRTC")
             end.listen(session.receive, gone.set)
             await gone.wait()
         except RoteError:
-            self._services.world.note("a client signalled but did not connect")
+            self.services.world.note("a client signalled but did not connect")
         finally:
             if session is not None:
                 session.close()
-                self._services.world.note("the WebRTC client is gone")
+                self.services.world.note("the WebRTC client is gone")
             await end.close()
             self._client = None

@@ -18,9 +18,8 @@ from rote.sim.firmware import Firmware, unknown_modes
 from rote.sim.fsm import ArmInput
 from rote.sim.playing import SimPlaying
 from rote.sim.refusal import RefusalError
-from rote.sim.saving import RECORD_EVERY
 from rote.sim.sensors import ArmStateCode, Sensors
-from rote.sim.store import Store
+from rote.sim.store import RECORD_EVERY, Store
 from rote.sim.teaching import SimTeaching
 from rote.sim.voice import Voice
 
@@ -43,16 +42,16 @@ class World:
         firmware: Firmware | None = None,
         polite: bool = False,
     ) -> None:
-        """Create a robot; a `polite` one has none of the delays of a real one."""
+        """Create a robot; a `polite` robot has none of a real robot's delays."""
         core = self._core = RobotCore(
             store, build, mode=mode, seed=seed, firmware=firmware, polite=polite
         )
         self.store, self.body, self.health = store, core.body, core.health
         self.machine, self.voice = core.machine, Voice()
         self.controller = CONTROLLER
-        """Which controller drives the robot; none in debug mode. See `drive`."""
+        """Name of the controller that drives the robot; empty in debug mode. See `drive`."""
         self.notices = core.notices
-        """The newest hundred; the code that shows them clears the list."""
+        """The newest hundred notices; the code that shows them clears the list."""
         self._sensors = Sensors(build, seed)
         self._motion = ArmMotion(core)
         self._teaching = SimTeaching(core, self._motion)
@@ -79,16 +78,17 @@ class World:
     # ---- time -----------------------------------------------------------------------------------
 
     def advance(self, seconds: float) -> None:
-        """Advance time."""
+        """Advance time by `seconds`; between health updates, take many steps at once if it can."""
         core = self._core
         last = core.steps + round(seconds / STEP_S)
         while core.steps < last:
-            before_health = HEALTH_EVERY - 1 - core.steps % HEALTH_EVERY
-            self._motion.advance_playback(min(last - core.steps, before_health))
+            steps_before_health = HEALTH_EVERY - 1 - core.steps % HEALTH_EVERY
+            self._motion.advance_steps(min(last - core.steps, steps_before_health))
             if core.steps < last:
                 self._advance_step()
 
     def _advance_step(self) -> None:
+        """Advance mode, teaching, motion, health and recording by one step."""
         core = self._core
         core.advance_clock()
         if core.machine.advance(core.time_s):
@@ -104,7 +104,7 @@ class World:
             self._teaching.record_sample()
 
     def _apply_mode(self) -> None:
-        """Make joints soft or stiff as the mode requires, and stop what the mode forbids."""
+        """Make joints soft or stiff as the mode requires, and stop motions that it forbids."""
         if not self.machine.stiff:
             self._go_limp()
             return
@@ -117,13 +117,14 @@ class World:
                 self._motion.return_to_rest()
 
     def _go_limp(self) -> None:
+        """Make all joints soft, and drop every motion and teaching."""
         if self.teaching:
             self.attach(None)
-        self._motion.abandon()
+        self._motion.drop_motions()
         self._teaching.abandon()
         self.machine.act(ArmInput.STOP)
-        every = tuple(range(len(self.build.joints)))
-        self.body.soften(every, cancels=0.0, damped=self.machine.damped)
+        all_joints = tuple(range(len(self.build.joints)))
+        self.body.soften(all_joints, carried_share=0.0, damped=self.machine.damped)
 
     # ---- commands -------------------------------------------------------------------------------
 
@@ -151,21 +152,21 @@ class World:
             return m.Status(Code.STORE_FAILED, "another program has locked it" if locked else "")
 
     def forget(self, client: Hashable) -> None:
-        """Handle a client that has left: safely end what only it could end."""
+        """Handle a client that has left: end its teaching, and its playback if that loops."""
         if self._teaching.client == client:
-            self.note("the teacher is gone: the arms hold")
+            self.note("the teaching client has left: the arms hold")
             self._teaching.end(ArmInput.EXIT)
         playback = self._motion.playback
         if self._motion.client == client and playback is not None and playback.loops:
-            self.note("the client of the loop has left: it stops")
+            self.note("the client that started the loop has left: the motion stops")
             self._stop_motion(client, m.StopMotion())
 
     def drive(self, controller: str) -> None:
-        """Set the controller; with none, the robot is in debug mode and its joints go limp."""
+        """Set the controller; an empty name means debug mode, in which all joints go limp."""
         self.controller = controller
         self.note(f"{controller!r} drives the robot" if controller else "debug mode")
         if not controller:
-            self.machine.fall()
+            self.machine.enter_damp_mode()
             self._apply_mode()
 
     def attach(self, hand: PullingHand | None) -> None:
@@ -173,18 +174,19 @@ class World:
         self.body.attach(hand, self.time_s)
 
     def end_teaching(self) -> None:
-        """End a teaching, whichever client began it, and keep what was recorded."""
+        """End teaching, whichever client began it, and store a named recording."""
         if self.teaching:
             self._teaching.end(ArmInput.EXIT, keep=True)
 
     def draw(self, measured_s: tuple[float, ...]) -> float:
         """Draw a time from a measured distribution."""
-        return draw_measured(measured_s, self._core.chance)
+        return draw_measured(measured_s, self._core.rng)
 
     def postpone(self, answer_s: float) -> None:
         """Delay the playback that was just accepted, according to the robot's behaviour.
 
-        `answer_s` is when its answer is sent. Until then the arms and their state stay as they are.
+        `answer_s` is the delay of the answer to the client. Until the playback starts, the arms
+        and their reported state stay as they are.
         """
         self._motion.postpone(answer_s)
 
@@ -221,12 +223,12 @@ class World:
 
     @property
     def build(self) -> Build:
-        """Which robot it is."""
+        """The robot's build."""
         return self._core.build
 
     @property
     def family(self) -> Family:
-        """The family of its build."""
+        """The family of the robot's build."""
         return self._core.columns.family
 
     @property
@@ -240,7 +242,7 @@ class World:
 
     @property
     def time_s(self) -> float:
-        """The robot's clock."""
+        """The robot's time in seconds since it started."""
         return self._core.time_s
 
     @property
@@ -260,7 +262,7 @@ class World:
 
     @property
     def no_stream(self) -> str:
-        """Why nothing can be streamed to this robot."""
+        """The reason why this robot does not accept a stream."""
         return self._playing.no_stream
 
     @property
@@ -280,7 +282,7 @@ class World:
 
     @property
     def holds_taught(self) -> bool:
-        """Whether the arms hold their pose for a while after a teaching."""
+        """Whether the arms hold their pose for a while after teaching."""
         return self._motion.holds_taught
 
     @property

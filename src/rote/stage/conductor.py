@@ -5,7 +5,7 @@ import contextlib
 import threading
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from rote.errors import BadRequestError, DecodeError, RoteError
@@ -13,22 +13,37 @@ from rote.platform.clock import Suspensions
 from rote.platform.loop import clock_of
 from rote.session.stage_agent import CONDUCTOR_LOST_S
 from rote.session.stage_conductor import (
-    CONFIRM_S,
+    ConductingBegan,
     ConductorEvent,
     ConductorSession,
     SectionEnded,
     SectionRefused,
+    Standing,
     StopConfirmed,
     StopUnconfirmed,
+    Superseded,
 )
+from rote.session.stage_times import CONFIRM_S
 from rote.stage.keys import StageKeys
 from rote.stage.score_file import name_of, pack
 from rote.stage.show.file import CueKind, LossRule, Section
 from rote.stage.show.score import Score
 from rote.transport.zenoh.bus import StageBus
-from rote.wire.stage import AgentReader, AgentState, Stop, decode_stop, encode_clock
+from rote.wire.stage import (
+    AgentReader,
+    AgentState,
+    LeadChange,
+    Stop,
+    decode_conductor,
+    decode_reset,
+    decode_stop,
+    encode_clock,
+)
 
 STATE_S = 0.1
+IDLE_STATE_S = 0.2
+"""Interval of the conductor's states while no section plays and no stop is active; a change is
+published at once."""
 STOP_REPEAT_DELAYS_S = (0.015, 0.04)
 """Delays after which a stop is repeated, because messages may get lost."""
 RECEIVE_S = 0.02
@@ -56,13 +71,30 @@ class SectionError(RoteError):
         self._note_remedy()
 
     def __str__(self) -> str:
-        who = f" ({', '.join(self.agents)})" if self.agents else ""
-        return f"the section {self.section!r} does not go on: {self.reason}{who}"
+        agents = f" ({', '.join(self.agents)})" if self.agents else ""
+        return f"the section {self.section!r} was ended or refused: {self.reason}{agents}"
 
     @property
     def remedy(self) -> str:
         """What to do next."""
-        return "Look at the state of the stage, and begin it again."
+        return "Check the state of the stage, then begin the section again."
+
+
+class SupersededError(SectionError):
+    """Another conductor has taken over the stage; the show does not go on here."""
+
+    kind = "superseded"
+
+    def __init__(self, section: str) -> None:
+        super().__init__(section, "another conductor has taken over")
+
+    def __str__(self) -> str:
+        return "another conductor has taken over this stage; this one no longer conducts"
+
+    @property
+    def remedy(self) -> str:
+        """What to do next."""
+        return "Go on at that conductor. This one can be started again as its standby."
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,35 +107,40 @@ class StopAnswer:
     """The agents that have not confirmed: their robots must be stopped by their remotes."""
 
 
-def _section_error(event: SectionRefused) -> SectionError:
+def _make_section_error(event: SectionRefused) -> SectionError:
     return SectionError(event.section, event.reason, event.agents, event.lost)
 
 
 class Conductor:
     """The conductor of one stage."""
 
-    def __init__(self, bus: StageBus, stage: str) -> None:
+    def __init__(self, bus: StageBus, stage: str, *, standby: bool = False) -> None:
+        """A `standby` conducts only after it has received and lost another conductor."""
         self._bus, self._keys = bus, StageKeys(stage)
         self._loop = asyncio.get_running_loop()
         self._clock = clock_of(self._loop)
-        self.session = ConductorSession(uuid.uuid4().hex, lambda: uuid.uuid4().hex)
+        self.session = ConductorSession(uuid.uuid4().hex, lambda: uuid.uuid4().hex, standby=standby)
+        self._withdraw_token: Callable[[], None] = lambda: None
         self._suspensions = Suspensions()
-        self._ran_s = self._clock()
+        self._last_run_s = self._clock()
         """When one of our periodic tasks last ran."""
         self._blobs: dict[str, bytes] = {}
-        self._lock = threading.Lock()
+        self._blobs_lock = threading.Lock()
         self._readers: defaultdict[str, AgentReader] = defaultdict(AgentReader)
         self._listeners: list[Listener] = []
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> "Conductor":
-        self._bus.answer(self._keys.clock, lambda _key, _data: encode_clock(self._clock()))
+        self._bus.answer(self._keys.clock, self._answer_clock)
         self._bus.answer(self._keys.blob("*"), self._find_blob)
         states = self._bus.collect(self._keys.state("*"))
         self._bus.subscribe(self._keys.stop, self._on_stop)
+        self._bus.subscribe(self._keys.reset, self._on_reset)
+        self._bus.subscribe(self._keys.conductor, self._on_conductor_state, newest=True, own=False)
         self._bus.watch(self._keys.token("*"), self._on_presence)
         self._bus.announce(self._keys.stop, urgent=True)
-        self._bus.declare(self._keys.conductor_token)
+        if not self.session.is_standby:
+            self._withdraw_token = self._bus.declare(self._keys.conductor_token)
         self._tasks = [
             self._loop.create_task(self._publish_periodically()),
             self._loop.create_task(self._receive_states(states)),
@@ -126,16 +163,17 @@ class Conductor:
         return self.session.agents
 
     @property
-    def stop_holds(self) -> Stop | None:
-        """The stop that holds until it is reset; None if there is none."""
+    def active_stop(self) -> Stop | None:
+        """The stop that is active until it is reset; None if there is none."""
         return self.session.current.stop
 
-    async def stop_answer(self) -> StopAnswer | None:
-        """Wait until all agents have confirmed the stop that holds, or the time for it is over;
-        return None if no stop holds.
+    async def wait_for_stop_answer(self) -> StopAnswer | None:
+        """Wait until all agents have confirmed the active stop; give up soon after `CONFIRM_S`.
+
+        The answer names the agents that have not confirmed; it is None if no stop is active.
         """
         until_s = self._clock() + CONFIRM_S + 2 * STATE_S
-        while self.stop_holds is not None:
+        while self.active_stop is not None:
             if self.session.confirmed_s is not None:
                 return StopAnswer(self.session.confirmed_s)
             if self._clock() > until_s:
@@ -150,14 +188,18 @@ class Conductor:
     async def wait_for_agents(self, names: tuple[str, ...], timeout_s: float) -> tuple[str, ...]:
         """Wait until these agents are alive and know the clock; return those that are missing."""
         until_s = self._clock() + timeout_s
-        while missing := tuple(name for name in names if not self._is_ready(name)):
-            if self._clock() > until_s:
+        while True:
+            self.require_conducting()
+            missing = tuple(name for name in names if not self._is_ready(name))
+            if not missing or self._clock() > until_s:
                 return missing
             await asyncio.sleep(0.05)
-        return ()
 
     def _is_ready(self, name: str) -> bool:
-        return self.alive(name) and self.agents[name].clock_bound_s < 0.010
+        if not self.alive(name):
+            return False
+        state = self.agents[name]
+        return state.conductor == self.session.current.epoch and state.clock_bound_s < 0.010
 
     # ---- the show -------------------------------------------------------------------------------
 
@@ -166,50 +208,111 @@ class Conductor:
         section: Section,
         scores: Mapping[str, Score],
         sounds: Mapping[str, bytes] | None = None,
+        may_drop: Collection[str] = (),
     ) -> SectionEnded:
-        """Play one section with these agents, each with its score; return their reports, and the
-        lost agents.
+        """Play one section; `scores` has the score of each agent.
 
-        `sounds` has the samples of each sound that a robot plays.
-
-        Raises `SectionError` if it does not begin, or is stopped.
+        `sounds` has the samples of each sound that a robot plays. If an agent of `may_drop` is
+        lost, the others go on. Return the agents' reports and the lost agents. Raises
+        `SectionError` if the section does not begin, or is stopped.
         """
-        names = {}
+        self.require_conducting()
+        score_hashes, endings = {}, self.session.endings
         for name, score in scores.items():
             sound_names = {cue.value for cue in score.cues if cue.kind is CueKind.SOUND}
-            needs = {each: self._store_blob((sounds or {})[each]) for each in sorted(sound_names)}
-            names[name] = self._store_blob(await asyncio.to_thread(pack, score, needs))
+            hashes = {each: self._store_blob((sounds or {})[each]) for each in sorted(sound_names)}
+            score_hashes[name] = self._store_blob(await asyncio.to_thread(pack, score, hashes))
+        if self.session.endings != endings:
+            raise SectionError(section.name, "it was cancelled before it began")
         stop_on_loss = section.on_loss is LossRule.STOP_ALL
-        refused = self.session.play(section.name, names, self._clock(), stop_on_loss=stop_on_loss)
-        self._notify_listeners(refused)
-        for event in refused:
+        events = self.session.play(
+            section.name, score_hashes, self._clock(), stop_on_loss=stop_on_loss, may_drop=may_drop
+        )
+        self._notify_listeners(events)
+        for event in events:
             if isinstance(event, SectionRefused):
-                raise _section_error(event)
-        begun = self.session.current.run
-        assert begun is not None
+                raise _make_section_error(event)
+        run = self.session.current.run
+        assert run is not None
         ended: asyncio.Future[SectionEnded] = self._loop.create_future()
 
         def handle_event(event: ConductorEvent) -> None:
             if ended.done():
                 return
-            if isinstance(event, SectionEnded) and event.run == begun.id:
+            if isinstance(event, SectionEnded) and event.run == run.id:
                 ended.set_result(event)
-            elif isinstance(event, SectionRefused) and event.run == begun.id:
-                ended.set_exception(_section_error(event))
+            elif isinstance(event, SectionRefused) and event.run == run.id:
+                is_superseded = self.session.standing is Standing.SUPERSEDED
+                ended.set_exception(
+                    SupersededError(section.name) if is_superseded else _make_section_error(event)
+                )
 
         remove_listener = self.on_event(handle_event)
         try:
             self._publish_now()
             return await ended
         except asyncio.CancelledError:
-            self._notify_listeners(self.session.cancel("the conductor ends"))
-            self._publish_now()
+            self.cancel("the conductor ends")
             raise
         finally:
             remove_listener()
 
+    def require_conducting(self) -> None:
+        """Raise an error if another conductor conducts: `SupersededError` if for good."""
+        if self.session.standing is Standing.SUPERSEDED:
+            raise SupersededError("")
+        if reason := self.session.refusal:
+            raise BadRequestError(reason, "Do it at that conductor. STOP works here, too.")
+
+    def cancel(self, reason: str) -> None:
+        """End the section: moving robots stop softly. No stop needs to be reset after it."""
+        self._notify_listeners(self.session.cancel(reason))
+        self._publish_now()
+
+    def pause(self) -> None:
+        """Pause the section that plays. It is not a stop: the robots hold their poses.
+
+        Raises `BadRequestError` if it cannot be paused now; then nothing has changed.
+        """
+        self.require_conducting()
+        self._publish_unless_refused(
+            self.session.pause(self._clock()), "the section cannot be paused"
+        )
+
+    def resume(self) -> None:
+        """Let a paused section go on along the same path, all robots together.
+
+        Raises `BadRequestError` if a robot does not hold its pose; then all stay paused.
+        """
+        refusal = self.session.resume_section(self._clock())
+        self._publish_unless_refused(refusal, "the section cannot go on")
+
+    def _publish_unless_refused(self, refusal: tuple[str, tuple[str, ...]], what: str) -> None:
+        reason, names = refusal
+        if reason:
+            concerned = f" ({', '.join(names)})" if names else ""
+            raise BadRequestError(
+                f"{what}: {reason}{concerned}", "Try again in a moment, or stop all robots."
+            )
+        self._publish_now()
+
+    @property
+    def holds(self) -> tuple[tuple[float, float | None], ...]:
+        """The pauses of the section, by this clock; the end of an open one is None."""
+        run = self.session.current.run
+        return () if run is None else run.holds
+
+    def set_lead(self, agent: str, name: str, seconds: float | None) -> None:
+        """Change how early an agent requests an action or sound; None to measure it again."""
+        self._bus.publish(self._keys.leads(agent), LeadChange(name, seconds).encode())
+
+    def leave_out(self, name: str) -> None:
+        """Take an agent out of the section: it stops softly, and the others go on."""
+        if self.session.leave_out(name):
+            self._publish_now()
+
     async def stop(self, by: str) -> StopAnswer:
-        """Stop all agents, and wait for the confirmations. It holds until `reset`."""
+        """Stop all agents, and wait for the confirmations. The stop is active until `reset`."""
         answer: asyncio.Future[StopAnswer] = self._loop.create_future()
 
         def handle_event(event: ConductorEvent) -> None:
@@ -222,11 +325,11 @@ class Conductor:
 
         remove_listener = self.on_event(handle_event)
         stop, events = self.session.stop(by, self._clock())
-        # On a busy computer Zenoh drops messages, also those of a stop. So the stop is repeated
-        # soon, and from the next state on it is in every state; agents carry it out once.
+        # On a busy computer Zenoh drops messages, even a stop. So the stop is repeated soon, and
+        # every state from the next one on contains it; agents carry it out once.
         message = stop.encode()
         self._bus.publish(self._keys.stop, message)
-        again = [
+        repetitions = [
             self._loop.call_later(wait_s, self._bus.publish, self._keys.stop, message)
             for wait_s in STOP_REPEAT_DELAYS_S
         ]
@@ -237,35 +340,64 @@ class Conductor:
             return StopAnswer(None, tuple(sorted(self.agents)))
         finally:
             remove_listener()
-            for each in again:
-                each.cancel()
+            for repetition in repetitions:
+                repetition.cancel()
 
     def reset(self) -> None:
-        """Release all agents from a stop. Raises `BadRequestError` if none holds."""
+        """Release all agents from a stop. Raises `BadRequestError` if none is active."""
+        self.require_conducting()
         if not self.session.reset():
-            raise BadRequestError("no stop holds, so there is nothing to reset")
+            raise BadRequestError("no stop is active, so there is nothing to reset")
         self._publish_now()
+
+    def reset_stop(self, stop: Stop) -> bool:
+        """Release all agents from this stop; return False if it is not the active one."""
+        if self.active_stop is None or self.active_stop.id != stop.id:
+            return False
+        self.reset()
+        return True
 
     # ---- the bus --------------------------------------------------------------------------------
 
     def _store_blob(self, data: bytes) -> str:
         name = name_of(data)
-        with self._lock:
+        with self._blobs_lock:
             self._blobs[name] = data
         return name
 
     def _find_blob(self, key: str, _data: bytes) -> bytes | None:
-        with self._lock:
+        with self._blobs_lock:
             return self._blobs.get(key.rpartition("/")[2])
+
+    def _answer_clock(self, _key: str, epoch: bytes) -> bytes | None:
+        """Answer an agent that obeys this conductor with its clock. It runs in any thread."""
+        is_ours = epoch == self.session.current.epoch.encode()
+        return encode_clock(self._clock()) if is_ours else None
+
+    def _on_conductor_state(self, key: str, data: bytes) -> None:
+        """Process a state of another conductor."""
+        self._notice_stall()
+        try:
+            state = decode_conductor(data)
+        except DecodeError:
+            self._on_stop(key, data)
+            return
+        with self._publishing_changes():
+            self._notify_listeners(self.session.on_conductor_state(state, self._clock()))
+
+    def show_section(self, section: str, muted: Collection[str]) -> None:
+        """Publish the position of the cue list, for a standby that takes over."""
+        self.session.show_section(section, muted)
+        self._publish_now()
 
     def _notice_stall(self) -> None:
         """End the section if this process stalled for so long that the agents have stopped.
 
-        Their messages were not received meanwhile, so none of them counts as lost.
+        No agent counts as lost, because their messages could not be received during the stall.
         """
-        stalled_s, self._ran_s = self._clock() - self._ran_s, self._clock()
+        stalled_s, self._last_run_s = self._clock() - self._last_run_s, self._clock()
         if stalled_s > CONDUCTOR_LOST_S:
-            self._notify_listeners(self.session.stall(stalled_s, self._ran_s))
+            self._notify_listeners(self.session.stall(stalled_s, self._last_run_s))
             self._publish_now()
 
     async def _receive_states(self, states: Callable[[], dict[str, bytes]]) -> None:
@@ -276,25 +408,38 @@ class Conductor:
                 self._publish_now()
             if messages := states():
                 with self._publishing_changes():
-                    read = [
-                        each
-                        for key, data in messages.items()
-                        if (each := self._read_state(key, data))
-                    ]
-                    self._notify_listeners(self.session.on_agent_states(*read, now_s=self._clock()))
+                    read = [self._read_state(key, data) for key, data in messages.items()]
+                    valid = filter(None, read)
+                    self._notify_listeners(
+                        self.session.on_agent_states(*valid, now_s=self._clock())
+                    )
             await asyncio.sleep(RECEIVE_S)
 
     def _read_state(self, key: str, data: bytes) -> AgentState | None:
+        """Return the state of an agent; None if it is malformed, or under another agent's key."""
         name = self._keys.agent_in(key)
         try:
             message = self._readers[name].read(data)
         except DecodeError:
+            self._on_stop(key, data)
             return None
-        return message if message.name == name else None  # an agent must not publish for another
+        return message if message.name == name else None
 
     def _on_stop(self, _key: str, data: bytes) -> None:
+        """Adopt a stop, whatever its key: after a reconnect Zenoh may deliver it under another."""
         with contextlib.suppress(DecodeError), self._publishing_changes():
             self._notify_listeners(self.session.adopt(decode_stop(data), self._clock()))
+
+    def _on_reset(self, key: str, data: bytes) -> None:
+        """Reset the active stop if a request of another program names it."""
+        try:
+            reset = decode_reset(data)
+        except DecodeError:
+            self._on_stop(key, data)
+            return
+        is_active = self.active_stop is not None and self.active_stop.id == reset.reset
+        if is_active and not self.session.refusal:
+            self.reset()
 
     @contextlib.contextmanager
     def _publishing_changes(self) -> Iterator[None]:
@@ -304,9 +449,9 @@ class Conductor:
         if self.session.current is not before:
             self._publish_now()
 
-    def _on_presence(self, key: str, is_there: bool) -> None:
+    def _on_presence(self, key: str, is_present: bool) -> None:
         self._notice_stall()
-        if not is_there and (name := self._keys.agent_in(key)):
+        if not is_present and (name := self._keys.agent_in(key)):
             self._notify_listeners(self.session.on_agent_gone(name, self._clock()))
             self._publish_now()
 
@@ -315,17 +460,27 @@ class Conductor:
             self._notice_stall()
             self._notify_listeners(self.session.tick(self._clock()))
             self._publish_now()
-            await asyncio.sleep(STATE_S)
+            if stop := self.session.find_stop_to_repeat(self._clock()):
+                self._bus.publish(self._keys.stop, stop.encode())
+            current = self.session.current
+            is_idle = current.run is None and current.stop is None
+            await asyncio.sleep(IDLE_STATE_S if is_idle else STATE_S)
 
     def _publish_now(self) -> None:
-        self._bus.publish(self._keys.conductor, self.session.state().encode())
+        """Publish the requests to the agents, if they obey this conductor."""
+        if self.session.standing is Standing.CONDUCTING:
+            self._bus.publish(self._keys.conductor, self.session.state().encode())
 
     def _notify_listeners(self, events: list[ConductorEvent]) -> None:
         for event in events:
+            if isinstance(event, Superseded):
+                self._withdraw_token()
+            elif isinstance(event, ConductingBegan) and self.session.is_standby:
+                self._withdraw_token = self._bus.declare(self._keys.conductor_token)
             for listener in tuple(self._listeners):
                 try:
                     listener(event)
-                except Exception as error:  # the show must go on, and so must its stop
+                except Exception as error:  # a listener must not break the show or its stop
                     self._loop.call_exception_handler(
                         {"message": "a listener of the conductor failed", "exception": error}
                     )

@@ -31,7 +31,7 @@ class CueReport(NamedTuple):
     """The robot, or "" for the conductor's computer."""
     cue: str
     late_s: float | None
-    """How much later than planned it was; None if it failed."""
+    """Its lateness in seconds; None if it failed."""
 
     @property
     def late(self) -> bool:
@@ -56,26 +56,29 @@ class SectionReport:
     """The robots whose agents were lost in it: their results are unknown."""
     faults: Mapping[str, str] = field(default_factory=dict)
     """Why robots did not complete it, by name, as far as their agents reported a reason."""
+    left_out: tuple[str, ...] = ()
+    """The robots that took no part: they were muted, or lost before it and the show allows that."""
 
     @property
     def incomplete(self) -> tuple[str, ...]:
         """The robots that did not complete it, or whose agents did not report that they did."""
-        return tuple(
-            sorted(n for n, each in self.robots.items() if each is None or not each.completed)
-        )
+        names = {
+            name for name, report in self.robots.items() if report is None or not report.completed
+        }
+        return tuple(sorted(names.union(self.lost)))
 
     @property
     def starts_s(self) -> list[float]:
-        """How much later than planned each robot that moved began."""
-        known = [each for each in self.robots.values() if each is not None]
-        return [each.skew_s for each in known if each.skew_s is not None]
+        """The lateness of each robot that moved, in seconds."""
+        reports = [report for report in self.robots.values() if report is not None]
+        return [report.skew_s for report in reports if report.skew_s is not None]
 
     @property
     def skews_s(self) -> list[float]:
         """The distance of each robot's start from the median start."""
         starts_s = self.starts_s
-        middle_s = statistics.median(starts_s) if starts_s else 0.0
-        return [abs(each - middle_s) for each in starts_s]
+        median_s = statistics.median(starts_s) if starts_s else 0.0
+        return [abs(each - median_s) for each in starts_s]
 
     @property
     def late(self) -> tuple[str, ...]:
@@ -91,9 +94,9 @@ class SectionReport:
     @property
     def all_cues(self) -> tuple[CueReport, ...]:
         """The cues of the conductor and of all robots."""
-        parts = [("", self.cues)]
-        parts += [(name, each.cues) for name, each in self.robots.items() if each is not None]
-        return tuple(CueReport(by, *cue) for by, cues in parts for cue in cues)
+        sources = [("", self.cues)]
+        sources += [(name, each.cues) for name, each in self.robots.items() if each is not None]
+        return tuple(CueReport(source, *cue) for source, cues in sources for cue in cues)
 
     def as_json(self) -> dict[str, Any]:
         """Return the section as JSON data."""
@@ -104,12 +107,13 @@ class SectionReport:
                 "p50": round(1000 * statistics.median(skews_s), 3) if skews_s else None,
                 "max": round(1000 * max(skews_s), 3) if skews_s else None,
             },
-            "robots": {name: _robot_document(each) for name, each in self.robots.items()},
+            "robots": {name: _encode_robot(each) for name, each in self.robots.items()},
             "cues": [each.as_json() for each in self.all_cues],
             "late": list(self.late),
             "lost": list(self.lost),
             "incomplete": list(self.incomplete),
             "faults": dict(self.faults),
+            "left_out": list(self.left_out),
         }
 
 
@@ -123,7 +127,7 @@ class ShowReport:
     ended: str = ""
     """Why it ended early; "" if it did not."""
     lost: tuple[str, ...] = ()
-    """The robots whose agents were lost in the section with which it ended early."""
+    """The robots whose agents were lost in the last section, if the show ended early."""
     stopped_by: str = ""
     """The origin of the last stop; "" if there was none."""
     show: str = ""
@@ -133,17 +137,21 @@ class ShowReport:
     """When the run began, as UTC in ISO 8601."""
     playing: str = ""
     """The section that plays, or that played when the show ended early."""
+    interruptions: list[str] = field(default_factory=list)
+    """Why sections were ended or refused before the show went on."""
     over: bool = True
     """False while it runs. It stays false if the conductor was killed."""
 
     @property
     def complete(self) -> bool:
         """Whether every robot played every section to its end, and confirmed a stop after it."""
-        is_cut_short = self.ended or any(each.incomplete for each in self.sections)
-        return self.over and not is_cut_short and not self.unconfirmed
+        is_incomplete = bool(self.ended or self.interruptions) or any(
+            each.incomplete for each in self.sections
+        )
+        return self.over and not is_incomplete and not self.unconfirmed
 
     def end_early(self, error: BaseException) -> None:
-        """Note the error with which the show ended."""
+        """Record the error with which the show ended."""
         if isinstance(error, SectionError):
             self.ended, self.lost = str(error), error.lost
         elif isinstance(error, RoteError):
@@ -151,7 +159,7 @@ class ShowReport:
         elif isinstance(error, asyncio.CancelledError | KeyboardInterrupt):
             self.ended = f"stopped by {self.stopped_by}" if self.stopped_by else "stopped"
         else:
-            self.ended = f"it failed with an error of this program: {error!r:.300}"
+            self.ended = f"it failed with an internal error: {error!r:.300}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON data."""
@@ -167,6 +175,7 @@ class ShowReport:
             "stopped_within_ms": None if stopped is None else round(1000 * stopped, 1),
             "unconfirmed": list(self.unconfirmed),
             "ended": self.ended,
+            "interruptions": list(self.interruptions),
             "lost": list(self.lost),
         }
 
@@ -174,8 +183,8 @@ class ShowReport:
 class ShowRecorder:
     """Keeps the report of a show while it runs, and saves it at each change.
 
-    It is saved first when the show begins: a saved report is never that of an earlier run, even if
-    the conductor is killed. Use it as a context manager around the whole run.
+    The first save is when the show begins, so that the saved report belongs to this run even if the
+    conductor is killed. Use it as a context manager around the whole run.
     """
 
     def __init__(
@@ -196,7 +205,7 @@ class ShowRecorder:
     async def __aenter__(self) -> Self:
         await self._save(self.report.as_json())
         self._remove_listener = self._conductor.on_event(self._on_event)
-        self._writing = asyncio.create_task(self._save_changes())
+        self._save_task = asyncio.create_task(self._save_changes())
         return self
 
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
@@ -208,6 +217,12 @@ class ShowRecorder:
     def add(self, section: SectionReport) -> None:
         """Add a section that is over."""
         self.report.sections.append(section)
+        self.report.playing = ""
+        self._changed.set()
+
+    def note_interruption(self, error: SectionError) -> None:
+        """Record a section that was ended or refused, after which the show goes on."""
+        self.report.interruptions.append(str(error))
         self.report.playing = ""
         self._changed.set()
 
@@ -230,26 +245,26 @@ class ShowRecorder:
         self.report.stopped_within_s, self.report.unconfirmed = within_s, unconfirmed
 
     async def _finish_report(self) -> None:
-        answer = await self._conductor.stop_answer()
+        answer = await self._conductor.wait_for_stop_answer()
         self._remove_listener()
         if answer is not None:
             self._note_stop(answer.confirmed_s, answer.unconfirmed)
         self.report.over = True
         self._changed.set()
-        await self._writing
+        await self._save_task
 
     async def _save_changes(self) -> None:
-        """Save the report after each change, one save after the other, the last when it is over."""
-        over = False
-        while not over:
+        """Save the report after each change, until the show is over."""
+        is_over = False
+        while not is_over:
             await self._changed.wait()
             self._changed.clear()
-            over, before = self.report.over, self.fault
+            is_over, fault_before = self.report.over, self.fault
             try:
                 await self._save(self.report.as_json())
-            except Exception as error:  # neither the show nor its stop may fail because of this
+            except Exception as error:  # a failed save must not break the show or its stop
                 self.fault = f"the report of this show cannot be saved: {error}"
-                if self.fault != before:
+                if self.fault != fault_before:
                     self._warn(self.fault)
             else:
                 self.fault = ""
@@ -259,7 +274,7 @@ def _to_ms(value_s: float | None) -> float | None:
     return None if value_s is None else round(1000 * value_s, 3)
 
 
-def _robot_document(report: StartReport | None) -> dict[str, Any] | None:
+def _encode_robot(report: StartReport | None) -> dict[str, Any] | None:
     if report is None:
         return None
     return {

@@ -23,7 +23,7 @@ def name_of(data: bytes) -> str:
 
 
 def pack(score: Score, sounds: Mapping[str, str] | None = None) -> bytes:
-    """Return a score as bytes. `sounds` names the bytes of each sound that the robot plays."""
+    """Return a score as bytes. `sounds` has the hash of each sound of the robot, by name."""
     head = {
         "rote_score": 1,
         "section": score.section,
@@ -38,28 +38,28 @@ def pack(score: Score, sounds: Mapping[str, str] | None = None) -> bytes:
         data += npz_bytes(score.motion.track)
     if len(data) > MAX_BYTES:
         raise BadRequestError(
-            f"the score of {score.role!r} in {score.section!r} has {len(data) / 2**20:.0f} MB; "
-            f"{MAX_BYTES // 2**20} MB are the most",
-            "Make two sections of it.",
+            f"the score of {score.role!r} in {score.section!r} has {len(data) / 2**20:.0f} MB, "
+            f"more than {MAX_BYTES // 2**20} MB",
+            "Split the section.",
         )
     return data
 
 
 def unpack(data: bytes) -> tuple[Score, dict[str, str]]:
-    """Return a score, and the names of the sounds it needs.
+    """Return a score, and the hash of each sound it needs, by name.
 
     Raises `BadRequestError` if the bytes are not a score.
     """
     if len(data) > MAX_BYTES:
         raise BadRequestError(f"a score of {len(data)} bytes is too large")
-    head, _, rest = data.partition(b"\n")
+    head, _, npz = data.partition(b"\n")
     try:
         if len(head) > _HEAD_BYTES:
-            raise ValueError("too long")
+            raise ValueError(f"its first line is longer than {_HEAD_BYTES} bytes")
         document = json.loads(head)
         if document["rote_score"] != 1:
-            raise ValueError("another version")
-        motion = PlacedTrack(float(document["at_s"]), track_from_npz(rest)) if rest else None
+            raise ValueError("its version is not known")
+        motion = PlacedTrack(float(document["at_s"]), track_from_npz(npz)) if npz else None
         score = Score(
             str(document["section"]),
             str(document["role"]),
@@ -77,7 +77,7 @@ def unpack(data: bytes) -> tuple[Score, dict[str, str]]:
 
 def _check_hash(value: object) -> str:
     if not isinstance(value, str) or not _HASH.fullmatch(value):
-        raise ValueError("a sound without its hash")
+        raise ValueError("a sound has no valid hash")
     return value
 
 

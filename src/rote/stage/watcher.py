@@ -3,18 +3,25 @@
 import asyncio
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from rote.errors import DecodeError, LinkError
-from rote.session.stage_conductor import AGENT_LOST_S, CONFIRM_S
+from rote.session.stage_times import AGENT_LOST_S, CONFIRM_S
 from rote.stage.folder import StageFolder
 from rote.stage.keys import StageKeys
 from rote.transport.zenoh.bus import StageBus
-from rote.wire.stage import AgentState, Stop, decode_agent
+from rote.wire.stage import AgentState, LeadChange, Stop, decode_agent, decode_conductor
 
 _GATHER_S = 3.0
-"""Without a conductor, agents search for one repeatedly: the time that they may need to connect."""
+"""Time for agents to connect if there was no conductor: they search for one repeatedly."""
+
+
+_OPEN_S = 5.0
+"""How long opening is tried again: a busy conductor may not answer in time."""
+_CONDUCTOR_S = 1.0
+"""Timeout for finding the conductor of a stage with routers."""
+_POLL_S = 0.05
 
 
 class StageWatcher:
@@ -23,16 +30,22 @@ class StageWatcher:
     def __init__(
         self, bus: StageBus, keys: StageKeys, *, conducted: bool, invited: tuple[str, ...] = ()
     ) -> None:
-        """`invited` are the agents that may be connected: a stop waits for them."""
-        self._bus, self._keys, self._invited = bus, keys, frozenset(invited)
+        """`invited` are the agents that a stop waits for."""
+        self.bus, self.keys, self.invited = bus, keys, frozenset(invited)
         self.conducted = conducted
-        """Whether there was a conductor; otherwise the agents connect to this program."""
+        """Whether there was a conductor. Without one, the agents connect to this program, or to the
+        routers of the stage."""
         self.agents: dict[str, AgentState] = {}
-        self._first: dict[str, int] = {}
-        self._count: dict[str, int] = {}
+        self._first_beat: dict[str, int] = {}
+        self._received_count: dict[str, int] = {}
         self._received_s: dict[str, float] = {}
         self._loop = asyncio.get_running_loop()
+        self._rank = (0, "")
+        """The highest rank of a conductor that was received."""
+        self.active_stop: Stop | None = None
+        """The stop that a conductor holds, as far as its states have arrived."""
         bus.subscribe(keys.state("*"), self._on_state)
+        bus.subscribe(keys.conductor, self._on_conductor_state, newest=True)
 
     def _on_state(self, key: str, data: bytes) -> None:
         try:
@@ -40,14 +53,20 @@ class StageWatcher:
         except DecodeError:
             return
         name = state.name
-        if name != self._keys.agent_in(key):
+        if name != self.keys.agent_in(key):
             return
         before = self.agents.get(name)
         if before is None or before.epoch != state.epoch:
-            self._first[name], self._count[name] = state.beat, 0
-        self._count[name] += 1
+            self._first_beat[name], self._received_count[name] = state.beat, 0
+        self._received_count[name] += 1
         self.agents[name] = state
         self._received_s[name] = self._loop.time()
+
+    def _on_conductor_state(self, _key: str, data: bytes) -> None:
+        with suppress(DecodeError):
+            state = decode_conductor(data)
+            if state.rank >= self._rank:
+                self._rank, self.active_stop = state.rank, state.stop
 
     def reachable(self, name: str) -> bool:
         """Whether a state of an agent arrived recently."""
@@ -56,12 +75,39 @@ class StageWatcher:
     @property
     def missing(self) -> tuple[str, ...]:
         """The invited agents from which no state has arrived."""
-        return tuple(sorted(self._invited - self.agents.keys()))
+        return tuple(sorted(self.invited - self.agents.keys()))
 
     def loss(self, name: str) -> float:
         """Return the share of an agent's messages that did not arrive."""
-        sent = self.agents[name].beat - self._first[name] + 1
-        return max(0.0, 1.0 - self._count[name] / sent)
+        sent = self.agents[name].beat - self._first_beat[name] + 1
+        return max(0.0, 1.0 - self._received_count[name] / sent)
+
+    async def gather_agents(self, least_s: float, most_s: float) -> None:
+        """Listen for at least `least_s`, then until all invited agents are reachable.
+
+        Give up after `most_s`: on a busy computer an agent may need long to connect, and its states
+        arrive late.
+        """
+        began_s = self._loop.time()
+        while True:
+            passed_s = self._loop.time() - began_s
+            all_reachable = all(self.reachable(name) for name in self.invited)
+            if passed_s >= most_s or (passed_s >= least_s and all_reachable):
+                return
+            await asyncio.sleep(_POLL_S)
+
+    async def set_lead(self, agent: str, name: str, seconds: float | None) -> bool:
+        """Change how early an agent requests an action or sound; return whether it did."""
+        message = LeadChange(name, seconds).encode()
+        expected = None if seconds is None else round(seconds, 3)
+        until_s = self._loop.time() + _GATHER_S
+        while self._loop.time() < until_s:
+            self.bus.publish(self.keys.leads(agent), message)
+            await asyncio.sleep(_POLL_S)
+            known = {each: lead_s for each, lead_s, _ in self.agents[agent].leads}
+            if known.get(name) == expected:
+                return True
+        return False
 
     async def stop(self, by: str) -> tuple[str, ...]:
         """Stop all agents; return those that have not confirmed it in time.
@@ -71,27 +117,44 @@ class StageWatcher:
         stop = Stop(uuid.uuid4().hex, by)
         until_s = self._loop.time() + (CONFIRM_S if self.conducted else _GATHER_S)
         while True:
-            self._bus.publish(self._keys.stop, stop.encode())
-            await asyncio.sleep(0.05)
-            missing = sorted(n for n, each in self.agents.items() if each.stopped != stop.id)
-            all_heard = self._invited and self._invited <= self.agents.keys()
-            if (all_heard and not missing) or self._loop.time() > until_s:
-                return tuple(missing)
+            self.bus.publish(self.keys.stop, stop.encode())
+            await asyncio.sleep(_POLL_S)
+            states = self.agents.items()
+            unconfirmed = sorted(name for name, state in states if state.stopped != stop.id)
+            all_reachable = self.invited and self.invited <= self.agents.keys()
+            if (all_reachable and not unconfirmed) or self._loop.time() > until_s:
+                return tuple(unconfirmed)
 
 
 @asynccontextmanager
 async def watching(folder: Path) -> AsyncIterator[StageWatcher]:
-    """Watch a stage: as a client of its conductor, or in its place if there is none."""
-    made = StageFolder(folder)
+    """Watch a stage: as a client of its conductor, or on the conductor's address without one."""
+    stage_folder = StageFolder(folder)
+    bus, conducted = await _open_bus(stage_folder)
     try:
-        bus = await StageBus.join(made.endpoint, made.credentials)
-    except LinkError:
-        grants = made.keys.grants(made.agents)
-        bus = await StageBus.conduct(made.endpoint, made.credentials, grants)
-        conducted = False
-    else:
-        conducted = True
-    try:
-        yield StageWatcher(bus, made.keys, conducted=conducted, invited=made.agents)
+        yield StageWatcher(bus, stage_folder.keys, conducted=conducted, invited=stage_folder.agents)
     finally:
         await bus.close()
+
+
+async def _open_bus(stage_folder: StageFolder) -> tuple[StageBus, bool]:
+    """Return a session with the stage's bus, and whether it has a conductor.
+
+    Raises `LinkError` if neither a conductor answers nor its address is free.
+    """
+    if stage_folder.routers:
+        return await stage_folder.join_routers(_CONDUCTOR_S)
+    loop = asyncio.get_running_loop()
+    until_s = loop.time() + _OPEN_S
+    while True:
+        with suppress(LinkError):
+            return await StageBus.join(stage_folder.endpoint, stage_folder.credentials), True
+        try:
+            bus = await StageBus.conduct(
+                stage_folder.endpoint, stage_folder.credentials, stage_folder.grants
+            )
+            return bus, False
+        except LinkError:
+            if loop.time() > until_s:
+                raise
+        await asyncio.sleep(_POLL_S)

@@ -13,7 +13,7 @@ from rote.errors import NoAnswerError, PeerLostError, RefusedError, RoteError
 from rote.messages import HeardSpeech, RobotState, SoundState
 from rote.platform import clock
 from rote.text import Act, Text
-from rote.transport.timer import Alarm
+from rote.transport.link import Alarm
 
 _STALL_S = 1.0
 """A loss after a stall longer than this is attributed to this computer, not to the robot."""
@@ -30,7 +30,7 @@ STOP_DELAY_S = 0.5
 
 
 class ThreadSafeSender:
-    """Sends a prepared pose by its index; may be called from any thread."""
+    """Sends a prepared pose by its index. The type marks it as callable from any thread."""
 
     def __init__(self, send_pose: Callable[[int], bool]) -> None:
         self.send_pose = send_pose
@@ -68,21 +68,23 @@ class BaseClient(Generic[_Answer]):
         self.reconnects = 0
         """Number of reconnects so far."""
         self._stop_pending = False
-        self._stops_requested = self._stops_settled = 0
-        """Numbers of the newest stop, and of the newest stop that no longer needs confirmation."""
-        self._stop_requested = asyncio.Event()
+        self._newest_stop = self._newest_settled_stop = 0
+        """Sequence numbers of the newest stop, and of the newest that was confirmed or refused."""
+        self._stop_event = asyncio.Event()
         self._reconnect = reconnect
         self._closed = False
         self._reconnect_task: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self.now = clock.stall_clock(self._loop)
-        """The clock of the session. Unlike the clock of the alarm, it includes suspend."""
+        """Returns the time of the session. Unlike the clock of the alarm, it includes suspend."""
         self._suspended_s = clock.suspended_s()
         self._stall = (0.0, "")
+        """When the last long stall of this computer was noticed, and its description."""
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._failure: RoteError | None = None
         self._alarm = Alarm(self._tick)
-        self._answers: dict[int, asyncio.Future[_Answer]] = {}
+        self.answers: dict[int, asyncio.Future[_Answer]] = {}
+        """Awaited answers, by the token of the request."""
         self._loss_listeners: list[LossListener] = []
 
     def on_loss(self, listener: LossListener) -> Callable[[], None]:
@@ -110,36 +112,37 @@ class BaseClient(Generic[_Answer]):
     def stop_pending(self, pending: bool) -> None:
         self._stop_pending = pending
         if not pending:
-            self._stops_settled = self._stops_requested
+            self._newest_settled_stop = self._newest_stop
 
-    def owe_stop(self) -> None:
+    def mark_stop_pending(self) -> None:
         """Mark a stop as pending; a lost robot is stopped as soon as it is connected again."""
         self.stop_pending = True
-        self._stop_requested.set()
+        self._stop_event.set()
 
     async def confirm_stop(self, stop: Awaitable[_T]) -> _T:
-        """Await `stop` and return its answer.
+        """Await `stop`, which sends a stop to the robot, and return its answer.
 
-        The stop stays pending until the robot confirms or refuses it, or a later stop.
+        The stop stays pending until the robot confirms or refuses it or a later stop.
         """
-        self._stops_requested += 1
-        number = self._stops_requested
-        self.owe_stop()
+        self._newest_stop += 1
+        number = self._newest_stop
+        self.mark_stop_pending()
         try:
             answer = await stop
         except RefusedError:
             self._settle_stop(number)
             raise
         except BaseException:
-            if number > self._stops_settled:
-                self.owe_stop()
+            if number > self._newest_settled_stop:  # no later stop was settled meanwhile
+                self.mark_stop_pending()
             raise
         self._settle_stop(number)
         return answer
 
     def _settle_stop(self, number: int) -> None:
-        self._stops_settled = max(self._stops_settled, number)
-        if self._stops_settled == self._stops_requested:
+        """Note that the robot has confirmed or refused the stop with this sequence number."""
+        self._newest_settled_stop = max(self._newest_settled_stop, number)
+        if self._newest_settled_stop == self._newest_stop:
             self._stop_pending = False
 
     # ---- reconnecting ---------------------------------------------------------------------------
@@ -173,6 +176,7 @@ class BaseClient(Generic[_Answer]):
                 await self._reconnect_task
 
     async def _reconnect_with_delays(self) -> None:
+        """Try to reconnect, with growing delays, until the robot is connected again."""
         for delay_s in itertools.chain(
             RECONNECT_DELAYS_S, itertools.repeat(RECONNECT_DELAYS_S[-1])
         ):
@@ -184,8 +188,8 @@ class BaseClient(Generic[_Answer]):
             except RoteError:
                 continue  # the robot is not back yet
             except Exception as error:  # a local fault or a bug in rote; it may be transient
-                seen = f"an attempt to reconnect to {self.url} failed; trying again"
-                self._loop.call_exception_handler({"message": seen, "exception": error})
+                message = f"an attempt to reconnect to {self.url} failed; trying again"
+                self._loop.call_exception_handler({"message": message, "exception": error})
                 continue
             if self._is_live:  # it may have been lost again in the same iteration of the loop
                 self._failure = None
@@ -195,10 +199,10 @@ class BaseClient(Generic[_Answer]):
     async def _wait_before_attempt(self, seconds: float) -> None:
         """Wait before the next attempt; a stop requested meanwhile shortens the wait."""
         if not self.stop_pending:
-            self._stop_requested.clear()
+            self._stop_event.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    await self._stop_requested.wait()
+                    await self._stop_event.wait()
             return
         await asyncio.sleep(min(seconds, STOP_DELAY_S))
 
@@ -215,15 +219,15 @@ class BaseClient(Generic[_Answer]):
     async def _wait_for_answer(self, token: int) -> _Answer:
         """Send outgoing data, and wait for the answer to the request `token`."""
         answer: asyncio.Future[_Answer] = self._loop.create_future()
-        self._answers[token] = answer
+        self.answers[token] = answer
         self._flush()
         try:
             return await answer
         finally:
-            self._answers.pop(token, None)
+            self.answers.pop(token, None)
 
     def _resolve_request(self, token: int, reply: _Answer | RoteError) -> None:
-        answer = self._answers.get(token)
+        answer = self.answers.get(token)
         if answer is None or answer.done():
             return
         if isinstance(reply, RoteError):
@@ -239,7 +243,7 @@ class BaseClient(Generic[_Answer]):
         """Fail all pending requests; the first error is reported to the loss listeners."""
         is_first = self._failure is None
         self._failure = self._failure or error
-        for token in list(self._answers):
+        for token in list(self.answers):
             self._resolve_request(token, error)
         if not self._opened.done():
             self._opened.set_exception(error)
@@ -250,14 +254,15 @@ class BaseClient(Generic[_Answer]):
     def _set_alarm(self, due: float) -> None:
         """Call `_tick` at `due`, by the clock of the session."""
         self._note_stall()
+        # The alarm's clock does not count the time in suspend.
         self._alarm.set(due - self._suspended_s)
 
     def _note_stall(self) -> None:
-        """Note a long stall of this computer, during which it did not listen."""
-        before_s, self._suspended_s = self._suspended_s, clock.suspended_s()
+        """Note a long stall of this computer since the last call: it received nothing meanwhile."""
+        suspended_before_s, self._suspended_s = self._suspended_s, clock.suspended_s()
+        suspended_s = self._suspended_s - suspended_before_s
         late_s, self._alarm.late_s = self._alarm.late_s, 0.0
-        if self._suspended_s - before_s > _STALL_S:
-            suspended_s = self._suspended_s - before_s
+        if suspended_s > _STALL_S:
             self._stall = self.now(), f"this computer was suspended for {suspended_s:.1f} s"
         elif late_s > _STALL_S:
             self._stall = self.now(), f"this program stalled for {late_s:.1f} s"
@@ -268,17 +273,19 @@ class BaseClient(Generic[_Answer]):
         stalled_at, stall = self._stall
         if stall and stalled_at >= self.now() - silence_s:
             return f"{stall} and lost the robot at {self.url}"
-        silent = f"been silent for {silence_s:.1f} s"
-        return (
-            f"the robot at {self.url} has {silent if silence_s > 1.0 else 'closed the connection'}"
-        )
+        # Every timeout is longer than this: the carrier itself has reported the loss.
+        if silence_s <= 1.0:
+            return f"the robot at {self.url} has closed the connection"
+        return f"the robot at {self.url} has been silent for {silence_s:.1f} s"
 
     def _make_loss_error(self, silence_s: float) -> RoteError:
+        """Return the error for a robot that never answered, or that was connected and is lost."""
         if not self._opened.done():
             return NoAnswerError(
                 f"no robot answered at {self.url} within {silence_s:.0f} s",
                 Text(
-                    "Check the address and that the robot is on; for a simulated one: {simulate}.",
+                    "Check the address and that the robot is on. To use a simulated robot: "
+                    "{simulate}.",
                     simulate=Act.SIMULATE,
                 ),
             )
@@ -292,9 +299,10 @@ class BaseClient(Generic[_Answer]):
 def make_unanswered_error(waited_s: float) -> NoAnswerError:
     """Return the error for an unanswered request to a robot that is still connected."""
     return NoAnswerError(
-        f"the robot did not answer this request within {waited_s:.0f} s, though it is there",
+        f"the robot did not answer this request within {waited_s:.0f} s, though it is connected",
         Text(
-            "Whether it was carried out is unknown: look at its state ({status}), then ask again.",
+            "The robot may have carried it out: check its state ({status}), then repeat the "
+            "request if needed.",
             status=Act.STATUS,
         ),
     )

@@ -16,8 +16,11 @@ class KeyedCertificate(NamedTuple):
     key: bytes
 
 
-def require(what: str, extra: str) -> None:
-    """Raise `MissingExtraError` if certificates cannot be made; `what` is the feature for it."""
+def require_cryptography(what: str, extra: str) -> None:
+    """Raise `MissingExtraError` if `cryptography` is not installed.
+
+    The error names the feature `what` that needs it, and the `extra` that installs it.
+    """
     try:
         import cryptography  # noqa: F401, PLC0415 - heavy
     except ImportError:
@@ -25,16 +28,30 @@ def require(what: str, extra: str) -> None:
 
 
 def can_read() -> bool:
-    """Whether the library to examine certificates is installed."""
+    """Whether `cryptography`, which reads certificates, is installed."""
     return importlib.util.find_spec("cryptography") is not None
 
 
-def authority(name: str, days: int) -> KeyedCertificate:
-    """Return a new authority: a certificate that signs others and is signed by its own key."""
-    return _sign_certificate(name, days, None, [(_basic_constraints(ca=True), True)])
+def make_authority(name: str, days: int) -> KeyedCertificate:
+    """Return a new certificate authority, signed by its own key."""
+    return _sign_certificate(name, days, None, [(_make_basic_constraints(ca=True), True)])
 
 
-def issue(
+def renew_authority(authority: KeyedCertificate, days: int) -> KeyedCertificate:
+    """Return the authority with a new certificate for its name and key.
+
+    Certificates that the old one signed stay valid.
+    """
+    from cryptography import x509  # noqa: PLC0415 - heavy
+    from cryptography.x509.oid import NameOID  # noqa: PLC0415 - heavy
+
+    subject = x509.load_pem_x509_certificate(authority.pem).subject
+    name = str(subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
+    extensions = [(_make_basic_constraints(ca=True), True)]
+    return _sign_certificate(name, days, None, extensions, own_key=authority.key)
+
+
+def issue_certificate(
     name: str,
     names: Iterable[str],
     days: int,
@@ -42,40 +59,53 @@ def issue(
     by: KeyedCertificate | None = None,
     clients: bool = False,
 ) -> KeyedCertificate:
-    """Return a new certificate for a server of these names and addresses.
+    """Return a new certificate with the common name `name`, valid for `days` days.
 
-    It is signed by the authority `by`, or by its own key. With `clients` it is also valid for
-    clients.
+    It is for a server with these host names and addresses (`names`); with `clients` it is for a
+    client too. It is signed by the authority `by`, or by its own key.
     """
     from cryptography import x509  # noqa: PLC0415 - heavy
     from cryptography.x509.oid import ExtendedKeyUsageOID as Usage  # noqa: PLC0415 - heavy
 
     uses = [Usage.SERVER_AUTH, *([Usage.CLIENT_AUTH] if clients else [])]
     extensions = [
-        (_basic_constraints(ca=False), True),
+        (_make_basic_constraints(ca=False), True),
         (x509.ExtendedKeyUsage(uses), False),
-        (x509.SubjectAlternativeName(_alternative_names(names)), False),
+        (x509.SubjectAlternativeName(_make_alternative_names(names)), False),
     ]
     return _sign_certificate(name, days, by, extensions)
 
 
-def good_until(pem: bytes, names: Iterable[str]) -> datetime.datetime | None:
-    """Return when a certificate expires; None if it is invalid, or not for all of these names."""
+def read_expiry(pem: bytes, names: Iterable[str]) -> datetime.datetime | None:
+    """Return when a certificate expires; None if it is damaged, or not for all of these names."""
     from cryptography import x509  # noqa: PLC0415 - heavy
 
     try:
-        found = x509.load_pem_x509_certificate(pem)
-        held = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        certificate = x509.load_pem_x509_certificate(pem)
+        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except (ValueError, x509.ExtensionNotFound):
         return None
-    return found.not_valid_after_utc if set(_alternative_names(names)) <= set(held) else None
+    covers_names = set(_make_alternative_names(names)) <= set(extension.value)
+    return certificate.not_valid_after_utc if covers_names else None
+
+
+def read_end(pem: bytes) -> datetime.datetime | None:
+    """Return when a certificate expires, whatever its names; None if it is damaged."""
+    from cryptography import x509  # noqa: PLC0415 - heavy
+
+    try:
+        return x509.load_pem_x509_certificate(pem).not_valid_after_utc
+    except ValueError:
+        return None
 
 
 def find_fault(
     pem: bytes, by: bytes, key: bytes, name: str, now: datetime.datetime | None = None
 ) -> str:
-    """Return why the other side refuses a certificate signed by the authority `by`; "" if it is
-    valid. It must be for `name`, and belong to the private `key`.
+    """Return why the certificate `pem` is invalid now; "" if it is valid.
+
+    It must be for `name`, belong to the private `key`, and be signed by the authority whose
+    certificate is `by`.
     """
     from cryptography import x509  # noqa: PLC0415 - heavy
     from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - heavy
@@ -88,13 +118,14 @@ def find_fault(
         public = serialization.load_pem_private_key(key, None).public_key()
     except (ValueError, TypeError):
         return "it, its authority or its key is damaged"
-    for found, which in ((own, "it"), (authority, "its authority")):
-        if now > found.not_valid_after_utc:
-            return f"{which} expired on {found.not_valid_after_utc:%Y-%m-%d}"
-        if now < found.not_valid_before_utc:
+    for certificate, label in ((own, "it"), (authority, "its authority")):
+        first, last = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+        if now > last:
+            return f"{label} expired on {last:%Y-%m-%d}"
+        if now < first:
             return (
-                f"{which} is valid from {found.not_valid_before_utc:%Y-%m-%d %H:%M} UTC on, and "
-                f"the clock of this computer shows {now:%Y-%m-%d %H:%M} UTC"
+                f"{label} is valid from {first:%Y-%m-%d %H:%M} UTC on, and the clock of this "
+                f"computer shows {now:%Y-%m-%d %H:%M} UTC"
             )
     try:
         own.verify_directly_issued_by(authority)
@@ -102,42 +133,56 @@ def find_fault(
         return "it was signed by the authority of another stage"
     if own.public_key() != public:
         return "its key belongs to another certificate"
-    names = [str(each.value) for each in own.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
+    names = [str(part.value) for part in own.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     return "" if names == [name] else f"it is for {names[0] if names else 'no name'}, not {name}"
 
 
-def _basic_constraints(*, ca: bool) -> Any:
+def _make_basic_constraints(*, ca: bool) -> Any:
     from cryptography import x509  # noqa: PLC0415 - heavy
 
+    # With path length 0 an authority cannot make further authorities.
     return x509.BasicConstraints(ca=ca, path_length=0 if ca else None)
 
 
-def _alternative_names(names: Iterable[str]) -> list[Any]:
+def _make_alternative_names(names: Iterable[str]) -> list[Any]:
     from cryptography import x509  # noqa: PLC0415 - heavy
 
-    found: list[Any] = []
+    alternatives: list[Any] = []
     for name in names:
         try:
-            found.append(x509.IPAddress(ip_address(name.strip("[]"))))
+            alternatives.append(x509.IPAddress(ip_address(name.strip("[]"))))
         except ValueError:
-            found.append(x509.DNSName(name))
-    return found
+            alternatives.append(x509.DNSName(name))
+    return alternatives
 
 
 def _sign_certificate(
-    name: str, days: int, by: KeyedCertificate | None, extensions: Iterable[tuple[Any, bool]]
+    name: str,
+    days: int,
+    by: KeyedCertificate | None,
+    extensions: Iterable[tuple[Any, bool]],
+    own_key: bytes | None = None,
 ) -> KeyedCertificate:
+    """Return a new certificate for `name`, valid for `days` days, with its key.
+
+    It is signed by the authority `by`, or by its own key. The key is new unless `own_key` is given.
+    `extensions` are X.509 extensions, each with a flag that says whether it is critical.
+    """
     from cryptography import x509  # noqa: PLC0415 - heavy
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415 - heavy
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - heavy
     from cryptography.x509.oid import NameOID  # noqa: PLC0415 - heavy
 
-    key: Any = ec.generate_private_key(ec.SECP256R1())
+    key: Any = (
+        ec.generate_private_key(ec.SECP256R1())
+        if own_key is None
+        else serialization.load_pem_private_key(own_key, None)
+    )
     subject = issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    signing = key
+    signing_key = key
     if by is not None:
         issuer = x509.load_pem_x509_certificate(by.pem).subject
-        signing = serialization.load_pem_private_key(by.key, None)
+        signing_key = serialization.load_pem_private_key(by.key, None)
     now = datetime.datetime.now(datetime.UTC)
     builder = (
         x509.CertificateBuilder()
@@ -145,14 +190,15 @@ def _sign_certificate(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
+        # The clock of a computer that checks the certificate may be late.
         .not_valid_before(now - datetime.timedelta(hours=1))
         .not_valid_after(now + datetime.timedelta(days=days))
     )
     for extension, critical in extensions:
         builder = builder.add_extension(extension, critical=critical)
-    made = builder.sign(signing, hashes.SHA256())
+    certificate = builder.sign(signing_key, hashes.SHA256())
     pem = serialization.Encoding.PEM
-    private = key.private_bytes(
+    private_key = key.private_bytes(
         pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    return KeyedCertificate(made.public_bytes(pem), private)
+    return KeyedCertificate(certificate.public_bytes(pem), private_key)

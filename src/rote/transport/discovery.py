@@ -42,6 +42,7 @@ MAX_ROBOTS = 256
 _PAUSES_S = (0.2, 0.4, 0.6)
 """Pauses between the first queries; a real G1 takes 0.1 to 1.7 s to answer."""
 _LAST_PAUSE_S = 1.0
+"""Pause between all later queries."""
 _IP_MULTICAST_ALL = 49  # from linux/in.h; Python has no name for it
 
 
@@ -62,7 +63,7 @@ class FoundRobot(NamedTuple):
     after_s: float
 
 
-def interfaces() -> tuple[InterfaceAddress, ...]:
+def list_addresses() -> tuple[InterfaceAddress, ...]:
     """Return the IPv4 addresses of this computer, loopback last."""
     try:
         import ifaddr  # noqa: PLC0415 - optional, the extra `webrtc`
@@ -74,7 +75,7 @@ def interfaces() -> tuple[InterfaceAddress, ...]:
         for ip in adapter.ips
         if ip.is_IPv4
     }
-    return tuple(sorted(known.values(), key=lambda one: ip_address(one.address).is_loopback))
+    return tuple(sorted(known.values(), key=lambda each: ip_address(each.address).is_loopback))
 
 
 async def discover(
@@ -90,16 +91,17 @@ async def discover(
             yield found
 
 
-async def find(serial: str, *, limit_s: float = 3.0) -> str:
-    """Return the address of one robot as soon as it answers. Raises `NoAnswerError` after
-    `limit_s`.
+async def find_address(serial: str, *, limit_s: float = 3.0) -> str:
+    """Return the address of a robot as soon as it answers.
+
+    Raises `StageTimeoutError` after `limit_s` seconds.
     """
     async with aclosing(discover(serials=(serial,), seconds=limit_s)) as robots:
         async for robot in robots:
             if robot.serial == serial:
                 return robot.address
-    seen = f"no robot with the serial {serial} answered in {limit_s:g} s"
-    raise StageTimeoutError("discover", seen, REMEDY)
+    problem = f"no robot with the serial {serial} answered in {limit_s:g} s"
+    raise StageTimeoutError("discover", problem, REMEDY)
 
 
 class _Sockets:
@@ -111,40 +113,43 @@ class _Sockets:
 
     def open(
         self,
-        own: Address,
+        bind_to: Address,
         interface: InterfaceAddress,
         receive: Callable[[socket.socket, bytes, Address], None],
         *,
         groups: Sequence[str] = (),
     ) -> socket.socket:
-        """Open a socket on one interface, in `groups` if given; ports are shared with other
-        programs.
+        """Open a socket on one interface, and call `receive` with each datagram and its sender.
+
+        It joins the multicast `groups`. Its port may be shared with other programs.
         """
-        with ExitStack() as undo:
-            one = undo.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-            one.setblocking(False)
-            here = socket.inet_aton(interface.address)
-            one.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, here)
-            if sys.platform == "linux":  # else it receives what any socket here has joined
-                one.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
-            _bind_shared(one, own)
+        with ExitStack() as opened:  # closes the socket again if a step fails
+            sock = opened.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            sock.setblocking(False)
+            packed_address = socket.inet_aton(interface.address)
+            sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, packed_address)
+            # By default a socket on Linux also receives the groups that other sockets have joined.
+            if sys.platform == "linux":
+                sock.setsockopt(socket.IPPROTO_IP, _IP_MULTICAST_ALL, 0)
+            _bind_shared(sock, bind_to)
             for group in groups:
-                joined = socket.inet_aton(group) + here
-                one.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, joined)
-            undo.callback(on_readable(self._loop, one, partial(_receive_datagram, one, receive)))
-            self._open_sockets.enter_context(undo.pop_all())
-        return one
+                membership = socket.inet_aton(group) + packed_address
+                sock.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, membership)
+            on_datagram = partial(_receive_datagram, sock, receive)
+            opened.callback(on_readable(self._loop, sock, on_datagram))
+            self._open_sockets.enter_context(opened.pop_all())
+        return sock
 
     def close(self) -> None:
         self._open_sockets.close()
 
 
-def _bind_shared(one: socket.socket, own: Address) -> None:
-    """Bind a port that other programs may share."""
-    if own[1]:  # a port that the system chooses belongs to us alone
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def _bind_shared(sock: socket.socket, own: Address) -> None:
+    """Bind a socket so that other programs can bind the same port."""
+    if own[1]:  # port 0: the system chooses an unused port
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        one.bind(own)
+        sock.bind(own)
     except OSError as error:
         share = getattr(socket, "SO_REUSEPORT", None)  # not on Windows
         if error.errno != errno.EADDRINUSE or share is None:
@@ -153,21 +158,21 @@ def _bind_shared(one: socket.socket, own: Address) -> None:
         # sockets with that option Linux (6.18) picks one at random even for multicast, so that the
         # socket on one interface receives what arrived on another. Seen between two network
         # namespaces.
-        one.setsockopt(socket.SOL_SOCKET, share, 1)
-        one.bind(own)
+        sock.setsockopt(socket.SOL_SOCKET, share, 1)
+        sock.bind(own)
 
 
 def _receive_datagram(
-    one: socket.socket, receive: Callable[[socket.socket, bytes, Address], None]
+    sock: socket.socket, receive: Callable[[socket.socket, bytes, Address], None]
 ) -> None:
     try:
-        datagram, source = one.recvfrom(wire.MAX_BODY)
+        datagram, source = sock.recvfrom(wire.MAX_BODY)
     except OSError:  # the error of an earlier datagram, or a spurious wake-up
         return
-    receive(one, datagram, source)
+    receive(sock, datagram, source)
 
 
-def _error_text(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
@@ -175,8 +180,8 @@ class Search:
     """Repeatedly queries all robots, and those named by `serials`; iterating yields the replies.
 
     A robot appears once for each address it announces. The search ends after `seconds`, or when all
-    named robots have replied. `addresses` are this computer's addresses to query from; the default
-    is all.
+    named robots have replied. `family` limits it to the multicast groups of one robot family.
+    `addresses` are this computer's addresses to query from; the default is all.
     """
 
     def __init__(
@@ -188,7 +193,9 @@ class Search:
         addresses: Sequence[str] | None = None,
     ) -> None:
         if not (math.isfinite(seconds) and seconds > 0):
-            raise BadRequestError(f"robots cannot be searched for {seconds:g} s", "2 is usual.")
+            raise BadRequestError(
+                f"a search cannot last {seconds:g} s", "Choose a positive time; 2 s is usual."
+            )
         self.asked = 0
         """Number of queries sent, each to one group on one interface."""
         self.ignored = 0
@@ -197,17 +204,17 @@ class Search:
         """Interfaces that cannot be used, or not fully, and the first error of each."""
         self.missing = set(serials)
         """The named serials that have not replied."""
-        self._named = bool(serials)
-        self._groups = wire.groups(family)
+        self._has_serials = bool(serials)
+        self._groups = wire.list_groups(family)
         named = [wire.Query(serial) for serial in dict.fromkeys(serials)]
-        self._questions = [wire.encode_query(query) for query in (wire.Query(), *named)]
+        self._queries = [wire.encode_query(query) for query in (wire.Query(), *named)]
         self._seen: set[tuple[str, str]] = set()
         self._replies: asyncio.Queue[FoundRobot | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
-        self._began = self._loop.time()
-        self._end = self._loop.call_later(seconds, self._end_search)
+        self._began_s = self._loop.time()
+        self._end_timer = self._loop.call_later(seconds, self._end_search)
         self._pauses = iter(_PAUSES_S)
-        self._next: asyncio.TimerHandle | None = None
+        self._query_timer: asyncio.TimerHandle | None = None
         self._query_sockets: dict[InterfaceAddress, socket.socket] = {}
         self._sockets = _Sockets()
         try:
@@ -215,7 +222,7 @@ class Search:
                 self._open_sockets(interface)
             self._send_queries()
             if not self.asked:
-                raise _make_no_interface_error("asked", self.troubles)
+                raise _make_no_interface_error("search", self.troubles)
         except BaseException:
             self.close()
             raise
@@ -225,9 +232,9 @@ class Search:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
-        at: TracebackType | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -237,52 +244,60 @@ class Search:
     async def __anext__(self) -> FoundRobot:
         found = await self._replies.get()
         if found is None:
-            self._end_search()  # for good
+            self._end_search()  # so that the next call ends too
             raise StopAsyncIteration
         return found
 
     def close(self) -> None:
         """Stop sending queries and listening."""
-        self._end.cancel()
-        if self._next is not None:
-            self._next.cancel()
+        self._end_timer.cancel()
+        if self._query_timer is not None:
+            self._query_timer.cancel()
         self._sockets.close()
         self._end_search()
 
     def _end_search(self) -> None:
-        self._replies.put_nowait(None)
+        self._replies.put_nowait(None)  # ends the iteration
 
     def _open_sockets(self, interface: InterfaceAddress) -> None:
-        def receive(one: socket.socket, datagram: bytes, source: Address) -> None:
+        """Open three sockets on one interface: robots reply to the sender of a query, to the group,
+        or to the reply port of this computer.
+        """
+
+        def receive(sock: socket.socket, datagram: bytes, source: Address) -> None:
             self._on_reply(interface, datagram)
 
-        own, opened = interface.address, self._sockets.open
+        address, open_socket = interface.address, self._sockets.open
         try:
-            self._query_sockets[interface] = opened((own, 0), interface, receive)
+            self._query_sockets[interface] = open_socket((address, 0), interface, receive)
         except OSError as error:
-            self.troubles[interface] = _error_text(error)
+            self.troubles[interface] = _describe_error(error)
             return
         try:
-            opened(("", wire.REPLY_PORT), interface, receive, groups=self._groups)
-            opened((own, wire.REPLY_PORT), interface, receive)
+            open_socket(("", wire.REPLY_PORT), interface, receive, groups=self._groups)
+            open_socket((address, wire.REPLY_PORT), interface, receive)
         except OSError as error:
             self.troubles[interface] = (
-                f"port {wire.REPLY_PORT} cannot be opened: {_error_text(error)}"
+                f"port {wire.REPLY_PORT} cannot be opened: {_describe_error(error)}"
             )
 
     def _send_queries(self) -> None:
-        for interface, one in self._query_sockets.items():
-            for question in self._questions:
+        """Send each query to each group on each interface, and schedule the next round."""
+        for interface, sock in self._query_sockets.items():
+            for query in self._queries:
                 for group in self._groups:
                     try:
-                        one.sendto(question, (group, wire.QUERY_PORT))
+                        sock.sendto(query, (group, wire.QUERY_PORT))
                     except OSError as error:
-                        self.troubles.setdefault(interface, _error_text(error))
+                        self.troubles.setdefault(interface, _describe_error(error))
                     else:
                         self.asked += 1
-        self._next = self._loop.call_later(next(self._pauses, _LAST_PAUSE_S), self._send_queries)
+        self._query_timer = self._loop.call_later(
+            next(self._pauses, _LAST_PAUSE_S), self._send_queries
+        )
 
     def _on_reply(self, interface: InterfaceAddress, datagram: bytes) -> None:
+        """Queue a robot for the iteration, once for each address that it announces."""
         try:
             reply = wire.decode_reply(datagram)
         except DecodeError:
@@ -293,36 +308,40 @@ class Search:
             return
         self._seen.add(robot)
         self.missing.discard(reply.serial)
-        self._replies.put_nowait(
-            FoundRobot(*robot, interface.name, self._loop.time() - self._began)
-        )
-        if self._named and not self.missing:
+        after_s = self._loop.time() - self._began_s
+        self._replies.put_nowait(FoundRobot(*robot, interface.name, after_s))
+        if self._has_serials and not self.missing:
             self._end_search()
 
 
 def _select_interfaces(addresses: Sequence[str] | None) -> Sequence[InterfaceAddress]:
-    known = {one.address: one for one in interfaces()}
+    """Return the interfaces with these addresses, or all for None.
+
+    Raises `BadRequestError` for an address that this computer does not have.
+    """
+    known = {interface.address: interface for interface in list_addresses()}
     if addresses is None:
         return tuple(known.values())
     for address in addresses:
         if address not in known:
             raise BadRequestError(
                 f"{address!r} is not an address of this computer",
-                f"It has: {', '.join(known) or 'none'}.",
+                f"Its addresses are: {', '.join(known) or 'none'}.",
             )
     return [known[address] for address in dict.fromkeys(addresses)]
 
 
-def _make_no_interface_error(used: str, troubles: dict[InterfaceAddress, str]) -> LinkError:
-    why = "; ".join(f"{interface.name}: {message}" for interface, message in troubles.items())
+def _make_no_interface_error(activity: str, troubles: dict[InterfaceAddress, str]) -> LinkError:
+    """Return the error for an `activity`, a verb, that failed on all interfaces."""
+    reasons = "; ".join(f"{interface.name}: {reason}" for interface, reason in troubles.items())
     return LinkError(
-        f"no network interface can be {used} ({why or 'there is none'})",
+        f"cannot {activity} on any network interface ({reasons or 'there is none'})",
         "Join the robot's Wi-Fi or plug in its cable, and try again.",
     )
 
 
 def own_address(interface: InterfaceAddress) -> str:
-    """Return the interface's address, the default address of a robot."""
+    """Return the address of an interface: by default a robot announces this one."""
     return interface.address
 
 
@@ -335,7 +354,10 @@ class Responder:
         reply_on: Callable[[InterfaceAddress], bytes],
         delay_s: float,
     ) -> None:
-        self.heard = 0
+        """`is_concerned` decides whether this robot replies to a query, `reply_on` returns the
+        reply for an interface. Each reply is delayed by `delay_s`.
+        """
+        self.received = 0
         """Number of queries received."""
         self.answered = 0
         """Number of queries that concerned this robot."""
@@ -349,25 +371,27 @@ class Responder:
         self._loop = asyncio.get_running_loop()
         self._sockets = _Sockets()
         self._memberships: list[tuple[socket.socket, str, InterfaceAddress]] = []
+        """Each open socket, with the group that it has joined and its interface."""
 
     def listen(self, device: Sequence[InterfaceAddress], group: str) -> None:
-        """Receive the queries of one group on one device, for all its addresses."""
+        """Receive queries to one group on the network device that has these addresses."""
 
-        def receive(one: socket.socket, datagram: bytes, asker: Address) -> None:
-            self._on_query(one, datagram, asker, _find_facing_address(device, asker[0]), group)
+        def receive(sock: socket.socket, datagram: bytes, sender: Address) -> None:
+            self._on_query(sock, datagram, sender, _find_facing_address(device, sender[0]), group)
 
         first = device[0]
         try:
-            one = self._sockets.open((group, wire.QUERY_PORT), first, receive, groups=(group,))
+            sock = self._sockets.open((group, wire.QUERY_PORT), first, receive, groups=(group,))
         except OSError as error:
-            self.troubles[first] = f"port {wire.QUERY_PORT} cannot be opened: {_error_text(error)}"
+            problem = _describe_error(error)
+            self.troubles[first] = f"port {wire.QUERY_PORT} cannot be opened: {problem}"
         else:
-            self._memberships.append((one, group, first))
+            self._memberships.append((sock, group, first))
 
     def announce(self) -> None:
         """Announce this robot's address in all groups on all interfaces."""
-        for one, group, interface in self._memberships:
-            self._send_reply(one, self._reply_on(interface), [(group, wire.REPLY_PORT)])
+        for sock, group, interface in self._memberships:
+            self._send_reply(sock, self._reply_on(interface), [(group, wire.REPLY_PORT)])
 
     @property
     def listening(self) -> bool:
@@ -381,31 +405,32 @@ class Responder:
 
     def _on_query(
         self,
-        one: socket.socket,
+        sock: socket.socket,
         datagram: bytes,
-        asker: Address,
+        sender: Address,
         interface: InterfaceAddress,
         group: str,
     ) -> None:
+        """Reply to a query that concerns this robot, to the group and to the sender."""
         try:
             query = wire.decode_query(datagram)
         except DecodeError:
             self.ignored += 1
             return
-        self.heard += 1
+        self.received += 1
         if not self._is_concerned(query):
             return
         self.answered += 1
-        reply, to = self._reply_on(interface), [(group, wire.REPLY_PORT), asker]
+        reply, receivers = self._reply_on(interface), [(group, wire.REPLY_PORT), sender]
         if self._delay_s:
-            self._loop.call_later(self._delay_s, self._send_reply, one, reply, to)
+            self._loop.call_later(self._delay_s, self._send_reply, sock, reply, receivers)
         else:
-            self._send_reply(one, reply, to)
+            self._send_reply(sock, reply, receivers)
 
-    def _send_reply(self, one: socket.socket, reply: bytes, to: Sequence[Address]) -> None:
-        for address in to:
+    def _send_reply(self, sock: socket.socket, reply: bytes, receivers: Sequence[Address]) -> None:
+        for address in receivers:
             try:
-                one.sendto(reply, address)
+                sock.sendto(reply, address)
             except OSError:  # closed meanwhile, or the client has left; it will query again
                 continue
 
@@ -422,8 +447,9 @@ async def open_responder(
     """Make a robot discoverable, on all interfaces or on those given, until the responder is
     closed.
 
-    `address_for` returns the robot's address for a client on the given interface. With
-    `only_by_name` it answers only queries that name its serial, as newer firmware does.
+    `address_for` returns the robot's address for a client on an interface. With `only_by_name` the
+    robot answers only queries that name its serial, as newer firmware does. With `announce` it also
+    announces itself once now. Its replies are delayed by `delay_s`.
     """
 
     def reply_on(interface: InterfaceAddress) -> bytes:
@@ -437,31 +463,32 @@ async def open_responder(
         reply_on(device[0])  # an invalid reply raises now, not at the first query
     responder = Responder(is_concerned, reply_on, delay_s)
     for device in devices:
-        for group in wire.groups("g1"):
+        for group in wire.list_groups("g1"):
             responder.listen(device, group)
     if not responder.listening:
-        raise _make_no_interface_error("listened on", responder.troubles)
+        raise _make_no_interface_error("listen", responder.troubles)
     if announce:
         responder.announce()
     return responder
 
 
 def _group_by_device(chosen: Sequence[InterfaceAddress] | None) -> list[list[InterfaceAddress]]:
-    """Return the addresses by device: a device with two addresses listens only once."""
+    """Group addresses by device, because a device with two addresses must listen only once."""
     devices: dict[str, list[InterfaceAddress]] = {}
-    for interface in interfaces() if chosen is None else chosen:
+    for interface in list_addresses() if chosen is None else chosen:
         devices.setdefault(interface.name, []).append(interface)
     return list(devices.values())
 
 
-def _find_facing_address(device: Sequence[InterfaceAddress], asker: str) -> InterfaceAddress:
-    """Return the address of a device that the system would use to send to `asker`."""
+def _find_facing_address(device: Sequence[InterfaceAddress], sender: str) -> InterfaceAddress:
+    """Return the address of a device that the system would use to send to `sender`."""
     if len(device) == 1:
         return device[0]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect((asker, wire.REPLY_PORT))  # chooses an address without sending anything
-            own = probe.getsockname()[0]
+            probe.connect((sender, wire.REPLY_PORT))  # chooses an address without sending anything
+            source_address = probe.getsockname()[0]
         except OSError:
-            own = device[0].address
-    return next((one for one in device if one.address == own), device[0])
+            return device[0]
+    facing = (interface for interface in device if interface.address == source_address)
+    return next(facing, device[0])

@@ -3,6 +3,8 @@
 A `Link` carries datagrams to and from one peer, a `Carrier` carries messages.
 """
 
+import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from importlib import import_module
 from types import ModuleType
@@ -11,7 +13,44 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from rote.errors import BadRequestError, MissingExtraError
 from rote.model.family import Build
-from rote.model.registry import build_named
+from rote.model.registry import build_named, find_build
+from rote.text import suggest_names
+
+# ---- a timer -------------------------------------------------------------------------------------
+
+
+class Alarm:
+    """Calls `callback` once, at the earliest time for which it was set."""
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback = callback
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.Handle | None = None
+        # Stored here, because uvloop's timers for the current moment have no due time.
+        self.due = float("inf")
+        """When it fires, by the loop's clock; infinity if it is not set."""
+        self.late_s = 0.0
+        """How late it last fired, in seconds; large if this program stalled."""
+
+    def set(self, due: float) -> None:
+        """Fire at `due`, or at the time set before if that is earlier."""
+        if due < self.due:
+            self.clear()
+            self.due = due
+            self._timer = self._loop.call_at(due, self._fire)
+
+    def clear(self) -> None:
+        """Cancel the timer. Safe to call twice."""
+        self.due = float("inf")
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _fire(self) -> None:
+        self.late_s = self._loop.time() - self.due
+        self.clear()
+        self._callback()
+
 
 Receiver = Callable[[bytes], None]
 
@@ -32,7 +71,7 @@ Message = str | bytes
 class Carrier:
     """A connection to one robot for messages."""
 
-    most_bytes: int | None = None
+    max_message_bytes: int | None = None
     """Maximum message size that the robot accepts, in bytes; None if unknown."""
 
     def listen(self, receive: Callable[[Message], None], lost: Callable[[], None]) -> None:
@@ -65,42 +104,26 @@ def split_url(url: str) -> SplitResult:
     except ValueError as error:
         raise BadRequestError(
             f"{url!r} is not an address: {error}",
-            "An IPv6 address stands in brackets: udp://[::1].",
+            "Write an IPv6 address in brackets: udp://[::1].",
         ) from None
 
 
-_MAX_LABEL, _MAX_HOST = 63, 253
-"""Maximum length of one label and of a whole host name, in bytes (RFC 1035)."""
-
-
-def check_host(host: str) -> str:
-    """Return the host, or raise `BadRequestError` if it is not a valid host name."""
-    if ":" in host:  # an IPv6 address; the system reads it
-        return host
-    labels = host.removesuffix(".").split(".")
-    if not all(labels):
-        problem = "a part of it is empty"
-    elif any(each.isspace() or not each.isprintable() for each in host):
-        problem = "it holds spaces or control characters"
-    elif any(_label_bytes(label) > _MAX_LABEL for label in labels):
-        problem = f"a part of it is longer than {_MAX_LABEL} bytes"
-    elif sum(_label_bytes(label) + 1 for label in labels) > _MAX_HOST + 1:
-        problem = f"it is longer than {_MAX_HOST} bytes"
+def make_unknown_wire_error(url: str) -> BadRequestError:
+    """Return the error for a URL of an unknown scheme; it suggests what the user may have meant."""
+    known = [f"{scheme}://" for scheme in sorted({*SCHEMES, "a1", "sim"})]
+    scheme, separator, _ = url.partition("://")
+    if separator:
+        suggestion = suggest_names(f"{scheme}://", known)
+    elif find_build(url) is not None:
+        suggestion = f"Did you mean sim://{url}?"
     else:
-        return host
-    raise BadRequestError(
-        f"{host!r} is not a host name: {problem}", "Write one like 192.168.123.161 or robot.local."
-    )
+        suggestion = f"Did you mean webrtc://{url}?" if _ADDRESS.fullmatch(url) else ""
+    remedy = f"{suggestion} Begin it with one of: {', '.join(known)}.".lstrip()
+    return BadRequestError(f"{url!r} does not name a wire that rote knows", remedy)
 
 
-def _label_bytes(label: str) -> int:
-    """Return the encoded length of a label in bytes; over the maximum if it cannot be encoded."""
-    if label.isascii():
-        return len(label)
-    try:
-        return len(label.encode("idna"))
-    except UnicodeError:
-        return _MAX_LABEL + 1
+_ADDRESS = re.compile(r"ap|[0-9]+(\.[0-9]+){3}")
+"""What people enter as a robot's address without a scheme: `ap`, or an IPv4 address."""
 
 
 def parse_url_options(query: str) -> tuple[dict[str, str], Build | None]:
@@ -115,16 +138,15 @@ def parse_url_options(query: str) -> tuple[dict[str, str], Build | None]:
 
 
 def import_carrier(url: str) -> ModuleType:
-    """Import and return the module of the wire that `url` names."""
+    """Import and return the module of the wire that `url` names.
+
+    Raises `MissingExtraError` if a library that it needs is not installed.
+    """
     scheme = split_url(url).scheme
     try:
         module_name, extra = SCHEMES[scheme]
     except KeyError:
-        known = ", ".join(f"{scheme}://" for scheme in sorted({*SCHEMES, "a1", "sim"}))
-        raise BadRequestError(
-            f"{url!r} does not name a wire that rote knows",
-            f"Begin it with one of: {known}.",
-        ) from None
+        raise make_unknown_wire_error(url) from None
     try:
         return import_module(module_name)
     except ImportError as error:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import cast
 
 from rote.errors import DecodeError, LinkError
-from rote.transport.udp.link import host_and_port
+from rote.transport.address import host_and_port
 from rote.wire.osc import OscMessage, decode, encode
 
 PORT = 53535
@@ -18,14 +18,15 @@ class OscPort(asyncio.DatagramProtocol):
     def __init__(self, listener: Callable[[OscMessage], None]) -> None:
         self._listener = listener
         self._transport: asyncio.DatagramTransport | None = None
-        self._found: dict[str, tuple[str, int]] = {}
+        self._resolved: dict[str, tuple[str, int]] = {}
         self.not_understood = 0
+        """Number of datagrams that were not valid OSC."""
 
     @classmethod
     async def open(
         cls, listener: Callable[[OscMessage], None], host: str = "127.0.0.1", port: int = PORT
     ) -> "OscPort":
-        """Listen. Raises `LinkError` if the port cannot be used."""
+        """Pass received messages to `listener`. Raises `LinkError` if the port cannot be used."""
         loop = asyncio.get_running_loop()
         try:
             _, port_protocol = await loop.create_datagram_endpoint(
@@ -40,18 +41,18 @@ class OscPort(asyncio.DatagramProtocol):
 
     @property
     def address(self) -> tuple[str, int]:
-        """The address on which it listens."""
+        """The host and port on which it listens."""
         assert self._transport is not None
         host, port = self._transport.get_extra_info("sockname")[:2]
         return host, port
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by asyncio."""
-        # In Python 3.11 asyncio's own transport for datagrams is no `DatagramTransport`.
+        """Keep the transport; called by asyncio."""
+        # In Python 3.11 asyncio's own transport for datagrams is not a `DatagramTransport`.
         self._transport = cast("asyncio.DatagramTransport", transport)
 
     def datagram_received(self, data: bytes, _addr: object) -> None:
-        """Called by asyncio."""
+        """Pass the messages of a datagram to the listener; called by asyncio."""
         try:
             messages = decode(data)
         except DecodeError:
@@ -61,27 +62,27 @@ class OscPort(asyncio.DatagramProtocol):
             self._listener(message)
 
     async def resolve(self, to: str) -> None:
-        """Resolve HOST:PORT before messages are sent to it. Raises `LinkError` if it is unknown.
+        """Resolve HOST:PORT, before the first `send` to it. Raises `LinkError` if it is unknown.
 
-        Resolving may take seconds; doing it in `send` would block the event loop.
+        Resolving may take seconds: in `send` it would block the event loop.
         """
         host, port = host_and_port(to)
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.getaddrinfo(
+            (_, _, _, _, address), *_ = await loop.getaddrinfo(
                 host, port, family=socket.AF_INET, type=socket.SOCK_DGRAM
             )
         except OSError as error:
             raise LinkError(
                 f"OSC cannot be sent to {host}: {error.strerror or error}",
-                "Give its address in numbers, like 192.168.1.20:53000.",
+                "Give a numeric address, like 192.168.1.20:53000.",
             ) from None
-        self._found[to] = str(found[0][4][0]), port
+        self._resolved[to] = str(address[0]), port
 
     def send(self, message: OscMessage, to: str) -> None:
         """Send a message to a resolved HOST:PORT. OSC does not guarantee delivery."""
         if self._transport is not None:
-            self._transport.sendto(encode(message), self._found[to])
+            self._transport.sendto(encode(message), self._resolved[to])
 
     def close(self) -> None:
         """Stop listening."""

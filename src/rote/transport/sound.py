@@ -6,6 +6,7 @@ device; the latency of the device itself is unknown.
 """
 
 import asyncio
+import math
 import threading
 import wave
 from collections.abc import Callable, Generator
@@ -21,9 +22,11 @@ from rote.platform.loop import clock_of
 RATE_HZ, CHANNELS = 48_000, 2
 """The format that the loudspeaker of this computer plays."""
 BLOCK_MS = 10
+"""Duration of the audio that the device requests at once."""
 MAX_FILE_BYTES = 512 * 2**20
-_FULL_SCALE = 2**15
+_FULL_SCALE = 2**15  # one more than the largest sample of 16 bits
 _CHECK_S = 0.05
+"""Interval of the check whether all sounds have ended."""
 
 
 def read_sound(path: str | Path, rate_hz: int, channels: int) -> Sound:
@@ -33,9 +36,9 @@ def read_sound(path: str | Path, rate_hz: int, channels: int) -> Sound:
     Vorbis) need the extra `sound`. Raises `BadRequestError` for a file that cannot be read.
     """
     file = Path(path)
-    plain = _read_matching_wav(file, rate_hz, channels)
-    if plain is not None:
-        return plain
+    matching = _read_matching_wav(file, rate_hz, channels)
+    if matching is not None:
+        return matching
     miniaudio = _import_miniaudio(f"the sound {file.name}")
     try:
         _check_size(file)
@@ -48,7 +51,7 @@ def read_sound(path: str | Path, rate_hz: int, channels: int) -> Sound:
 
 
 def sound_seconds(path: str | Path) -> float:
-    """Return the duration of a sound file. Raises `BadRequestError` if it cannot be read."""
+    """Return a sound file's duration in seconds. Raises `BadRequestError` if it is unreadable."""
     file = Path(path)
     try:
         with wave.open(str(file), "rb") as opened:
@@ -66,14 +69,15 @@ def sound_seconds(path: str | Path) -> float:
 
 
 def _check_size(file: Path) -> None:
+    """Raise `OSError`, as for a file that cannot be read, if the file is too large."""
     if file.stat().st_size > MAX_FILE_BYTES:
-        raise OSError(0, f"it has more than {MAX_FILE_BYTES // 2**20} MB")
+        raise OSError(0, f"it is larger than {MAX_FILE_BYTES // 2**20} MB")
 
 
 def _make_unreadable_error(file: Path, error: Exception) -> BadRequestError:
-    why = getattr(error, "strerror", None) or str(error)
+    reason = getattr(error, "strerror", None) or str(error)
     return BadRequestError(
-        f"the sound {file.name!r} cannot be read: {why}", "Convert it to WAV, FLAC, MP3 or Ogg."
+        f"the sound {file.name!r} cannot be read: {reason}", "Convert it to WAV, FLAC, MP3 or Ogg."
     )
 
 
@@ -82,12 +86,12 @@ def _read_matching_wav(file: Path, rate_hz: int, channels: int) -> Sound | None:
     try:
         _check_size(file)
         with wave.open(str(file), "rb") as opened:
-            form = opened.getframerate(), opened.getnchannels(), opened.getsampwidth()
-            if form == (rate_hz, channels, SAMPLE_BYTES):
-                read = opened.readframes(opened.getnframes())
+            wav_format = opened.getframerate(), opened.getnchannels(), opened.getsampwidth()
+            if wav_format == (rate_hz, channels, SAMPLE_BYTES):
+                pcm = opened.readframes(opened.getnframes())
                 # A file that was cut off may end within a sample.
-                whole = len(read) - len(read) % (channels * SAMPLE_BYTES)
-                return Sound(read[:whole], rate_hz, channels)
+                size = len(pcm) - len(pcm) % (channels * SAMPLE_BYTES)
+                return Sound(pcm[:size], rate_hz, channels)
     except (wave.Error, EOFError):
         return None
     except OSError as error:
@@ -96,6 +100,7 @@ def _read_matching_wav(file: Path, rate_hz: int, channels: int) -> Sound | None:
 
 
 def _import_miniaudio(what: str) -> Any:
+    """Return the library miniaudio; raise `MissingExtraError`, which says that `what` needs it."""
     try:
         import miniaudio  # noqa: PLC0415 - optional, the extra `sound`
     except ImportError:
@@ -107,9 +112,13 @@ class _Voice:
     """One sound that is scheduled or playing."""
 
     def __init__(
-        self, samples: "np.ndarray[Any, np.dtype[np.int16]]", at_s: float, begun: Callable[..., Any]
+        self,
+        samples: "np.ndarray[Any, np.dtype[np.int16]]",
+        at_s: float,
+        on_begun: Callable[..., Any],
     ) -> None:
-        self.samples, self.at_s, self.begun = samples, at_s, begun
+        """`on_begun` is called with the measured start in seconds; with None if it is cancelled."""
+        self.samples, self.at_s, self.on_begun = samples, at_s, on_begun
         self.position = 0
         """Number of frames played so far."""
 
@@ -127,6 +136,8 @@ class Loudspeaker:
         self._clock = clock_of(self._loop)
         self._voices: list[_Voice] = []
         self._lock = threading.Lock()
+        self._pause: tuple[float, float | None] | None = None
+        """When the newest pause begins and ends; the end is None until `release`."""
         self.resolution_s = BLOCK_MS / 1000
         """Resolution of a measured start: the length of a block."""
         try:
@@ -138,25 +149,27 @@ class Loudspeaker:
                 backends=[miniaudio.Backend.NULL] if mute else None,
                 app_name="rote",
             )
-            silent = self._device.backend == "Null" and not mute
+            # Without a sound device, miniaudio falls back to one that plays nothing.
+            is_missing = self._device.backend == "Null" and not mute
         except miniaudio.MiniaudioError as error:
             raise _make_no_loudspeaker_error(str(error)) from None
-        if silent:
+        if is_missing:
             self._device.close()
             raise _make_no_loudspeaker_error("there is no sound device")
         blocks = self._generate_blocks()
-        next(blocks)
+        next(blocks)  # up to the first yield, where it waits for the device's first request
         self._device.start(blocks)
 
     def play(self, sound: Sound, at_s: float) -> "asyncio.Future[float]":
-        """Play a sound from `at_s` of the event loop's clock on; one in the past begins at once.
+        """Play a sound from `at_s` by the event loop's clock, or at once if that time has passed.
 
         Return a future with the time when its first sample was handed to the device. It is
         cancelled if the sound is ended before that.
         """
         if (sound.rate_hz, sound.channels) != (RATE_HZ, CHANNELS):
             raise BadRequestError(
-                f"this computer plays {RATE_HZ} samples a second of {CHANNELS} channels"
+                f"a sound of {sound.rate_hz} Hz and {sound.channels} channels cannot be played",
+                f"Convert it to {RATE_HZ} Hz and {CHANNELS} channels with read_sound.",
             )
         begun: asyncio.Future[float] = self._loop.create_future()
         samples = np.frombuffer(sound.pcm, "<i2").reshape(-1, CHANNELS)
@@ -173,6 +186,23 @@ class Loudspeaker:
             self._voices.append(_Voice(samples, at_s, on_begun))
         return begun
 
+    def hold(self, at_s: float) -> None:
+        """Pause all sounds from `at_s` on; `release` continues them where they were."""
+        with self._lock:
+            self._pause = (at_s, None)
+
+    def release(self, at_s: float) -> None:
+        """Continue from `at_s` on; sounds scheduled for later are delayed by the pause."""
+        with self._lock:
+            if self._pause is None:
+                return
+            begin_s, _ = self._pause
+            self._pause = (begin_s, at_s)
+            for voice in self._voices:
+                has_begun = voice.position > 0
+                if not has_begun and voice.at_s >= begin_s:
+                    voice.at_s += at_s - begin_s
+
     @property
     def playing(self) -> bool:
         """Whether a sound is playing or scheduled."""
@@ -181,17 +211,15 @@ class Loudspeaker:
 
     async def wait_until_silent(self) -> None:
         """Wait until no sound is playing or scheduled."""
-        while True:
-            if not self.playing:
-                return
+        while self.playing:  # noqa: ASYNC110 - the device reports no end
             await asyncio.sleep(_CHECK_S)
 
     def silence(self) -> None:
         """End all playing and scheduled sounds now."""
         with self._lock:
-            ended, self._voices = self._voices, []
-        for each in ended:
-            each.begun(None)
+            ended, self._voices, self._pause = self._voices, [], None
+        for voice in ended:
+            voice.on_begun(None)
 
     def close(self) -> None:
         """End all sounds and leave the device. Safe to repeat."""
@@ -199,39 +227,43 @@ class Loudspeaker:
         self._device.close()
 
     def _generate_blocks(self) -> Generator[bytes, int, None]:
-        """Yield the blocks to play; called in a thread of the device."""
+        """Yield audio in a thread of the device, which sends in the number of frames it needs."""
         frames = yield b""
         while True:
-            frames = yield self._mix_block(frames)
+            frames = yield self.mix_block(frames)
 
-    def _mix_block(self, frames: int) -> bytes:
+    def mix_block(self, frames: int) -> bytes:
+        """Return the next `frames` samples per channel of all sounds together, as 16-bit PCM."""
         now_s = self._clock()
         with self._lock:
             voices = list(self._voices)
-        if not voices:
+            begin_s, end_s = self._pause or (math.inf, None)
+        is_paused = now_s >= begin_s and (end_s is None or now_s < end_s)
+        if not voices or is_paused:
             return bytes(frames * CHANNELS * SAMPLE_BYTES)
         mixed = np.zeros((frames, CHANNELS), np.int32)
-        done = [each for each in voices if self._mix_voice(each, mixed, now_s)]
-        if done:
+        ended = [voice for voice in voices if self._mix_voice(voice, mixed, now_s)]
+        if ended:
             with self._lock:
-                self._voices = [each for each in self._voices if each not in done]
+                self._voices = [voice for voice in self._voices if voice not in ended]
         return mixed.clip(-_FULL_SCALE, _FULL_SCALE - 1).astype("<i2").tobytes()
 
     def _mix_voice(self, voice: _Voice, mixed: "np.ndarray[Any, Any]", now_s: float) -> bool:
-        """Add a sound's next samples to a block; return whether the sound has ended."""
-        first = 0
+        """Add a sound's next frames to the block of `now_s`; return whether the sound has ended."""
+        first = 0  # the frame of the block at which the sound begins or continues
         if voice.position == 0:
             first = max(0, round((voice.at_s - now_s) * RATE_HZ))
             if first >= len(mixed):
                 return False
-            voice.begun(now_s + first / RATE_HZ)
+            voice.on_begun(now_s + first / RATE_HZ)
         part = voice.samples[voice.position : voice.position + len(mixed) - first]
         mixed[first : first + len(part)] += part
-        voice.position += max(1, len(part))
+        voice.position += len(part)
         return voice.position >= len(voice.samples)
 
 
-def _make_no_loudspeaker_error(why: str) -> LinkError:
+def _make_no_loudspeaker_error(reason: str) -> LinkError:
     return LinkError(
-        f"this computer cannot play sounds: {why}", "Connect a loudspeaker, or play without sound."
+        f"this computer cannot play sounds: {reason}",
+        "Connect a loudspeaker, or play without sound.",
     )

@@ -1,13 +1,14 @@
 """A tap on one connection: every message as it goes over the wire, and when each stage began.
 
-It records messages, and can hold back outgoing ones: a trial uses that to find out how a robot
-behaves without keep-alives. It changes nothing else.
+A tap passes messages to its listeners, and can hold back outgoing ones: a trial uses that to find
+out how a robot behaves without keep-alives. It changes nothing else.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from rote.transport.base_client import add_listener
 from rote.transport.link import Carrier, Link, Message, Receiver
 
 
@@ -39,35 +40,29 @@ class Tap:
         self.stages: list[TapStage] = []
         self.signalling = ""
         """Which variant of WebRTC's signalling the robot uses; empty on other wires."""
-        self.most_bytes: int | None = None
+        self.max_message_bytes: int | None = None
         """Maximum message size that the robot announces, in bytes."""
         self.client: object = None
         """The client, once the robot is connected."""
-        self.hold_back: Callable[[Message], bool] = _hold_nothing_back
+        self.hold_back: Callable[[Message], bool] = lambda _: False
         """Whether to hold back an outgoing message."""
         self._listeners: list[TapListener] = []
         self._loop = asyncio.get_running_loop()
 
     def on_message(self, listener: TapListener) -> Callable[[], None]:
         """Call `listener` with every message. Return a function that removes it."""
-        self._listeners.append(listener)
+        return add_listener(self._listeners, listener)
 
-        def remove() -> None:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
-
-        return remove
-
-    def stage(self, name: str) -> None:
-        """Note that a stage of connecting begins."""
+    def begin_stage(self, name: str) -> None:
+        """Note that a stage of connecting begins now."""
         self.stages.append(TapStage(name, self._loop.time()))
 
     def note_received(self, data: Message, topic: str = "") -> None:
-        """Record a message from the robot."""
+        """Pass a message from the robot to the listeners."""
         self._notify_listeners(TappedMessage(self._loop.time(), False, topic, data))
 
-    def sending(self, data: Message, topic: str = "") -> bool:
-        """Record an outgoing message; return False if it must not be sent."""
+    def note_sending(self, data: Message, topic: str = "") -> bool:
+        """Pass an outgoing message to the listeners; return False if it is to be held back."""
         if self.hold_back(data):
             return False
         self._notify_listeners(TappedMessage(self._loop.time(), True, topic, data))
@@ -79,60 +74,56 @@ class Tap:
 
     # ---- tapped links and carriers --------------------------------------------------------------
 
-    def link(
+    def tap_link(
         self, connect: Callable[[Receiver], Awaitable[Link]]
     ) -> Callable[[Receiver], Awaitable[Link]]:
-        """Return a function that opens tapped links."""
+        """Return a function that opens a link by `connect` and taps it."""
 
-        async def tapped(receive: Receiver) -> Link:
-            self.stage("socket")
+        async def connect_tapped(receive: Receiver) -> Link:
+            self.begin_stage("socket")
 
             def on_datagram(datagram: bytes) -> None:
                 self.note_received(datagram)
                 receive(datagram)
 
             link = await connect(on_datagram)
-            self.stage("session")
+            self.begin_stage("session")
             return _TappedLink(link, self)
 
-        return tapped
+        return connect_tapped
 
-    def carrier(
+    def tap_carrier(
         self, connect: Callable[[], Awaitable[Carrier]]
     ) -> Callable[[], Awaitable[Carrier]]:
-        """Return a function that opens tapped carriers."""
+        """Return a function that opens a carrier by `connect` and taps it."""
 
-        async def tapped() -> Carrier:
+        async def connect_tapped() -> Carrier:
             carrier = await connect()
-            self.most_bytes = carrier.most_bytes
-            self.stage("validation")
+            self.max_message_bytes = carrier.max_message_bytes
+            self.begin_stage("validation")
             return _TappedCarrier(carrier, self)
 
-        return tapped
-
-
-def _hold_nothing_back(_: Message) -> bool:
-    return False
+        return connect_tapped
 
 
 class _TappedLink:
-    """A link whose datagrams the tap records."""
+    """A link whose datagrams go through a tap."""
 
     def __init__(self, link: Link, tap: Tap) -> None:
         self._link, self._tap = link, tap
         self.close = link.close
 
     def send(self, datagram: bytes) -> None:
-        if self._tap.sending(datagram):
+        if self._tap.note_sending(datagram):
             self._link.send(datagram)
 
 
 class _TappedCarrier(Carrier):
-    """A carrier whose messages the tap records."""
+    """A carrier whose messages go through a tap."""
 
     def __init__(self, carrier: Carrier, tap: Tap) -> None:
         self._carrier, self._tap = carrier, tap
-        self.most_bytes = carrier.most_bytes
+        self.max_message_bytes = carrier.max_message_bytes
 
     def listen(self, receive: Callable[[Message], None], lost: Callable[[], None]) -> None:
         def on_message(message: Message) -> None:
@@ -142,7 +133,7 @@ class _TappedCarrier(Carrier):
         self._carrier.listen(on_message, lost)
 
     def send(self, message: Message) -> None:
-        if self._tap.sending(message):
+        if self._tap.note_sending(message):
             self._carrier.send(message)
 
     async def close(self) -> None:

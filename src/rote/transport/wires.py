@@ -6,28 +6,30 @@ errors that name another wire with a missing ability.
 
 from dataclasses import dataclass
 
-from rote.errors import BadRequestError, UnsupportedError
-from rote.transport.link import split_url
+from rote.errors import UnsupportedError
+from rote.transport.link import make_unknown_wire_error, split_url
 
 EMBEDDED = "sim://g1"
 """The URL of the simulated robot that is used by default."""
+# The names in the following sets are abilities, as in `robot.abilities`.
 FRAMES = frozenset(
     {
         "list", "teach", "save", "store", "play", "tempo", "stream", "stop", "mode", "states",
         "overwrite", "hand", "frames",
     }
 )  # fmt: skip
-"""What the teaching frames can do."""
+"""What a robot can do by teaching frames."""
 SERVICES = frozenset(
     {
         "list", "teach", "play", "stop", "mode", "states", "rename", "delete", "presets", "pause",
         "overwrite", "health", "controller", "topics", "voice",
     }
 )  # fmt: skip
-"""What a robot's services can do. How an action is played is left to the robot."""
+"""What a robot can do by its services over WebRTC. They do not change how an action is played."""
 DDS = SERVICES - {"topics"} | {"stream", "sound", "hear"}
+"""What a robot can do by its services on DDS."""
 IN_PROCESS = FRAMES | {"rename", "delete"}
-"""A robot in this process also accepts commands that have no frame."""
+"""What a simulated robot in this process can do: some commands have no frame."""
 QUADRUPED = frozenset(
     {"states", "stop", "teach", "pause", "stream", "control", "walk", "pose", "lie"}
 )
@@ -37,23 +39,23 @@ QUADRUPED = frozenset(
 EXAMINE = "examine"
 """An ability for `connect`: inspect a robot without any risk, at whichever level its URL names."""
 _SIMULATED = frozenset({"hand"})
-"""Arms that a script moves, instead of a person."""
+"""The ability of a simulated robot whose arms a script can move, instead of a person."""
 _HANDS = frozenset({"hands"})
-"""Hands with their own motors, which report and can be streamed to."""
+"""The ability of a robot whose hands have motors: they report, and can be streamed to."""
 
 
 @dataclass(frozen=True, slots=True)
 class AfterTeaching:
-    """What taught limbs do by themselves after a teaching, however it ended."""
+    """What taught limbs do by themselves after teaching, however it ended."""
 
     hold_s: float
-    """Maximum time for which they hold."""
+    """Maximum time in seconds for which they hold."""
     return_s: float
-    """Then the robot itself returns them to rest, in about this time."""
+    """Approximate time in seconds in which the robot itself then returns them to rest."""
 
 
 TAUGHT_BY_FRAMES = AfterTeaching(5.0, 4.0)
-"""This project's choice, like the frames: the user has time to let go of the arms."""
+"""This project's choice, like the frames: it gives a person time to take the hands off the arms."""
 TAUGHT_BY_SERVICES = AfterTeaching(0.9, 4.1)
 """As the logs of a G1 show; no service can prevent it."""
 
@@ -78,12 +80,12 @@ class Wire:
     stock: bool = False
     """Whether robots speak it with stock firmware."""
     asks: frozenset[str] = frozenset({"build"})
-    """Query options that are allowed in URLs from any source, including a web page: none of them
-    names a file of this computer."""
+    """URL options that are allowed from untrusted sources such as a web page: none of them names a
+    file of this computer."""
     after_teaching: AfterTeaching | None = None
-    """What limbs do after a teaching; None if they stay as they are."""
+    """What limbs do after teaching; None if they stay as they are."""
     lives_here: bool = False
-    """Whether the robot is simulated for one connection, and ends with it."""
+    """Whether the robot is simulated for one connection only, and ends with it."""
 
 
 WIRES: dict[str, Wire] = {
@@ -131,7 +133,7 @@ WIRES: dict[str, Wire] = {
 
 
 EMBEDDED_A1 = "sim://a1"
-_ALONE: dict[str, Wire] = {
+_SPECIAL_ROBOTS: dict[str, Wire] = {
     EMBEDDED_A1: Wire(
         "sim",
         EMBEDDED_A1,
@@ -147,12 +149,9 @@ _ALONE: dict[str, Wire] = {
 def wire_of(url: str) -> Wire:
     """Return the wire that a URL names, or raise `BadRequestError` that lists the known ones."""
     parts = split_url(url)
-    wire = _ALONE.get(f"{parts.scheme}://{parts.netloc}") or WIRES.get(parts.scheme)
+    wire = _SPECIAL_ROBOTS.get(f"{parts.scheme}://{parts.netloc}") or WIRES.get(parts.scheme)
     if wire is None:
-        known = ", ".join(f"{scheme}://" for scheme in sorted(WIRES))
-        raise BadRequestError(
-            f"{url!r} does not name a wire that rote knows", f"Begin it with one of: {known}."
-        )
+        raise make_unknown_wire_error(url)
     return wire
 
 
@@ -162,8 +161,7 @@ def wires_with(ability: str) -> tuple[str, ...]:
 
 
 def unsupported(what: str, scheme: str, ability: str, remedy: str = "") -> UnsupportedError:
-    """Return the error for what a wire cannot do, with a remedy that fits a robot with stock
-    firmware.
+    """Return the error for an ability that a wire lacks; the default remedy names other wires.
 
     `what` completes "the wire cannot ..."; `scheme` is the wire's, without `://`.
     """
@@ -173,15 +171,18 @@ def unsupported(what: str, scheme: str, ability: str, remedy: str = "") -> Unsup
 
 
 def _suggest_wire(scheme: str, ability: str) -> str:
-    sold = [wire for wire in _find_wires_with(ability) if wire.stock and wire.scheme != scheme]
-    simulated = [f"{wire.scheme}://" for wire in _find_wires_with(ability) if not wire.stock]
-    advice = (
-        f"Connect by {' or '.join(f'{wire.scheme}://' for wire in sold)} instead." if sold else ""
-    )
-    if simulated:
-        can = f"A simulated robot can, by {' or '.join(simulated)}."
-        return f"{advice} {can}".strip() if sold else f"No robot can as it is sold. {can}"
-    return advice
+    """Return advice that names the wires with an ability; "" if there are none.
+
+    The wire `scheme` itself is named only among those of simulated robots.
+    """
+    wires = _find_wires_with(ability)
+    stock = [f"{wire.scheme}://" for wire in wires if wire.stock and wire.scheme != scheme]
+    simulated = [f"{wire.scheme}://" for wire in wires if not wire.stock]
+    advice = f"Connect by {' or '.join(stock)} instead." if stock else ""
+    if not simulated:
+        return advice
+    advice = advice or "No robot with stock firmware can."
+    return f"{advice} A simulated robot can, by {' or '.join(simulated)}."
 
 
 def _find_wires_with(ability: str) -> list[Wire]:

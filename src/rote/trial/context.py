@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from rote.errors import RefusedError, RoteError
 from rote.messages import Phase, RobotState
@@ -47,6 +47,19 @@ class TimelineMark:
     text: str
 
 
+class ActivitySpan(NamedTuple):
+    """A period during which the arms had one activity, in seconds since the trial began."""
+
+    activity: str
+    begin_s: float
+    end_s: float
+
+    @property
+    def duration_s(self) -> float:
+        """How long the activity lasted."""
+        return self.end_s - self.begin_s
+
+
 @dataclass(slots=True)
 class TrialContext:
     """State of one running trial."""
@@ -57,17 +70,20 @@ class TrialContext:
     url: str
     wire: str
     note: Callable[[str], None]
+    """Shows a message to the operator."""
     connect_another: Callable[[], AbstractAsyncContextManager[Robot]]
     """Connects a second client to the same robot."""
     measured: dict[str, Any] = field(default_factory=dict)
+    """The measurements, most of them in sections; the section `robot` of the report."""
     timeline: list[TimelineMark] = field(default_factory=list)
     own_actions: set[str] = field(default_factory=set)
     """The trial's own actions that may be on the robot and have to be deleted."""
     saved_actions: set[str] = field(default_factory=set)
     """Own actions that the robot confirmed as stored."""
     arms_may_be_soft: bool = False
-    """Whether arms may be soft although the client knows of no teaching: a stop would not make them
-    hold."""
+    """Whether the arms may be soft although the client is not teaching; a stop would not make them
+    hold then.
+    """
 
     @property
     def now_s(self) -> float:
@@ -87,51 +103,45 @@ class TrialContext:
         """Add an event to the time line."""
         self.timeline.append(TimelineMark(round(self.now_s, 3), kind, text))
 
-    # ---- what was observed ----------------------------------------------------------------------
+    # ---- observations ---------------------------------------------------------------------------
 
-    def activity_spans(self, from_s: float) -> list[tuple[str, float, float]]:
-        """Return the activities of the arms since `from_s` as (activity, begin, end)."""
-        found: list[tuple[str, float, float]] = []
+    def find_activity_spans(self, from_s: float) -> list[ActivitySpan]:
+        """Return the activities of the arms since `from_s`, one after the other."""
+        spans: list[ActivitySpan] = []
         for at_s, state in self.recorder.states:
-            if at_s < from_s or not state.phase_told:
+            if at_s < from_s or not state.has_phase:
                 continue
-            word = activity_of(state)
-            if found and found[-1][0] == word:
-                found[-1] = word, found[-1][1], at_s
-            else:
-                if found:
-                    found[-1] = found[-1][0], found[-1][1], at_s
-                found.append((word, at_s, at_s))
-        return found
+            activity = activity_of(state)
+            if spans:  # an activity lasts until the next state
+                spans[-1] = spans[-1]._replace(end_s=at_s)
+            if not spans or spans[-1].activity != activity:
+                spans.append(ActivitySpan(activity, at_s, at_s))
+        return spans
 
-    def sent_at(self, api: str, from_s: float) -> float | None:
-        """Return when a request was first sent since `from_s`."""
-        kept = self.recorder.conversation
-        return next((e.at_s for e in kept if e.sent and e.api == api and e.at_s >= from_s), None)
+    def find_first_request_s(self, api: str, from_s: float) -> float | None:
+        """Return when a request was first sent since `from_s`; None if it was not."""
+        return min(self._list_times(api, from_s, sent=True), default=None)
 
-    def last_sent_at(self, api: str, from_s: float) -> float | None:
-        """Return when a request was last sent since `from_s`."""
-        kept = reversed(self.recorder.conversation)
-        return next((e.at_s for e in kept if e.sent and e.api == api and e.at_s >= from_s), None)
+    def find_last_request_s(self, api: str, from_s: float) -> float | None:
+        """Return when a request was last sent since `from_s`; None if it was not."""
+        return max(self._list_times(api, from_s, sent=True), default=None)
 
-    def answered_at(self, api: str, from_s: float) -> float | None:
-        """Return when a request was first answered since `from_s`."""
-        kept = self.recorder.conversation
-        return next(
-            (e.at_s for e in kept if not e.sent and e.api == api and e.at_s >= from_s), None
-        )
+    def find_first_answer_s(self, api: str, from_s: float) -> float | None:
+        """Return when a request was first answered since `from_s`; None if it was not."""
+        return min(self._list_times(api, from_s, sent=False), default=None)
 
-    def last_code(self, api: str, from_s: float) -> int | None:
-        """Return the code of the last answer to a request since `from_s`."""
-        kept = reversed(self.recorder.conversation)
-        return next(
-            (e.code for e in kept if not e.sent and e.api == api and e.at_s >= from_s), None
-        )
+    def _list_times(self, api: str, from_s: float, *, sent: bool) -> list[float]:
+        """Return the times of the recorded requests (`sent`) or answers of an api."""
+        return [
+            message.at_s
+            for message in self.recorder.conversation
+            if message.sent is sent and message.api == api and message.at_s >= from_s
+        ]
 
     async def wait_for_state(
         self, predicate: Callable[[RobotState], bool], limit_s: float
     ) -> float | None:
-        """Wait for a state that matches; return when it came, or None after `limit_s`."""
+        """Wait for a matching state; return its arrival time, or None after `limit_s` seconds."""
         try:
             async with asyncio.timeout(limit_s):
                 async for state in self.robot.states():
@@ -151,12 +161,12 @@ class TrialContext:
         await self.wait_for_state(is_idle, limit_s)
         await asyncio.sleep(0.3)
 
-    # ---- refusals -------------------------------------------------------------------------------
+    # ---- answers --------------------------------------------------------------------------------
 
-    async def refusal_code(self, work: Awaitable[object]) -> int | None:
-        """Return the code with which `work` is refused; 0 if accepted, None without an answer."""
+    async def await_answer_code(self, request: Awaitable[object]) -> int | None:
+        """Await a request; return 0 if accepted, the code of its refusal, or None if it failed."""
         try:
-            await work
+            await request
         except RefusedError as refused:
             return int(refused.code)
         except RoteError as error:
@@ -164,12 +174,12 @@ class TrialContext:
             return None
         return 0
 
-    def add_refusal(self, api: str, when: str, assumed: int, seen: int | None) -> None:
-        """Record how a request was answered in one situation."""
+    def add_answer_code(self, api: str, when: str, assumed: int, code: int | None) -> None:
+        """Record the answer's code in a situation (`when`), and the code that rote assumes."""
         rows = self.measured.setdefault("refusals", [])
-        rows.append({"api": api, "when": when, "assumed": assumed, "code": seen})
+        rows.append({"api": api, "when": when, "assumed": assumed, "code": code})
 
 
-def rounded(seconds: float | None, digits: int = 3) -> float | None:
-    """Round a time for the report."""
-    return None if seconds is None else round(seconds, digits)
+def round_or_none(value: float | None, digits: int = 3) -> float | None:
+    """Round a measurement for the report; None stays None."""
+    return None if value is None else round(value, digits)

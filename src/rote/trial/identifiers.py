@@ -1,8 +1,8 @@
-"""Identifiers that a first pass learns from all packets, and a second pass replaces in each.
+"""Learns identifiers from all messages in a first pass, and replaces them in a second pass.
 
-An identifier is replaced in every form in which it is likely to be written: a name in either case
-and in UTF-16 or percent-encoded, a hardware address or a UUID as bytes and as hexadecimal digits
-with any separators, an address as bytes and as text. A replacement has the same length.
+An identifier is replaced in every likely form: a name in either case, in UTF-16 or percent-encoded;
+a hardware address or a UUID as bytes and as hexadecimal digits with any separators; an address as
+bytes and as text. A replacement has the same length.
 """
 
 import re
@@ -17,6 +17,7 @@ from rote.wire.discovery import NAME
 
 MAX_IDENTIFIERS = 50_000
 _MIN_NAME, _MIN_NUMBER = 4, 6
+"""Shorter names, or numbers as names, are not replaced: they may be part of anything."""
 _SECRET_KEYS = (
     rb"[\w-]*(?:sn|serial|serial_?number|serial_?no|token|key|passwd|password|pwd|secret|user|"
     rb"user_?name|user_?id|uid|uuid|udn|email|e-mail|phone|alias|nick_?name|name|mac|mac_?address|"
@@ -61,32 +62,33 @@ _KEPT = frozenset((NAME.encode(),))
 class Identifiers:
     """The identifiers of a capture, and their replacements."""
 
-    def __init__(self, names: Pseudonyms, tally: Tally | None = None) -> None:
-        self._names = names
+    def __init__(self, pseudonyms: Pseudonyms, tally: Tally | None = None) -> None:
+        self._pseudonyms = pseudonyms
         self._tally = tally or Tally()
         self._texts: dict[bytes, tuple[bytes, str]] = {}
         """Each form of a name in lower case: the name, and how it is encoded."""
         self._digits: dict[bytes, tuple[bytes, str]] = {}
         """Hexadecimal digits in lower case without separators: their replacement and kind."""
         self._raw: dict[bytes, tuple[bytes, str]] = {}
+        """Identifiers as bytes: their replacement and kind."""
         self._patterns: tuple[re.Pattern[bytes], ...] | None = None
-        self.names = 0
-        self.refused = 0
-        """Identifiers beyond `MAX_IDENTIFIERS`."""
+        """For any name, any hexadecimal digits and any bytes. None until they are needed, and again
+        after an identifier was added: then they are compiled again.
+        """
 
     # ---- learning -------------------------------------------------------------------------------
 
-    def add(self, name: bytes) -> None:
+    def add_name(self, name: bytes) -> None:
         """Learn a name, a serial number or a secret."""
         name = name.strip(b" \t\0")
-        least = _MIN_NUMBER if name.isdigit() else _MIN_NAME
-        if len(name) < least or name in _KEPT or name.lower() in _COMMON:
+        min_bytes = _MIN_NUMBER if name.isdigit() else _MIN_NAME
+        if len(name) < min_bytes or name in _KEPT or name.lower() in _COMMON:
             return
         if _ADDRESS_ONLY.fullmatch(name) and not name.isdigit():
             return  # addresses are learned separately
         if name.lower() in self._texts or not self._has_room():
             return
-        self.names += 1
+        self._patterns = None
         self._texts[name.lower()] = name, "bytes"
         with suppress(UnicodeDecodeError):
             text = name.decode()
@@ -97,14 +99,17 @@ class Identifiers:
 
     def add_hardware(self, mac: bytes) -> None:
         """Learn a hardware address of six bytes."""
-        new = self._names.hardware(mac)
+        new = self._pseudonyms.hardware(mac)
+        # Bytes of one or two values, such as zeros, are no real address and occur by chance.
         if new == mac or len(mac) != 6 or len(set(mac)) < 3 or not self._has_room():
             return
+        self._patterns = None
         kind = "hardware address"
         self._digits[mac.hex().encode()] = new.hex().encode(), kind
-        for flip in (0, 2):  # as the end of an IPv6 address, where one bit is inverted
+        for flipped_bit in (0, 2):  # as the end of an IPv6 address, where one bit is inverted
             old_id, new_id = (
-                bytes((one[0] ^ flip,)) + one[1:3] + b"\xff\xfe" + one[3:] for one in (mac, new)
+                bytes((address[0] ^ flipped_bit,)) + address[1:3] + b"\xff\xfe" + address[3:]
+                for address in (mac, new)
             )
             self._raw[old_id] = new_id, kind
         self._raw[mac] = new, kind
@@ -112,8 +117,10 @@ class Identifiers:
 
     def add_ipv4(self, address: bytes) -> None:
         """Learn an IPv4 address of four bytes."""
-        new = self._names.ipv4(address)
+        new = self._pseudonyms.ipv4(address)
+        # Fewer than three different bytes occur by chance, too.
         if new != address and len(set(address)) > 2 and self._has_room():
+            self._patterns = None
             kind = "IPv4 address"
             self._raw.setdefault(address, (new, kind))
             self._raw.setdefault(address[::-1], (new[::-1], kind))
@@ -121,43 +128,43 @@ class Identifiers:
 
     def add_ipv6(self, address: bytes) -> None:
         """Learn an IPv6 address of sixteen bytes."""
-        new = self._names.ipv6(address)
+        new = self._pseudonyms.ipv6(address)
         if new != address and self._has_room():
+            self._patterns = None
             self._raw[address] = new, "IPv6 address"
+            # The second half identifies an interface, unless it is multicast or too regular.
             if address[:1] != b"\xff" and len(set(address[8:])) > 4:
                 self._raw.setdefault(address[8:], (new[8:], "IPv6 address"))
 
     def add_opaque(self, data: bytes, kind: str) -> None:
-        """Learn an identifier of bytes that may also be written as hexadecimal digits."""
+        """Learn an identifier of bytes, such as a UUID, and its form as hexadecimal digits."""
         if len(set(data)) < 3 or not self._has_room() or data in self._raw:
             return
-        new = self._names.opaque(data)
+        self._patterns = None
+        new = self._pseudonyms.opaque(data)
         self._raw[data] = new, kind
         self._digits[data.hex().encode()] = new.hex().encode(), kind
-        if kind == "UUID":
+        if kind == "UUID":  # its first three fields may be little-endian
             old_le, new_le = UUID(bytes=data).bytes_le, UUID(bytes=new).bytes_le
             self._raw[old_le] = new_le, kind
 
     def _has_room(self) -> bool:
-        self._patterns = None
-        if len(self._texts) + len(self._raw) < MAX_IDENTIFIERS:
-            return True
-        self.refused += 1
-        return False
+        """Whether one more identifier may be added."""
+        return len(self._texts) + len(self._raw) < MAX_IDENTIFIERS
 
     def learn(self, text: bytes) -> None:
-        """Look for identifiers in a text by their form, and by the keys before them."""
+        """Learn the identifiers in a text, found by their form or by the key before them."""
         self._learn_hex(text)
         self._learn_addresses(text)
-        for pattern in _VALUES:
+        for pattern in _VALUE_PATTERNS:
             for found in pattern.finditer(text):
-                self.add(found[1].strip())
+                self.add_name(found[1].strip())
         for pattern in (_EMAIL, _PHONE):
             for found in pattern.finditer(text):
-                self.add(found[0])
+                self.add_name(found[0])
         for found in _URL.finditer(text):
-            if b"." in found[1] and not _names_a_standard(found[1]):
-                self.add(found[1])
+            if b"." in found[1] and not _is_standard_host(found[1]):
+                self.add_name(found[1])
 
     def _learn_hex(self, text: bytes) -> None:
         for found in _UUID.finditer(text):
@@ -183,28 +190,30 @@ class Identifiers:
         if self._patterns is None:
             separator = rb"[:\-. ]?"
             self._patterns = (
-                _any_of(self._texts, re.IGNORECASE),
-                _any_of(self._digits, re.IGNORECASE, separator),
-                _any_of(self._raw),
+                _compile_any_of(self._texts, re.IGNORECASE),
+                _compile_any_of(self._digits, re.IGNORECASE, separator),
+                _compile_any_of(self._raw),
             )
-        texts, digits, bytes_ = self._patterns
-        result = texts.sub(self._other_text, payload)
-        result = digits.sub(self._other_digits, result)
+        text_pattern, digits_pattern, raw_pattern = self._patterns
+        result = text_pattern.sub(self._replace_text, payload)
+        result = digits_pattern.sub(self._replace_digits, result)
         for pattern in (_IPV4, _IPV4_DASHED):
-            result = pattern.sub(self._other_ipv4, result)
-        result = _IPV6.sub(self._other_ipv6, result)
-        return bytes_.sub(self._other_raw, result) if raw else result
+            result = pattern.sub(self._replace_ipv4, result)
+        result = _IPV6.sub(self._replace_ipv6, result)
+        return raw_pattern.sub(self._replace_raw, result) if raw else result
 
-    def _other_text(self, found: re.Match[bytes]) -> bytes:
+    def _replace_text(self, found: re.Match[bytes]) -> bytes:
+        """Return the replacement of a name, encoded as it was found."""
         name, codec = self._texts[found[0].lower()]
         self._tally.add("name or secret", name)
         if codec == "bytes":
-            return self._names.name(found[0])
+            return self._pseudonyms.name(found[0])
         if codec == "quoted":
-            return quote_from_bytes(self._names.name(name)).encode()
-        return self._names.name(found[0].decode(codec).encode()).decode().encode(codec)
+            return quote_from_bytes(self._pseudonyms.name(name)).encode()
+        return self._pseudonyms.name(found[0].decode(codec).encode()).decode().encode(codec)
 
-    def _other_digits(self, found: re.Match[bytes]) -> bytes:
+    def _replace_digits(self, found: re.Match[bytes]) -> bytes:
+        """Return the replacement of hexadecimal digits, with the same separators and case."""
         digits = re.sub(rb"[:\-. ]", b"", found[0]).lower()
         new, kind = self._digits[digits]
         self._tally.add(kind, digits)
@@ -214,38 +223,40 @@ class Identifiers:
             next(source) if letter.isalnum() else letter for letter in found[0].decode()
         ).encode()
 
-    def _other_ipv4(self, found: re.Match[bytes]) -> bytes:
+    def _replace_ipv4(self, found: re.Match[bytes]) -> bytes:
+        """Return the replacement of an IPv4 address, with its separators; special ones stay."""
         packed = _parse_ipv4(found)
-        if packed is None or (new := self._names.ipv4(packed)) == packed:
+        if packed is None or (new := self._pseudonyms.ipv4(packed)) == packed:
             return found[0]
         self._tally.add("IPv4 address", packed)
         separators = re.sub(rb"\d", b"", found[0])
         parts = [b"%d" % number for number in new]
-        return b"".join(part + separators[at : at + 1] for at, part in enumerate(parts))
+        return b"".join(part + separators[i : i + 1] for i, part in enumerate(parts))
 
-    def _other_ipv6(self, found: re.Match[bytes]) -> bytes:
+    def _replace_ipv6(self, found: re.Match[bytes]) -> bytes:
+        """Return a replacement of an IPv6 address, of the same length; special ones stay."""
         packed = _parse_ipv6(found[0])
-        if packed is None or self._names.ipv6(packed) == packed:
+        if packed is None or self._pseudonyms.ipv6(packed) == packed:
             return found[0]
         self._tally.add("IPv6 address", packed)
-        # As text an address has no fixed length, so each digit becomes another digit.
-        chance = iter(self._names.opaque(packed * 4).hex())
-        keep = 4 if packed[:2] == b"\xfe\x80" else 1
+        # As text an address has no fixed length, so each digit is replaced by another digit.
+        digits = iter(self._pseudonyms.opaque(packed * 4).hex())
+        kept_letters = 4 if packed[:2] == b"\xfe\x80" else 1  # fe80: the address stays link-local
         return b"".join(
-            bytes((letter,)) if at < keep or letter in b":%" else next(chance).encode()
-            for at, letter in enumerate(found[0])
+            bytes((letter,)) if index < kept_letters or letter in b":%" else next(digits).encode()
+            for index, letter in enumerate(found[0])
         )
 
-    def _other_raw(self, found: re.Match[bytes]) -> bytes:
+    def _replace_raw(self, found: re.Match[bytes]) -> bytes:
         new, kind = self._raw[found[0]]
         self._tally.add(kind, found[0])
         return new
 
 
-_VALUES = (_JSON, _JSON_NUMBER, _QUERY, _HEADER, _ICE, _XML, _LOCAL)
+_VALUE_PATTERNS = (_JSON, _JSON_NUMBER, _QUERY, _HEADER, _ICE, _XML, _LOCAL)
 
 
-def _names_a_standard(host: bytes) -> bool:
+def _is_standard_host(host: bytes) -> bool:
     """Whether a host only names a standard, as in XML namespaces."""
     ends = (b"xmlsoap.org", b"w3.org", b"upnp.org", b"oasis-open.org", b"ietf.org", b"webrtc.org")
     return host.lower().endswith(ends) or _ADDRESS_ONLY.fullmatch(host) is not None
@@ -256,6 +267,7 @@ def _from_hex(digits: bytes) -> bytes:
 
 
 def _parse_ipv4(found: re.Match[bytes]) -> bytes | None:
+    """Return an IPv4 address as four bytes; None if a number exceeds 255 or has leading zeros."""
     numbers = [int(part) for part in found.groups()]
     written = [b"%d" % number for number in numbers]
     return None if max(numbers) > 255 or written != list(found.groups()) else bytes(numbers)
@@ -271,39 +283,44 @@ def _parse_ipv6(text: bytes) -> bytes | None:
 # ---- many alternatives as one pattern -----------------------------------------------------------
 
 
-def _any_of(patterns: Iterable[bytes], flags: int = 0, separator: bytes = b"") -> re.Pattern[bytes]:
+def _compile_any_of(
+    words: Iterable[bytes], flags: int = 0, separator: bytes = b""
+) -> re.Pattern[bytes]:
     """Return a pattern for any of many words, longest first; digits may have separators.
 
     The words are arranged as a tree, so the time to search does not grow with their number.
     """
-    ordered = sorted(patterns)
+    ordered = sorted(words)
     if not ordered:
-        return re.compile(rb"(?!)")
-    step = 2 if separator else 1
-    return re.compile(_tree_pattern(ordered, 0, step, separator), flags | re.DOTALL)
+        return re.compile(rb"(?!)")  # matches nothing
+    width = 2 if separator else 1  # two digits are one byte
+    return re.compile(_build_tree_pattern(ordered, 0, width, separator), flags | re.DOTALL)
 
 
-def _tree_pattern(patterns: list[bytes], at: int, step: int, separator: bytes) -> bytes:
-    """Return a pattern for what follows byte `at` of sorted words that agree up to there."""
-    shortest = patterns[0]
-    if len(patterns) == 1:
-        return _chain_pattern(shortest[at:], step, separator)
-    # What all have in common; the first and the last differ most.
-    common = at
-    while shortest[common : common + step] == patterns[-1][common : common + step] != b"":
-        common += step
-    start = _chain_pattern(shortest[at:common], step, separator)
-    ends = len(shortest) == common
-    rest = patterns[1:] if ends else patterns
+def _build_tree_pattern(words: list[bytes], begin: int, width: int, separator: bytes) -> bytes:
+    """Return a pattern for the parts from index `begin` on of sorted words.
+
+    Before `begin` all words are equal; they are compared in pieces of `width` bytes.
+    """
+    shortest = words[0]
+    if len(words) == 1:
+        return _build_chain_pattern(shortest[begin:], width, separator)
+    # The first and the last word differ most, so what they share is common to all.
+    common = begin
+    while shortest[common : common + width] == words[-1][common : common + width] != b"":
+        common += width
+    prefix = _build_chain_pattern(shortest[begin:common], width, separator)
+    prefix_is_word = len(shortest) == common
     groups: dict[bytes, list[bytes]] = {}
-    for word in rest:
-        groups.setdefault(word[common : common + step], []).append(word)
-    parts = [_tree_pattern(group, common, step, separator) for group in groups.values()]
-    between = separator if start else b""
-    follow = b"(?:" + between + b"(?:" + b"|".join(parts) + b"))"
-    return start + follow + (b"?" if ends else b"")
+    for word in words[1:] if prefix_is_word else words:
+        groups.setdefault(word[common : common + width], []).append(word)
+    branches = [_build_tree_pattern(group, common, width, separator) for group in groups.values()]
+    between = separator if prefix else b""
+    suffix = b"(?:" + between + b"(?:" + b"|".join(branches) + b"))"
+    return prefix + suffix + (b"?" if prefix_is_word else b"")
 
 
-def _chain_pattern(word: bytes, step: int, separator: bytes) -> bytes:
-    pieces = [re.escape(word[at : at + step]) for at in range(0, len(word), step)]
+def _build_chain_pattern(word: bytes, width: int, separator: bytes) -> bytes:
+    """Return a pattern for one word, with an optional separator after each `width` bytes."""
+    pieces = [re.escape(word[start : start + width]) for start in range(0, len(word), width)]
     return separator.join(pieces)

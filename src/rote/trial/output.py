@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rote.capture.read.datagram import Datagram
+from rote.capture.model import Datagram
 from rote.capture.synthetic import ethernet
 from rote.capture.synthetic.build import webrtc
 from rote.capture.synthetic.script import ScriptMessage
@@ -30,7 +30,10 @@ REPORT, PAGE, CONVERSATION, CAPTURE, KEYS = (
 _CLIENT, _ROBOT = "192.0.2.20", "192.0.2.1"
 """Addresses reserved for documentation (RFC 5737)."""
 _START_NS = 1_700_000_000 * 10**9
+"""Time of the first packet of a capture, the same for all trials."""
+_MAX_UDP_BYTES = 65_000
 _PORTS = {FRAMES: (50_000, 49_504), QUADRUPED: (8090, 8082), BUS: (7410, 7411)}
+"""The ports of client and robot in a capture, by protocol."""
 
 
 @dataclass(slots=True)
@@ -49,32 +52,39 @@ class TrialOutput:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise BadRequestError(f"{folder} cannot be made: {reason}", "Name another.") from None
+            raise BadRequestError(
+                f"{folder} cannot be created: {reason}", "Choose another folder."
+            ) from None
         for name, data in self.files.items():
             with appearing(folder / name) as file:
                 file.write(data)
 
 
 def check_folder(folder: Path) -> None:
-    """Raise `BadRequestError` if a trial could not write its output there."""
+    """Raise `BadRequestError` if a trial cannot write its output into `folder`."""
     if folder.exists() and not folder.is_dir():
-        raise BadRequestError(f"{folder} is a file", "Name a folder that does not exist yet.")
+        raise BadRequestError(f"{folder} is a file", "Choose a folder that does not exist yet.")
     existing = [name for name in (REPORT, PAGE, CONVERSATION, CAPTURE) if (folder / name).exists()]
     if existing:
         raise BadRequestError(
-            f"{folder} holds a trial already ({existing[0]})", "Name another folder with --out."
+            f"{folder} already contains a trial ({existing[0]})",
+            "Choose another folder with --out.",
         )
 
 
 def build_output(result: TrialResult, *, key: bytes | None = None) -> TrialOutput:
-    """Build the files of a trial without identifiers; the same key gives the same pseudonyms."""
+    """Build the files of a trial, with pseudonyms for identifiers.
+
+    The same `key` gives the same pseudonyms; None means a random one.
+    """
     recorder = result.recorder
     assert recorder is not None
     protocol = PROTOCOLS[result.wire]
     scrubber = TrialScrubber(key)
     scrubber.learn_robot(result.url, recorder.lists)
     if protocol == FRAMES:
-        scrubber.learn_frames(_listed_action_names(recorder.conversation))
+        scrubber.learn_action_names(_list_action_names(recorder.conversation))
+    # All identifiers are learned first, because one may occur before it can be recognised.
     for entry in recorder.conversation:
         if entry.is_text:
             scrubber.learn(entry.message)
@@ -85,27 +95,29 @@ def build_output(result: TrialResult, *, key: bytes | None = None) -> TrialOutpu
     files = {
         REPORT: (json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode(),
         PAGE: render_page(report).encode(),
-        CONVERSATION: b"".join(_conversation_line(entry) for entry in conversation),
+        CONVERSATION: b"".join(_encode_line(entry) for entry in conversation),
     }
     files |= _build_capture(conversation, protocol)
     replaced = {kind: counts["different"] for kind, counts in scrubber.tally.document().items()}
     return TrialOutput(report, files, len(conversation), replaced)
 
 
-def _listed_action_names(conversation: list[RecordedMessage]) -> list[str]:
+def _list_action_names(conversation: list[RecordedMessage]) -> list[str]:
+    """Return the names in all lists of actions that the robot sent in teaching frames."""
     names: list[str] = []
     for entry in conversation:
-        if not entry.sent and entry.api == "0x1a" and not entry.is_text:
+        if not entry.sent and entry.api == "0x1a" and not entry.is_text:  # 0x1a: the list
             try:
                 frame = teaching.decode(bytes.fromhex(entry.message))
                 reply = teaching.decode_reply(frame.command, frame.payload)
             except DecodeError:
                 continue
-            names += [each.name for each in getattr(reply, "actions", ())]
+            names += [action.name for action in getattr(reply, "actions", ())]
     return names
 
 
-def _conversation_line(entry: RecordedMessage) -> bytes:
+def _encode_line(entry: RecordedMessage) -> bytes:
+    """Return a message of the conversation as one line of JSON."""
     line: dict[str, Any] = {
         "at_s": round(entry.at_s, 4),
         "from": "rote" if entry.sent else "robot",
@@ -124,7 +136,7 @@ def _build_capture(conversation: list[RecordedMessage], protocol: str) -> dict[s
     with TemporaryDirectory(prefix="rote-trial-") as folder:
         path = Path(folder) / CAPTURE
         if protocol == CHANNEL:
-            made = webrtc(
+            session = webrtc(
                 ScriptMessage(
                     max(entry.at_s, 0.0),
                     entry.sent,
@@ -133,35 +145,43 @@ def _build_capture(conversation: list[RecordedMessage], protocol: str) -> dict[s
                 for entry in conversation
                 if entry.message
             )
-            ethernet.write(path, made.datagrams)
-            return {CAPTURE: path.read_bytes(), KEYS: made.keylog.encode("ascii")}
+            ethernet.write(path, session.datagrams)
+            return {CAPTURE: path.read_bytes(), KEYS: session.keylog.encode("ascii")}
         ethernet.write(path, _build_datagrams(conversation, protocol))
         return {CAPTURE: path.read_bytes()}
 
 
 def _build_datagrams(conversation: list[RecordedMessage], protocol: str) -> list[Datagram]:
-    ports = _PORTS[protocol]
-    ends = (_CLIENT, ports[0]), (_ROBOT, ports[1])
+    """Return the messages as UDP datagrams; messages that are too long are left out."""
+    client_port, robot_port = _PORTS[protocol]
+    client, robot = (_CLIENT, client_port), (_ROBOT, robot_port)
     datagrams = []
     for number, entry in enumerate(conversation, start=1):
         data = bytes.fromhex(entry.message) if not entry.is_text else entry.message.encode()
         if protocol == BUS:
             data = _wrap_in_rtps(entry, data, number)
-        source, target = ends if entry.sent else ends[::-1]
+        source, target = (client, robot) if entry.sent else (robot, client)
         time_ns = _START_NS + round(entry.at_s * 1e9)
-        if data and len(data) <= 65_000:
+        if data and len(data) <= _MAX_UDP_BYTES:
             datagrams.append(Datagram(time_ns, source, target, data))
     return datagrams
 
 
 def _wrap_in_rtps(entry: RecordedMessage, sample: bytes, number: int) -> bytes:
-    """Wrap a sample in an RTPS message, with the topic name as an inline parameter."""
-    name = entry.topic.encode() + b"\0"
-    text = struct.pack("<I", len(name)) + name
-    text += bytes(-len(text) % 4)
-    parameters = struct.pack("<HH", 0x0005, len(text)) + text + struct.pack("<HH", 0x0001, 0)
-    side = b"\x01" if entry.sent else b"\x02"
-    head = b"RTPS\x02\x01\x01\x10" + side * 12
+    """Wrap a sample in an RTPS message, with the topic name as an inline parameter.
+
+    `number` is its sequence number. Lengths are multiples of 4 bytes.
+    """
+    topic = entry.topic.encode() + b"\0"
+    topic = struct.pack("<I", len(topic)) + topic
+    topic += bytes(-len(topic) % 4)
+    # Parameter 5 is the topic name, and 1 ends the list.
+    parameters = struct.pack("<HH", 0x0005, len(topic)) + topic + struct.pack("<HH", 0x0001, 0)
+    guid_prefix = (b"\x01" if entry.sent else b"\x02") * 12
+    header = b"RTPS\x02\x01\x01\x10" + guid_prefix  # version 2.1, vendor CycloneDDS
+    # Flags, 16 bytes to the parameters, reader, writer (a user's, without a key), sequence number.
     body = struct.pack("<HHIIii", 0, 16, 0, 0x0303_0000, 0, number) + parameters + sample
     body += bytes(-len(body) % 4)
-    return head + struct.pack("<BBH", 0x15, 0x07, len(body) if len(body) < 2**16 else 0) + body
+    length = len(body) if len(body) < 2**16 else 0  # 0: the submessage reaches to the end
+    # Submessage 0x15 is DATA; its flags: little-endian, with parameters, with a sample.
+    return header + struct.pack("<BBH", 0x15, 0x07, length) + body

@@ -17,7 +17,7 @@ from rote.transport.tap import TappedMessage
 from rote.wire.a1 import codec as a1_codec
 from rote.wire.dds import cdr
 from rote.wire.services import rpc
-from rote.wire.services.json_shape import Shape, shape_of
+from rote.wire.services.json_shape import Shape, learn_shape
 from rote.wire.teaching import codec as teaching
 from rote.wire.webrtc import channel
 
@@ -25,8 +25,13 @@ FRAMES, CHANNEL, BUS, QUADRUPED = "frames", "channel", "bus", "a1"
 THIN_S = 0.5
 """Minimum time between two messages of one topic that are kept in the conversation."""
 MAX_KEPT = 50_000
-_SAMPLES, _OFTEN_HZ = 24, 4.0
+"""Maximum number of messages in the conversation."""
+_FIRST_SAMPLES, _MAX_SAMPLES = 24, 99
+"""Number of messages of a topic kept as samples: the first ones, and with every hundredth one at
+most the second number.
+"""
 _TRACE_S = 0.05
+"""Minimum time between two traces."""
 _STATES = "states"
 
 
@@ -34,8 +39,9 @@ class RecordedMessage(NamedTuple):
     """One message of the conversation."""
 
     at_s: float
-    """Since the trial began."""
+    """Seconds since the trial began."""
     sent: bool
+    """Whether rote sent it; otherwise the robot did."""
     topic: str
     message: str
     """The text, or hexadecimal digits."""
@@ -49,7 +55,7 @@ class Trace(NamedTuple):
 
     at_s: float
     speed_rad_s: float
-    """Of the fastest joint."""
+    """Speed of the fastest joint."""
     away_rad: float
     """Largest distance of a joint from where it was when the trial began."""
     activity: str
@@ -63,6 +69,7 @@ class TopicCount:
     sizes: list[int] = field(default_factory=list)
     samples: list[Any] = field(default_factory=list)
     kept_at_s: float = -1e9
+    """When a message was last kept in the conversation."""
 
 
 class TrialRecorder:
@@ -73,11 +80,9 @@ class TrialRecorder:
         self._loop = asyncio.get_running_loop()
         self.began_at = self._loop.time()
         self.conversation: list[RecordedMessage] = []
-        self.dropped = 0
-        """Messages that did not fit into the conversation."""
         self.topics: dict[str, TopicCount] = {}
         self.delays_s: dict[str, list[float]] = {}
-        """From request to answer, by service and api id."""
+        """Delays from request to answer, by service and api id."""
         self.answers: list[Any] = []
         """Whole answers of the data channel, as they came."""
         self.lists: list[str] = []
@@ -92,6 +97,7 @@ class TrialRecorder:
         self.states: deque[tuple[float, RobotState]] = deque(maxlen=60_000)
         self._first_joints_rad: tuple[float, ...] = ()
         self._pending_requests: dict[tuple[str, int], tuple[float, str]] = {}
+        """Time and api of requests without an answer, by service (or command) and number."""
         self._activity_listeners: list[Callable[[float, str], None]] = []
         self._activity = ""
         self._assembler = channel.Assembler()
@@ -111,17 +117,20 @@ class TrialRecorder:
         """Record a state of the robot."""
         at_s = self.now_s
         self.states.append((at_s, state))
-        if state.joints_told and state.joints_rad:
+        if state.has_joints and state.joints_rad:
             self._first_joints_rad = self._first_joints_rad or state.joints_rad
             if not self.traces or at_s - self.traces[-1].at_s >= _TRACE_S:
                 speeds = state.velocities_rad_s or (0.0,)
-                away = [
-                    abs(a - b)
-                    for a, b in zip(state.joints_rad, self._first_joints_rad, strict=False)
+                away_rad = [
+                    abs(now_rad - first_rad)
+                    for now_rad, first_rad in zip(
+                        state.joints_rad, self._first_joints_rad, strict=False
+                    )
                 ]
-                fastest = max(map(abs, speeds))
-                trace = Trace(at_s, fastest, max(away, default=0.0), activity_of(state))
-                self.traces.append(trace)
+                fastest_rad_s = max(map(abs, speeds))
+                self.traces.append(
+                    Trace(at_s, fastest_rad_s, max(away_rad, default=0.0), activity_of(state))
+                )
         activity = activity_of(state)
         if activity != self._activity:
             self._activity = activity
@@ -131,7 +140,7 @@ class TrialRecorder:
     # ---- messages -------------------------------------------------------------------------------
 
     def record_message(self, tapped: TappedMessage) -> None:
-        """Record a tapped message."""
+        """Record a tapped message; one that cannot be decoded counts as odd."""
         at_s = tapped.at_s - self.began_at
         reader = _READERS[self._protocol]
         try:
@@ -140,6 +149,7 @@ class TrialRecorder:
             self._record_odd_message(at_s, tapped)
 
     def _record_odd_message(self, at_s: float, tapped: TappedMessage) -> None:
+        """Record a message that rote does not understand; list the first 16 of the robot."""
         text = tapped.data if isinstance(tapped.data, str) else tapped.data.hex()
         if not tapped.sent and text not in self.odd and len(self.odd) < 16:
             self.odd.append(text)
@@ -148,52 +158,62 @@ class TrialRecorder:
     def _record(
         self, at_s: float, tapped: TappedMessage, topic: str, api: str = "", code: int | None = None
     ) -> None:
+        """Add a message to the conversation, unless that is full."""
+        if len(self.conversation) >= MAX_KEPT:
+            return
         data = tapped.data
         is_text = isinstance(data, str)
         text = data if isinstance(data, str) else bytes(data).hex()
-        if len(self.conversation) >= MAX_KEPT:
-            self.dropped += 1
-            return
         self.conversation.append(
             RecordedMessage(at_s, tapped.sent, topic, text, is_text, api, code)
         )
 
-    def _count(self, at_s: float, tapped: TappedMessage, topic: str, value: object = None) -> None:
-        """Count a message of a topic; frequent ones are thinned in the conversation."""
-        seen = self.topics.setdefault(topic, TopicCount())
-        seen.at_s.append(at_s)
-        seen.sizes.append(len(tapped.data))
-        if value is not None and (
-            len(seen.samples) < _SAMPLES or (len(seen.at_s) % 100 == 0 and len(seen.samples) < 99)
-        ):
-            seen.samples.append(value)
-        if at_s - seen.kept_at_s >= THIN_S:
-            seen.kept_at_s = at_s
+    def _count_and_sample(
+        self, at_s: float, tapped: TappedMessage, topic: str, value: object = None
+    ) -> None:
+        """Count a message of a topic, and keep its `value` as a sample if more are needed.
+
+        Record the message unless another of this topic was recorded within `THIN_S`.
+        """
+        counted = self.topics.setdefault(topic, TopicCount())
+        counted.at_s.append(at_s)
+        counted.sizes.append(len(tapped.data))
+        sample_count = len(counted.samples)
+        is_hundredth = len(counted.at_s) % 100 == 0
+        is_sample = sample_count < _FIRST_SAMPLES or (is_hundredth and sample_count < _MAX_SAMPLES)
+        if value is not None and is_sample:
+            counted.samples.append(value)
+        if at_s - counted.kept_at_s >= THIN_S:
+            counted.kept_at_s = at_s
             self._record(at_s, tapped, topic)
 
     def _note_request(self, at_s: float, key: tuple[str, int], api: str) -> None:
-        self._pending_requests.setdefault(key, (at_s, api))  # a retransmission is no new request
+        self._pending_requests.setdefault(key, (at_s, api))  # a retransmission keeps the first time
 
     def _note_answer(self, at_s: float, key: tuple[str, int]) -> str:
-        asked_at_s, api = self._pending_requests.pop(key, (at_s, ""))
+        """Record the delay of an answer; return the api of its request, "" if none is known."""
+        requested_s, api = self._pending_requests.pop(key, (at_s, ""))
         if api:
-            self.delays_s.setdefault(api, []).append(at_s - asked_at_s)
+            self.delays_s.setdefault(api, []).append(at_s - requested_s)
         return api
 
     # ---- one reader per protocol ----------------------------------------------------------------
 
     def _read_channel(self, at_s: float, tapped: TappedMessage) -> None:
+        """Record a message of the data channel, by its type."""
         raw = tapped.data
         if isinstance(raw, str):
-            self.marks |= {"bom"} if raw.startswith("\ufeff") else set()
-            self.marks |= {"nul"} if raw.endswith("\0") else set()
+            if raw.startswith("\ufeff"):
+                self.marks.add("bom")
+            if raw.endswith("\0"):
+                self.marks.add("nul")
         value = channel.decode(raw)
         if isinstance(value, channel.ChannelMessage) and not tapped.sent:
-            self._count(at_s, tapped, value.topic, _parse_json_text(value.data))
+            self._count_and_sample(at_s, tapped, value.topic, _parse_json_text(value.data))
         elif isinstance(value, rpc.RpcRequest):
             api = f"{value.service}/{value.api_id}"
             self._note_request(at_s, ("", value.id), api)
-            self._record(at_s, tapped, rpc.topic_of(value), api)
+            self._record(at_s, tapped, rpc.make_topic(value), api)
         elif isinstance(value, (rpc.RpcResponse, channel.Chunk)):
             self._read_answer(at_s, tapped, value)
         elif isinstance(value, channel.Unknown):
@@ -201,13 +221,14 @@ class TrialRecorder:
         else:
             kind = type(value).__name__.lower()
             if kind in ("heartbeat", "faults"):
-                self._count(at_s, tapped, kind)
+                self._count_and_sample(at_s, tapped, kind)
             else:
                 self._record(at_s, tapped, kind)
 
     def _read_answer(
         self, at_s: float, tapped: TappedMessage, value: rpc.RpcResponse | channel.Chunk
     ) -> None:
+        """Record an answer when all its parts have come; keep the JSON of the first 200 answers."""
         if isinstance(value, channel.Chunk):
             self.marks.add("chunks")
             whole = self._assembler.add(value)
@@ -221,9 +242,10 @@ class TrialRecorder:
         elif "chunks" not in self.marks and len(self.answers) < 200:
             self.answers.append(json.loads(tapped.data.strip("\ufeff\0"), strict=False))
         self._note_texts(api, value)
-        self._record(at_s, tapped, rpc.topic_of(value) if value.service else "", api, value.code)
+        self._record(at_s, tapped, rpc.make_topic(value) if value.service else "", api, value.code)
 
     def _note_texts(self, api: str, response: rpc.RpcResponse) -> None:
+        """Keep the text of an answer that lists actions or reports the mode."""
         if response.code in (0, rpc.NO_STATUS) and response.text:
             if api == f"{rpc.ARM}/{int(rpc.ArmApi.LIST_ACTIONS)}":
                 self.lists.append(response.text)
@@ -231,6 +253,7 @@ class TrialRecorder:
                 self.modes.append(response.text)
 
     def _read_bus(self, at_s: float, tapped: TappedMessage) -> None:
+        """Record a DDS message: a request, our answer, or a message on another topic."""
         assert isinstance(tapped.data, bytes)
         topic = tapped.topic
         if topic.startswith("rt/api/"):
@@ -251,14 +274,15 @@ class TrialRecorder:
         value = None
         if topic == rpc.ARM_STATE_TOPIC:
             value = json.loads(cdr.decode_text(tapped.data).strip("\ufeff\0"), strict=False)
-        self._count(at_s, tapped, topic, value)
+        self._count_and_sample(at_s, tapped, topic, value)
 
     def _read_frames(self, at_s: float, tapped: TappedMessage) -> None:
+        """Record a teaching frame: a command, its reply, or a state or heartbeat to be counted."""
         assert isinstance(tapped.data, bytes)
         frame = teaching.decode(tapped.data)
         if frame.type != teaching.MessageType.COMMAND:
             kind = "heartbeats" if frame.type == teaching.MessageType.HEARTBEAT else _STATES
-            self._count(at_s, tapped, kind if not tapped.sent else f"our {kind}")
+            self._count_and_sample(at_s, tapped, kind if not tapped.sent else f"our {kind}")
             return
         api = f"{frame.command:#04x}"
         key = (api, frame.sequence)
@@ -268,43 +292,44 @@ class TrialRecorder:
             return
         self._note_answer(at_s, key)
         code = None
-        if len(frame.payload) == teaching.SHORT:
+        if len(frame.payload) == teaching.SHORT:  # a status, which begins with its code
             code = int.from_bytes(frame.payload[:4], "big")
         self._record(at_s, tapped, "reply", api, code)
 
     def _read_a1(self, at_s: float, tapped: TappedMessage) -> None:
+        """Count a frame of an A1: a state, a damaged state, or a command of rote."""
         assert isinstance(tapped.data, bytes)
         frame = a1_codec.inspect(tapped.data)
         kind = _STATES if not tapped.sent else "our commands"
         if not tapped.sent and (frame.seal is None or frame.fault is not None):
             kind = "damaged states"
-        self._count(at_s, tapped, kind)
+        self._count_and_sample(at_s, tapped, kind)
 
-    # ---- for judgement --------------------------------------------------------------------------
+    # ---- summaries ------------------------------------------------------------------------------
 
-    def rates(self, from_s: float, to_s: float) -> dict[str, dict[str, float | int]]:
+    def measure_rates(self, from_s: float, to_s: float) -> dict[str, dict[str, float | int]]:
         """Return the rate and the median message size of each topic between two times."""
-        found: dict[str, dict[str, float | int]] = {}
-        for topic, seen in self.topics.items():
-            times = [at_s for at_s in seen.at_s if from_s <= at_s < to_s]
-            sizes = sorted(seen.sizes)
+        rates: dict[str, dict[str, float | int]] = {}
+        for topic, counted in self.topics.items():
+            times = [at_s for at_s in counted.at_s if from_s <= at_s < to_s]
+            sizes = sorted(counted.sizes)
             if times:
                 hz = len(times) / (to_s - from_s)
-                found[topic] = {"hz": round(hz, 2), "bytes": sizes[len(sizes) // 2]}
-        return found
+                rates[topic] = {"hz": round(hz, 2), "bytes": sizes[len(sizes) // 2]}
+        return rates
 
-    def count(self, topic: str) -> int:
+    def count_messages(self, topic: str) -> int:
         """Return the number of messages of a topic."""
         return len(self.topics[topic].at_s) if topic in self.topics else 0
 
-    def shape(self, topic: str) -> Shape | None:
-        """Return the shape of a topic's messages; None without samples."""
-        seen = self.topics.get(topic)
-        return shape_of(seen.samples) if seen is not None and seen.samples else None
+    def find_shape(self, topic: str) -> Shape | None:
+        """Return the JSON shape that a topic's sample messages have in common; None without any."""
+        counted = self.topics.get(topic)
+        return learn_shape(counted.samples) if counted is not None and counted.samples else None
 
 
 def activity_of(state: RobotState) -> str:
-    """Return the arms' activity as a word for the time line."""
+    """Return the arms' activity in a state, such as `recording`, as the time line shows it."""
     if state.recording:
         return "recording"
     if state.arms_soft:

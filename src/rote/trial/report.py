@@ -16,12 +16,13 @@ from rote import __version__
 from rote.errors import BadRequestError
 from rote.trial.judgement import judge
 from rote.trial.runner import TrialResult
-from rote.wire.services.json_shape import shape_of
+from rote.wire.services.json_shape import learn_shape
 
 FORMAT = "rote-trial-1"
 SCHEMA_FILE = "report.schema.json"
 MAX_REPORT_BYTES = 64 * 2**20
-_TRACES = 4000
+_MAX_TRACES = 4000
+"""Maximum number of traces in a report."""
 
 
 def build_report(result: TrialResult) -> dict[str, Any]:
@@ -36,9 +37,9 @@ def build_report(result: TrialResult) -> dict[str, Any]:
     robot["odd_messages"] = recorder.odd
     robot["text_marks"] = sorted(recorder.marks)
     if recorder.answers and "chunks" not in recorder.marks:
-        robot.setdefault("shapes", {})["answer"] = shape_of(recorder.answers)
-    results = {one.step.id: (one.result, one.note) for one in result.steps}
-    judged = judge(robot, result.wire, results)
+        robot.setdefault("shapes", {})["answer"] = learn_shape(recorder.answers)
+    results = {done.step.id: (done.result, done.note) for done in result.steps}
+    judged_facts = judge(robot, result.wire, results)
     document = {
         "format": FORMAT,
         "rote": __version__,
@@ -51,30 +52,30 @@ def build_report(result: TrialResult) -> dict[str, Any]:
         "robot": robot,
         "facts": [
             {
-                "id": one.fact.id,
-                "assumed": one.fact.assumed,
-                "seen": one.seen,
-                "agrees": one.agrees,
-                "grade": one.fact.grade,
-                "says": one.fact.says,
-                "page": one.fact.page,
-                "step": one.fact.step,
-                "note": one.note,
-                "used": one.used,
+                "id": judged.fact.id,
+                "assumed": judged.fact.assumed,
+                "seen": judged.seen,
+                "agrees": judged.agrees,
+                "grade": judged.fact.grade,
+                "says": judged.fact.says,
+                "page": judged.fact.page,
+                "step": judged.fact.step,
+                "note": judged.note,
+                "used": judged.used,
             }
-            for one in judged
+            for judged in judged_facts
         ],
         "steps": [
             {
-                "id": one.step.id,
-                "title": one.step.title,
-                "level": one.step.level.value,
-                "result": one.result,
-                "note": one.note,
-                "at_s": one.at_s,
-                "seconds": one.seconds,
+                "id": done.step.id,
+                "title": done.step.title,
+                "level": done.step.level.value,
+                "result": done.result,
+                "note": done.note,
+                "at_s": done.at_s,
+                "seconds": done.seconds,
             }
-            for one in result.steps
+            for done in result.steps
         ],
         "timeline": [
             {"at_s": mark.at_s, "kind": mark.kind, "text": mark.text} for mark in result.timeline
@@ -82,8 +83,8 @@ def build_report(result: TrialResult) -> dict[str, Any]:
         "traces": _thin_traces(result),
         "left": result.left,
     }
-    finite: dict[str, Any] = _replace_non_finite(document)
-    return finite
+    finite_document: dict[str, Any] = _replace_non_finite(document)
+    return finite_document
 
 
 def _replace_non_finite(value: Any) -> Any:
@@ -98,9 +99,10 @@ def _replace_non_finite(value: Any) -> Any:
 
 
 def _thin_traces(result: TrialResult) -> dict[str, list[Any]]:
+    """Return the traces as columns; of more than `_MAX_TRACES`, only every n-th is kept."""
     assert result.recorder is not None
     rows = result.recorder.traces
-    rows = rows[:: max(1, -(-len(rows) // _TRACES))]
+    rows = rows[:: max(1, math.ceil(len(rows) / _MAX_TRACES))]
     return {
         "at_s": [round(row.at_s, 3) for row in rows],
         "speed_rad_s": [round(row.speed_rad_s, 3) for row in rows],
@@ -110,12 +112,12 @@ def _thin_traces(result: TrialResult) -> dict[str, list[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class FactCounts:
-    """Number of facts of a report by outcome."""
+    """How many facts of a report agree, differ, were only used, or were not tested."""
 
     agree: int
     differ: int
     used: int
-    """Steps relied on them, which does not test them."""
+    """Facts that steps relied on, which does not test them."""
     untested: int
 
 
@@ -134,12 +136,14 @@ def schema() -> dict[str, Any]:
 
 
 def read_report(path: Path) -> dict[str, Any]:
-    """Read a report file, or the report in a trial's folder; raise `BadRequestError`."""
+    """Return the report in a file or in a trial's folder. Raises `BadRequestError` if it is not a
+    valid report.
+    """
     file = path / "report.json" if path.is_dir() else path
-    remedy = "Name a report.json, or the folder that `rote trial` wrote."
+    remedy = "Use a report.json file, or the folder that `rote trial` wrote."
     try:
         if file.stat().st_size > MAX_REPORT_BYTES:
-            raise BadRequestError(f"{file} is too long for a report", remedy)
+            raise BadRequestError(f"{file} is too large for a report", remedy)
         document = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
@@ -148,48 +152,51 @@ def read_report(path: Path) -> dict[str, Any]:
         raise BadRequestError(f"{file} is not JSON", remedy) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadRequestError(f"{file} is not a report of a trial ({FORMAT})", remedy)
-    if wrong := violation(document, schema()):
-        raise BadRequestError(f"{file} is damaged: {wrong}", remedy)
+    if problem := find_violation(document, schema()):
+        raise BadRequestError(f"{file} is damaged: {problem}", remedy)
     return document
 
 
 def _refuse_constant(name: str) -> None:
+    """Refuse NaN and infinity, which Python's JSON parser would accept."""
     raise ValueError(f"JSON has no {name}")
 
 
-_TYPES: dict[str, Callable[[Any], bool]] = {
+_IS_OF_TYPE: dict[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, dict),
     "array": lambda value: isinstance(value, list),
     "string": lambda value: isinstance(value, str),
     "boolean": lambda value: isinstance(value, bool),
     "null": lambda value: value is None,
     "number": lambda value: type(value) is int or (type(value) is float and math.isfinite(value)),
-    "integer": lambda value: _TYPES["number"](value) and value % 1 == 0,
+    "integer": lambda value: _IS_OF_TYPE["number"](value) and value % 1 == 0,
 }
 
 
-def violation(value: Any, rule: dict[str, Any], path: str = "report") -> str:
-    """Return how a value violates a JSON schema; empty if it does not.
+def find_violation(value: Any, rule: dict[str, Any], path: str = "report") -> str:
+    """Return how a value violates a rule of a JSON schema; "" if it does not.
 
-    Supports only the keywords that the report schema uses.
+    `path` names the value in the message. Supports only the keywords that the report schema uses.
     """
-    kinds = rule.get("type", [])
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    if kinds and not any(_TYPES[kind](value) for kind in kinds):
-        return f"{path} is not {' or '.join(kinds)}"
+    types = rule.get("type", [])
+    types = [types] if isinstance(types, str) else types
+    if types and not any(_IS_OF_TYPE[type_](value) for type_ in types):
+        return f"{path} is not {' or '.join(types)}"
     allowed = rule.get("enum", [rule["const"]] if "const" in rule else None)
+    # Python considers True equal to 1, and JSON does not.
     if allowed is not None and not any(
-        type(value) is type(each) and value == each for each in allowed
+        type(value) is type(constant) and value == constant for constant in allowed
     ):
-        return f"{path} is none of {', '.join(map(str, allowed))}"
-    if isinstance(value, list) and "items" in rule:
-        inner = ((each, rule["items"], f"{path}[{at}]") for at, each in enumerate(value))
-        return next(filter(None, (violation(*each) for each in inner)), "")
-    if not isinstance(value, dict):
-        return ""
-    for name in rule.get("required", ()):
-        if name not in value:
-            return f"{path}.{name} is missing"
-    known, others = rule.get("properties", {}), rule.get("additionalProperties", {})
-    fields = ((each, known.get(name, others), f"{path}.{name}") for name, each in value.items())
-    return next(filter(None, (violation(*each) for each in fields)), "")
+        return f"{path} must be one of {', '.join(map(str, allowed))}"
+    inner: list[tuple[Any, dict[str, Any], str]] = []
+    if isinstance(value, list):
+        item_rule = rule.get("items", {})
+        inner = [(item, item_rule, f"{path}[{index}]") for index, item in enumerate(value)]
+    elif isinstance(value, dict):
+        for name in rule.get("required", ()):
+            if name not in value:
+                return f"{path}.{name} is missing"
+        rules, other_rule = rule.get("properties", {}), rule.get("additionalProperties", {})
+        inner = [(value[name], rules.get(name, other_rule), f"{path}.{name}") for name in value]
+    violations = (find_violation(*arguments) for arguments in inner)
+    return next(filter(None, violations), "")

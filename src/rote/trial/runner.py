@@ -1,6 +1,7 @@
-"""Runs a trial step by step, each confirmed and with a time limit; it ends with limbs that hold.
+"""Runs a trial step by step, each confirmed by the operator and with a time limit.
 
-However it ends (last step, Ctrl-C, lost robot), the result holds what was learned until then.
+However it ends (last step, Ctrl-C, lost robot), the limbs are made to hold, and the result contains
+what was learned until then.
 """
 
 import asyncio
@@ -28,23 +29,26 @@ from rote.trial.steps import TrialLevel, TrialStep, steps_for
 
 COMPLETE, INTERRUPTED, LOST, ENDED = "complete", "interrupted", "lost", "ended"
 """How a trial ended: after its last step, by Ctrl-C, robot lost, by the operator."""
-FAULT = "a fault of rote, please report it:"
+FAULT = "a bug in rote, please report it:"
+"""Begins the note of a step that an unexpected error ended."""
 DONE, SKIPPED, CANNOT, FAILED = "done", "skipped", "cannot", "failed"
 """How a step ended."""
 PROTOCOLS = {"webrtc": CHANNEL, "dds": BUS, "udp": FRAMES, "sim": FRAMES, "a1": QUADRUPED}
 """The protocol of each wire."""
 UNCONFIRMED = "The robot did NOT confirm the stop; use the remote (L2+B)."
 _STOP_S = 3.0
+"""Timeout for one attempt to stop the robot."""
 _ABILITIES = {
-    "presets": "do factory actions",
+    "presets": "play factory actions",
     "list": "list its actions",
     "rename": "rename an action",
     "delete": "delete an action",
     "pause": "pause a recording",
     "pose": "turn its body",
-    "control": "be driven joint by joint",
+    "control": "be controlled joint by joint",
     "teach": "be taught",
 }
+"""What a robot with an ability can do, after "the robot cannot"."""
 
 Opener = Callable[[Tap], AbstractAsyncContextManager[Robot]]
 """Connects to the robot, with a tap on the connection."""
@@ -63,7 +67,7 @@ class StepResult:
 
 @dataclass(slots=True)
 class TrialResult:
-    """Result of a trial."""
+    """How a trial ended, and everything that it measured."""
 
     url: str
     wire: str
@@ -106,19 +110,24 @@ async def run_trial(
     @asynccontextmanager
     async def connect_by_url(tap: Tap) -> AsyncIterator[Robot]:
         async with connect_tapped(
-            url, tap, timeout=timeout, key=key, world=world, ability=_required_ability(url, level)
+            url,
+            tap,
+            timeout=timeout,
+            key=key,
+            world=world,
+            ability=_find_required_ability(url, level),
         ) as robot:
             yield robot
 
-    def another() -> AbstractAsyncContextManager[Robot]:
+    def connect_another() -> AbstractAsyncContextManager[Robot]:
         return connect(url, timeout=timeout, key=key, reconnect=False)
 
     recorder = result.recorder = TrialRecorder(PROTOCOLS[wire])
     tap.on_message(recorder.record_message)
     async with (opener or connect_by_url)(tap) as robot:
-        context = TrialContext(robot, tap, recorder, url, wire, guide.note, another)
+        context = TrialContext(robot, tap, recorder, url, wire, guide.note, connect_another)
         context.measured["wire"] = wire
-        recorder.on_activity(lambda at_s, word: _note_activity(context, at_s, word))
+        recorder.on_activity(lambda at_s, activity: _note_activity(context, at_s, activity))
         unsubscribe = robot.on_state(recorder.record_state)
         trial_run = _TrialRun(context, guide, result, key)
         try:
@@ -130,15 +139,19 @@ async def run_trial(
     return result
 
 
-def _required_ability(url: str, level: TrialLevel) -> str | None:
-    """Return what an A1's motors are needed for: a standing robot is then refused, not dropped."""
+def _find_required_ability(url: str, level: TrialLevel) -> str | None:
+    """Return the ability that a trial of an A1's motors needs; None for any other trial.
+
+    With it the connection refuses a standing robot, which would sink when its motors are taken
+    over.
+    """
     if not wire_of(url).has_levels or "level=low" not in url:
         return None
     return "states" if level is TrialLevel.LOOK else "control"
 
 
-def _note_activity(context: TrialContext, at_s: float, word: str) -> None:
-    context.timeline.append(TimelineMark(round(at_s, 3), "activity", word))
+def _note_activity(context: TrialContext, at_s: float, activity: str) -> None:
+    context.timeline.append(TimelineMark(round(at_s, 3), "activity", activity))
 
 
 class _TrialRun:
@@ -149,8 +162,8 @@ class _TrialRun:
     ) -> None:
         self._context, self._guide, self._result, self._key = context, guide, result, key
         self._lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._holding = False
-        """Whether a step runs that may make the arms soft."""
+        self._step_may_soften_arms = False
+        """Whether the current step may make the arms soft."""
         client = context.tap.client
         if isinstance(client, (ServicesClient, TeachingClient)):
             client.on_loss(self._on_loss)
@@ -162,6 +175,7 @@ class _TrialRun:
             self._lost.set_result(str(error))
 
     def _on_trouble(self, error: RoteError) -> None:
+        """Handle an error that an A1's client reports: only a lost link ends the trial."""
         if isinstance(error, LinkError):
             self._on_loss(error)
 
@@ -172,15 +186,15 @@ class _TrialRun:
             for step in steps_for(result.level, result.wire):
                 await self._run_step(step)
         except asyncio.CancelledError:
-            result.ended, result.reason = INTERRUPTED, "somebody ended it"
+            result.ended, result.reason = INTERRUPTED, "the trial was interrupted"
             task = asyncio.current_task()
             if task is not None:
                 task.uncancel()
         except TrialEndedError:
-            result.ended, result.reason = ENDED, "the person ended it"
+            result.ended, result.reason = ENDED, "the operator ended the trial"
         except _LostError as lost:
             result.ended, result.reason = LOST, str(lost)
-        except BaseException:  # a fault of rote: the limbs must still hold
+        except BaseException:  # a bug in rote: the limbs must still hold
             await to_the_end(self._make_safe())
             raise
         finishing = asyncio.ensure_future(self._finish())
@@ -189,13 +203,14 @@ class _TrialRun:
         finishing.result()
 
     async def _finish(self) -> None:
+        """Make the robot safe and delete the trial's actions; only try to stop a lost robot."""
         context, result = self._context, self._result
         if self._lost.done() and result.ended != LOST:
             result.ended, result.reason = LOST, self._lost.result()
         if result.ended == LOST:
             context.mark("note", "the robot was lost")
             if await self._stop_by_new_connection():
-                context.mark("note", "a new connection has stopped it")
+                context.mark("note", "a new connection stopped the robot")
             else:
                 self._warn_unconfirmed()
             result.left = sorted(context.saved_actions)
@@ -205,7 +220,7 @@ class _TrialRun:
             result.left = await delete_own_actions(context)
 
     async def _stop_by_new_connection(self) -> bool:
-        """Stop a lost robot through a new connection; return whether it confirmed."""
+        """Stop a lost robot through a new connection; return whether it confirmed the stop."""
         if wire_of(self._result.url).lives_here:
             return False  # a new connection would reach another simulated robot
         with suppress(RoteError, TimeoutError, OSError, RuntimeError):
@@ -215,6 +230,7 @@ class _TrialRun:
         return False
 
     async def _make_safe(self) -> None:
+        """Stop the robot and make its arms hold; warn the operator if it does not confirm."""
         stopped = False
         with suppress(RoteError, TimeoutError):
             async with asyncio.timeout(_STOP_S * 3):
@@ -238,27 +254,33 @@ class _TrialRun:
             return  # nothing was made to move or to go limp
         # A step may have made the arms soft although no state arrived that reports it.
         state = self._context.robot.state
-        soft = state is None or state.arms_soft or self._context.arms_may_be_soft or self._holding
-        arms = "The arms may still be soft: hold them. " if soft else ""
-        self._guide.note(f"{arms}{UNCONFIRMED}")
+        may_be_soft = (
+            state is None
+            or state.arms_soft
+            or self._context.arms_may_be_soft
+            or self._step_may_soften_arms
+        )
+        warning = "The arms may still be soft: hold them. " if may_be_soft else ""
+        self._guide.note(f"{warning}{UNCONFIRMED}")
 
     async def _run_step(self, step: TrialStep) -> None:
+        """Ask the operator, then run one step and record its result."""
         context, at_s = self._context, self._context.now_s
         missing = [need for need in step.needs if need not in context.robot.abilities]
         if missing:
-            words = " and ".join(_ABILITIES.get(each, each) for each in missing)
-            self._record_result(step, CANNOT, f"by this wire the robot cannot {words}", at_s)
+            actions = " and ".join(_ABILITIES.get(ability, ability) for ability in missing)
+            self._record_result(step, CANNOT, f"over this wire, the robot cannot {actions}", at_s)
             return
         answer = await self._ask_operator(step)
         if answer == "end":
             raise TrialEndedError
         if answer == "skip":
-            self._record_result(step, SKIPPED, "skipped by the person", at_s)
+            self._record_result(step, SKIPPED, "skipped by the operator", at_s)
             return
         at_s = context.now_s
         context.mark("step", step.title)
         self._guide.begin(step)
-        self._holding = step.level is TrialLevel.HOLD
+        self._step_may_soften_arms = step.level is TrialLevel.HOLD
         try:
             result, note = await self._perform_step(step)
         except asyncio.CancelledError:
@@ -267,21 +289,22 @@ class _TrialRun:
         except _LostError:
             self._record_result(step, FAILED, "the robot was lost", at_s)
             raise
-        self._holding = False
+        self._step_may_soften_arms = False
         self._record_result(step, result, note, at_s)
 
     async def _ask_operator(self, step: TrialStep) -> str:
-        """Ask the operator; raise `_LostError` if the robot is lost meanwhile."""
+        """Return the operator's answer; raise `_LostError` if the robot is lost meanwhile."""
         answer = await self._await_unless_lost(self._guide.ask(step))
         assert isinstance(answer, str)
         return answer
 
     async def _perform_step(self, step: TrialStep) -> tuple[str, str]:
-        work = {**G1_STEPS, **A1_STEPS}[step.id]
+        """Run a step within its time limit; return its result and a note."""
+        perform = {**G1_STEPS, **A1_STEPS}[step.id]
         limit = asyncio.timeout(step.limit_s)
         try:
             async with limit:
-                await self._await_unless_lost(work(self._context))
+                await self._await_unless_lost(perform(self._context))
         except StepImpossibleError as error:
             if step.level is not TrialLevel.LOOK:  # the step may have begun already
                 await self._make_safe()
@@ -296,21 +319,21 @@ class _TrialRun:
             return FAILED, str(error)
         except _LostError:
             raise
-        except Exception as error:  # the other steps may still find something
+        except Exception as error:  # the other steps can still be run
             await self._make_safe()
             if limit.expired() and isinstance(error, TimeoutError):
-                return FAILED, f"it took longer than {step.limit_s:g} s and was ended"
+                return FAILED, f"it took longer than {step.limit_s:g} s, so the trial ended it"
             return FAILED, f"{FAULT} {type(error).__name__}: {error}"
         if self._context.arms_may_be_soft:
             await self._make_safe()
         return DONE, ""
 
     async def _await_unless_lost(self, work: Awaitable[object]) -> object:
-        """Await work; raise `_LostError` as soon as the robot is lost."""
+        """Return the result of `work`; cancel it and raise `_LostError` if the robot is lost."""
         task: asyncio.Future[object] = asyncio.ensure_future(work)
-        waited: set[asyncio.Future[Any]] = {task, self._lost}
+        futures: set[asyncio.Future[Any]] = {task, self._lost}
         try:
-            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
             if not task.done():
                 raise _LostError(self._lost.result())
             return task.result()
@@ -327,7 +350,7 @@ class _TrialRun:
 
 
 class _LostError(Exception):
-    """The robot is lost."""
+    """The connection to the robot is lost; the message gives the reason."""
 
 
 def parse_level(name: str) -> TrialLevel:
@@ -336,4 +359,4 @@ def parse_level(name: str) -> TrialLevel:
         return TrialLevel(name)
     except ValueError:
         known = ", ".join(TrialLevel)
-        raise BadRequestError(f"there is no level {name!r}", f"Use: {known}.") from None
+        raise BadRequestError(f"unknown level {name!r}", f"Use one of: {known}.") from None

@@ -1,4 +1,4 @@
-"""The steps of a trial as data: what each does, what the operator has to watch, its time limit.
+"""The steps of a trial as data: description, precautions for the operator, and time limit.
 
 `g1_steps` and `a1_steps` implement them.
 """
@@ -11,20 +11,22 @@ SERVICE_WIRES = ("webrtc", "dds")
 MESSAGE_WIRES = (*FRAMES_WIRES, *SERVICE_WIRES)
 A1_WIRE = "a1"
 
-_SOFT = (
-    "The arms get soft: hold them lightly at the wrists before you go on, and keep fingers out of "
-    "the joints."
+_SOFT_ARMS_WARNING = (
+    "The arms go soft: hold them lightly at the wrists before you continue, and keep your fingers "
+    "out of the joints."
 )
-_CLEAR = "The arms move by themselves: nobody within an arm's length, the remote in hand (L2+B)."
+_MOVING_ARMS_WARNING = (
+    "The arms move by themselves: keep an arm's length away, with the remote in hand (L2+B)."
+)
 
 
 class TrialLevel(StrEnum):
     """How much of the robot a trial may use; each level includes those before it."""
 
     LOOK = "look"
-    """Nothing gets soft and nothing moves."""
+    """Nothing goes soft and nothing moves."""
     HOLD = "hold"
-    """Limbs get soft in a person's hands; an A1 stands and turns its body."""
+    """Limbs go soft in a person's hands; an A1 stands and turns its body."""
     MOVE = "move"
     """The robot moves by itself."""
 
@@ -42,14 +44,14 @@ class TrialStep:
     level: TrialLevel
     title: str
     does: str
-    """What it will do, as shown to the operator before the step."""
+    """What the step will do, as shown to the operator before it."""
     watch: str
     """What the operator has to watch."""
     limit_s: float
     """Time limit; when it expires the step is ended and the limbs hold."""
     wires: tuple[str, ...] = MESSAGE_WIRES
     needs: tuple[str, ...] = ()
-    """Abilities without which it cannot be done."""
+    """Abilities that the robot must have."""
 
 
 LOOK, HOLD, MOVE = TrialLevel
@@ -59,7 +61,7 @@ STEPS: tuple[TrialStep, ...] = (
         id="discover",
         level=LOOK,
         title="Search the network",
-        does="asks the local network for robots, as the phone app does, and waits for replies",
+        does="searches the local network for robots, as the phone app does",
         watch="Nothing moves.",
         limit_s=15.0,
         wires=("webrtc",),
@@ -68,23 +70,23 @@ STEPS: tuple[TrialStep, ...] = (
         id="connect",
         level=LOOK,
         title="Connect",
-        does="notes how the connection came about, and how long each stage took",
-        watch="Nothing moves. The robot stands balanced, or hangs.",
+        does="records the stages of the connection and how long each took",
+        watch="Nothing moves. Let the robot stand balanced, or hang it on its gantry.",
         limit_s=30.0,
     ),
     TrialStep(
         id="listen",
         level=LOOK,
         title="Listen",
-        does="listens for four seconds: which topics come, how often, with which fields",
+        does="receives messages for four seconds; records topics, rates and fields",
         watch="Nothing moves.",
         limit_s=30.0,
     ),
     TrialStep(
         id="services",
         level=LOOK,
-        title="Ask the services",
-        does="asks which services there are, their versions, the mode and the controller",
+        title="Query the services",
+        does="requests the versions of the services, the mode and the controller",
         watch="Nothing moves.",
         limit_s=60.0,
     ),
@@ -92,7 +94,7 @@ STEPS: tuple[TrialStep, ...] = (
         id="list",
         level=LOOK,
         title="Read the list of actions",
-        does="asks for the list of actions three times; their names are not shared",
+        does="requests the list of actions three times; the report does not contain your names",
         watch="Nothing moves.",
         limit_s=40.0,
         needs=("list",),
@@ -101,17 +103,17 @@ STEPS: tuple[TrialStep, ...] = (
         id="wrong-mode",
         level=HOLD,
         title="Teach in a mode without balance",
-        does="asks to teach, which it should refuse; only if the robot is damped already",
-        watch="The robot hangs or sits; should it accept, the arms get soft for a moment.",
+        does="requests teaching while the robot is damped; the robot should refuse",
+        watch="The robot must hang or sit. If it does not refuse, the arms go soft for a moment.",
         limit_s=30.0,
         needs=("teach",),
     ),
     TrialStep(
         id="teach",
         level=HOLD,
-        title="Teach two seconds",
+        title="Teach for two seconds",
         does="makes the arms soft for two seconds and stores the motion as rote-trial",
-        watch=f"{_SOFT} Lead one arm slowly forward and back.",
+        watch=f"{_SOFT_ARMS_WARNING} Lead one arm slowly forward and back.",
         limit_s=60.0,
         needs=("teach",),
     ),
@@ -119,8 +121,8 @@ STEPS: tuple[TrialStep, ...] = (
         id="overwrite",
         level=HOLD,
         title="Teach the same name again",
-        does="teaches rote-trial once more, longer, and looks whether it replaced the first",
-        watch=_SOFT,
+        does="teaches a longer rote-trial, and checks whether it replaces the first one",
+        watch=_SOFT_ARMS_WARNING,
         limit_s=60.0,
         needs=("teach", "overwrite"),
     ),
@@ -129,15 +131,15 @@ STEPS: tuple[TrialStep, ...] = (
         level=HOLD,
         title="Pause a recording",
         does="teaches rote-trial-pause with a pause of two seconds in the middle",
-        watch=f"{_SOFT} They stay soft in the pause.",
+        watch=f"{_SOFT_ARMS_WARNING} They stay soft during the pause.",
         limit_s=60.0,
         needs=("teach", "pause"),
     ),
     TrialStep(
         id="names",
         level=HOLD,
-        title="Names",
-        does="renames rote-trial to a few names, long ones and foreign ones, and back",
+        title="Rename an action",
+        does="renames rote-trial to several names, long ones and non-ASCII ones, and back",
         watch="Nothing moves.",
         limit_s=120.0,
         needs=("rename",),
@@ -145,8 +147,8 @@ STEPS: tuple[TrialStep, ...] = (
     TrialStep(
         id="missing",
         level=HOLD,
-        title="Ask for what is not there",
-        does="asks to delete and to rename an action that does not exist",
+        title="Request a missing action",
+        does="tries to delete and to rename an action that does not exist",
         watch="Nothing should move.",
         limit_s=30.0,
         needs=("delete",),
@@ -154,10 +156,10 @@ STEPS: tuple[TrialStep, ...] = (
     TrialStep(
         id="lapse",
         level=HOLD,
-        title="Keep-alives cease",
-        does="makes the arms soft and then says nothing, until the robot itself makes them hold; "
-        "after 30 s the arms are told to hold in any case",
-        watch=f"{_SOFT} They get stiff without a warning, in about 10 s.",
+        title="Stop the keep-alives",
+        does="makes the arms soft and sends no keep-alives until the robot makes the arms hold; "
+        "after 30 s, the trial makes them hold",
+        watch=f"{_SOFT_ARMS_WARNING} They stiffen without warning after about 10 s.",
         limit_s=75.0,
         needs=("teach",),
     ),
@@ -165,8 +167,8 @@ STEPS: tuple[TrialStep, ...] = (
         id="play",
         level=MOVE,
         title="Play",
-        does="plays rote-trial, from a soft approach to the soft return",
-        watch=_CLEAR,
+        does="plays rote-trial, including the slow approach and return",
+        watch=_MOVING_ARMS_WARNING,
         limit_s=60.0,
         needs=("play",),
     ),
@@ -175,35 +177,35 @@ STEPS: tuple[TrialStep, ...] = (
         level=MOVE,
         title="Stop a playback",
         does="plays rote-trial and stops it in the middle",
-        watch=_CLEAR,
+        watch=_MOVING_ARMS_WARNING,
         limit_s=60.0,
         needs=("play",),
     ),
     TrialStep(
         id="refused",
         level=MOVE,
-        title="Refusals",
-        does="asks to play an action that does not exist, and a second one while one plays; then "
-        "it stops",
-        watch=_CLEAR,
+        title="Provoke refusals",
+        does="requests playback of an action that does not exist, then of a second action while "
+        "one plays; then stops the playback",
+        watch=_MOVING_ARMS_WARNING,
         limit_s=60.0,
         needs=("play",),
     ),
     TrialStep(
         id="preset",
         level=MOVE,
-        title="A factory action",
-        does="lets the robot wave, by its factory action 26, or shake hands, 27",
-        watch=f"{_CLEAR} It raises its right arm above the head.",
+        title="Play a factory action",
+        does="lets the robot wave (factory action 26) or shake hands (27)",
+        watch=f"{_MOVING_ARMS_WARNING} The robot raises its right arm above its head.",
         limit_s=60.0,
         needs=("presets",),
     ),
     TrialStep(
         id="other-stop",
         level=MOVE,
-        title="Somebody else stops it",
-        does="plays rote-trial and lets a second connection stop it",
-        watch=_CLEAR,
+        title="Stop from another client",
+        does="plays rote-trial, and stops it from a second connection",
+        watch=_MOVING_ARMS_WARNING,
         limit_s=60.0,
         wires=("udp", "dds"),
         needs=("play",),
@@ -212,7 +214,7 @@ STEPS: tuple[TrialStep, ...] = (
         id="a1-connect",
         level=LOOK,
         title="Connect",
-        does="notes which dialect and which port the robot uses",
+        does="records the dialect and the port of the robot",
         watch="Nothing moves.",
         limit_s=30.0,
         wires=(A1_WIRE,),
@@ -221,7 +223,7 @@ STEPS: tuple[TrialStep, ...] = (
         id="a1-listen",
         level=LOOK,
         title="Listen",
-        does="listens for three seconds: how often states come, their clock and their fields",
+        does="receives states for three seconds; records their rate, clock and fields",
         watch="Nothing moves.",
         limit_s=30.0,
         wires=(A1_WIRE,),
@@ -230,8 +232,8 @@ STEPS: tuple[TrialStep, ...] = (
         id="a1-stand",
         level=HOLD,
         title="Stand",
-        does="asks the walking controller to stand",
-        watch="The robot may get up: two metres of free floor, the remote in hand.",
+        does="commands the walking controller to stand",
+        watch="The robot may get up: keep two metres of floor free, and the remote in hand.",
         limit_s=30.0,
         wires=(A1_WIRE,),
         needs=("pose",),
@@ -241,7 +243,7 @@ STEPS: tuple[TrialStep, ...] = (
         level=HOLD,
         title="Turn the body",
         does="tilts the body by 0.2 rad about each axis, on the spot",
-        watch="The feet stay where they are: two metres of free floor, the remote in hand.",
+        watch="The feet stay in place. Keep two metres of floor free, and the remote in hand.",
         limit_s=30.0,
         wires=(A1_WIRE,),
         needs=("pose",),
@@ -250,8 +252,8 @@ STEPS: tuple[TrialStep, ...] = (
         id="a1-joint",
         level=HOLD,
         title="Move one joint",
-        does="moves one hip by 0.1 rad and back, softly, by the motors; all others hold",
-        watch="Only for a robot that hangs or lies: its legs carry nothing. Hands off the legs.",
+        does="moves one hip joint gently by 0.1 rad and back; all other joints hold",
+        watch="The robot must hang or lie, without weight on its legs. Keep your hands off them.",
         limit_s=40.0,
         wires=(A1_WIRE,),
         needs=("control",),
@@ -261,7 +263,7 @@ STEPS: tuple[TrialStep, ...] = (
         level=MOVE,
         title="Walk a step",
         does="walks forward at 0.2 m/s for 1.5 seconds, then stands",
-        watch="Three metres of free floor in front, the remote in hand.",
+        watch="Keep three metres of floor free in front of the robot, and the remote in hand.",
         limit_s=30.0,
         wires=(A1_WIRE,),
         needs=("walk",),

@@ -14,6 +14,6 @@ __all__ = ["PacketBuilder", "calculate_crc32", "verify_crc32"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'rote.wire' has no attribute {name!r}")
-    from rote.wire.teaching import packet_builder as packets  # noqa: PLC0415 # who reads one wire need not load another
+    from rote.wire.teaching import packet_builder  # noqa: PLC0415 - loads a codec that few programs need
 
-    return getattr(packets, name)
+    return getattr(packet_builder, name)

@@ -24,11 +24,15 @@ const slowDisplay = (frameMs) => {
 
 /** Offer no WebGL, as a browser without 3D does. */
 const withoutWebgl = () => {
+  delete window.WebGL2RenderingContext;
   const getContext = HTMLCanvasElement.prototype.getContext;
   HTMLCanvasElement.prototype.getContext = function (kind, ...options) {
     return kind.startsWith("webgl") ? null : getContext.call(this, kind, ...options);
   };
 };
+
+/** Draw no robot on pages that the context opens from now on: for the rest of a story that has seen it drawn. */
+export const stopDrawing = (context) => context.addInitScript(withoutWebgl);
 
 /** Return Playwright's Chromium and how to start it: it draws by software, and has no sandbox where the tests run as root. */
 export function chromiumOf(task) {
@@ -37,20 +41,22 @@ export function chromiumOf(task) {
   return { chromium, options: { executablePath: task.chromium, args } };
 }
 
-/** Connect to the shared browser at `task.browser`, or start one. Closing it closes only its own contexts if it is shared.
+/** Return contexts of the shared browser `task.browser`, or of a new one; `close` closes them.
  *
  * A context draws the robot in 3D only with `draws`: drawing by software takes the processor from the page's messages,
  * and the server takes the command from a page that is silent for too long. */
 export async function launch(task) {
   const { chromium, options } = chromiumOf(task);
-  const browser = await (task.browser ? chromium.connect(task.browser) : chromium.launch(options));
-  const newContext = browser.newContext.bind(browser);
-  browser.newContext = async ({ draws = false, ...more } = {}) => {
+  const browser = task.browser ?? (await chromium.launch(options));
+  const contexts = [];
+  const newContext = async ({ draws = false, ...more } = {}) => {
     // Transitions would be drawn sixty times a second, too.
-    const context = await newContext({ reducedMotion: "reduce", ...more });
+    const context = await browser.newContext({ reducedMotion: "reduce", ...more });
+    contexts.push(context);
     await context.addInitScript(slowDisplay, FRAME_MS);
-    if (!draws) await context.addInitScript(withoutWebgl);
+    if (!draws) await stopDrawing(context);
     return context;
   };
-  return browser;
+  const close = () => (task.browser ? Promise.all(contexts.map((context) => context.close())) : browser.close());
+  return { newContext, close };
 }

@@ -1,13 +1,10 @@
-// STOP and the truth, in a real browser: on every screen at every size, where the page fails, and after
-// a teaching. Reads its task as JSON from standard input, prints what happened as JSON.
-
-import { readFileSync } from "node:fs";
+// STOP and the truth, in a real browser: on every screen at every size, where the page fails, and after a teaching.
 
 import { launch } from "./chromium.mjs";
+import { task } from "./task.mjs";
 import { check, until } from "./waiting.mjs";
 
-const task = JSON.parse(readFileSync(0, "utf-8"));
-const report = { steps: [], console: [], failure: null };
+export const report = { steps: [], console: [], failure: null };
 const browser = await launch(task);
 
 const LONG = "Wwwwwwwwwwwwwwwwwwwwwwwwwwwwww";
@@ -271,4 +268,3 @@ try {
 } finally {
   await browser.close();
 }
-process.stdout.write(JSON.stringify(report));

@@ -1,15 +1,12 @@
-// What a person does with the pendant, done by a real browser. Reads its task as JSON from standard
-// input, prints what happened as JSON: the steps with their times, and every error on the console.
+// What a person does with the pendant, done by a real browser.
 
 import { spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
 
-import { launch } from "./chromium.mjs";
+import { launch, stopDrawing } from "./chromium.mjs";
+import { task } from "./task.mjs";
 import { check, until } from "./waiting.mjs";
 
-const task = JSON.parse(readFileSync(0, "utf-8"));
-
-const report = { steps: [], console: [], failure: null };
+export const report = { steps: [], console: [], failure: null };
 const browser = await launch(task);
 const context = await browser.newContext({
   viewport: { width: task.width, height: task.height },
@@ -52,8 +49,10 @@ const story = {
     await page.addInitScript(() => localStorage.setItem("rote.quality", "high"));
     await page.goto(task.url);
     await until(async () => (await $("stage").getAttribute("data-state")) === "shown", "the robot is drawn", 30_000);
-    check((await page.locator("[data-testid=stage] canvas").getAttribute("data-quality")) === "low", "software rendering is drawn in low quality");
-    check((await page.evaluate(() => localStorage.getItem("rote.quality"))) === "auto", "a quality that is refused is not remembered");
+    const quality = () => page.locator("[data-testid=stage] canvas").getAttribute("data-quality");
+    await until(async () => (await quality()) === "low", "software rendering is drawn in low quality");
+    const kept = () => page.evaluate(() => localStorage.getItem("rote.quality"));
+    await until(async () => (await kept()) === "auto", "a quality that is refused is not remembered");
     await button("Settings").click();
     check(await button("High").isDisabled(), "what cannot be had is not offered");
     await button("Settings").click();
@@ -68,6 +67,7 @@ const story = {
   },
   "the tips come before teaching": async () => {
     await go("Teach");
+    await $("tips").getByText("avoid self-collision or singularities.").waitFor();
     await $("tips").getByText("not an emergency stop").waitFor();
     await button("I have read this").click();
     await until(() => page.evaluate(() => scrollY === 0 && ["teach-name", "ready-title"].includes(document.activeElement.id)), "the form begins at its top");
@@ -87,12 +87,14 @@ const story = {
     await until(async () => (await number($("chart"), "data-samples")) > 280, "three seconds are recorded");
     await $("teach-end").click();
     await $("result").getByText("hello wave").waitFor();
-    await $("result-check").getByText("Checked:").waitFor();
+    // On a busy computer the simulated hand is late now and then, which is a note about a step in speed.
+    await $("result-check").locator("p:has-text('Checked:'), [data-severity=note]").first().waitFor();
+    check((await $("result-check").locator("[data-severity=error], [data-severity=warning]").count()) === 0, "it can be played");
   },
   "an arm is led by its slider, and the take is thrown away": async () => {
     await $("teach-another").click();
     await $("teach-name").fill("hello wave");
-    await page.getByText("This teaching will replace it").waitFor();
+    await page.getByText("Filename already exists. This teaching will replace it.").waitFor();
     check(await $("teach-start").isEnabled(), "a name that is taken can be replaced on this wire");
     await $("teach-name").fill("");
     await $("teach-start").click();
@@ -106,7 +108,7 @@ const story = {
   },
   "the motion is found in the library": async () => {
     await go("Library");
-    await $("play-tip").getByText("enough space").waitFor();
+    await $("play-tip").getByText("Operator must hold remote or app for emergency stop.").waitFor();
     const search = page.getByPlaceholder("Search motions");
     await search.fill("hello");
     await named("action", "hello wave").waitFor();
@@ -191,6 +193,9 @@ const story = {
     await atRest();
   },
   "an action is played, and Escape stops it": async () => {
+    await stopDrawing(context);
+    await page.reload();
+    await state("connected");
     await go("Library");
     await button("Play hello wave").first().click();
     await playing();
@@ -336,4 +341,3 @@ try {
   robot?.kill("SIGKILL");
   await browser.close();
 }
-process.stdout.write(JSON.stringify(report));

@@ -1,13 +1,10 @@
 // What a person does with an A1 and the pendant, done by a real browser; like story.mjs.
 
-import { readFileSync } from "node:fs";
-
 import { launch } from "./chromium.mjs";
+import { task } from "./task.mjs";
 import { check, until } from "./waiting.mjs";
 
-const task = JSON.parse(readFileSync(0, "utf-8"));
-
-const report = { steps: [], console: [], failure: null };
+export const report = { steps: [], console: [], failure: null };
 const TRIES = 12;
 const browser = await launch(task);
 let context = null;
@@ -200,4 +197,3 @@ try {
 } finally {
   await browser.close();
 }
-process.stdout.write(JSON.stringify(report));

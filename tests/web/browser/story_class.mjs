@@ -1,14 +1,11 @@
-// A class at one robot: a teacher, a pupil who may command, and somebody who only watches, each with a
-// browser and a link of their own. Reads its task as JSON from standard input, prints what happened.
-
-import { readFileSync } from "node:fs";
+// A class at one robot: a teacher, a pupil who may command, and somebody who only watches, each with a browser and a
+// link of their own.
 
 import { launch } from "./chromium.mjs";
+import { task } from "./task.mjs";
 import { check, until } from "./waiting.mjs";
 
-const task = JSON.parse(readFileSync(0, "utf-8"));
-
-const report = { steps: [], console: [], failure: null };
+export const report = { steps: [], console: [], failure: null };
 const browser = await launch(task);
 
 /** One person: a browser with cookies of its own. */
@@ -64,7 +61,7 @@ const story = {
     check((await watcher.getByTestId("lock").count()) === 0, "there is nothing to lock");
     await onScreen(watcher);
     await watcher.getByTestId("stop").click();
-    await watcher.getByTestId("stop-report").getByText("told to stop").waitFor();
+    await watcher.getByTestId("stop-report").getByText("a stop was sent").waitFor();
   },
   "a countdown is seen by everybody before command passes over": async () => {
     await takes(pupil);
@@ -97,7 +94,7 @@ const story = {
     await teacher.getByTestId("person").filter({ hasText: "Bo" }).getByRole("button", { name: "Give command" }).click();
     await commands(pupil);
     await pupil.getByTestId("stop").click();
-    await pupil.getByTestId("stop-report").getByText("told to stop").waitFor();
+    await pupil.getByTestId("stop-report").getByText("a stop was sent").waitFor();
   },
   "a reload is the same person, and still commands": async () => {
     await pupil.reload();
@@ -128,7 +125,7 @@ const story = {
     await onScreen(late);
     await photograph(late, "full");
     await late.getByTestId("stop").click();
-    await late.getByTestId("stop-report").getByText("told to stop").waitFor();
+    await late.getByTestId("stop-report").getByText("a stop was sent").waitFor();
     const more = await teacher.context().newPage();
     await more.goto(task.url);
     await more.getByTestId("people").waitFor();
@@ -152,4 +149,3 @@ try {
   for (const [name, page] of Object.entries({ teacher, pupil, watcher })) if (page) await photograph(page, `failed-${name}`);
 }
 await browser.close();
-process.stdout.write(JSON.stringify(report));

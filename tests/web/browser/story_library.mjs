@@ -1,13 +1,10 @@
-// The library, the cues and the language of the page, in a real browser. Reads its task as JSON from standard
-// input, prints what happened as JSON.
-
-import { readFileSync } from "node:fs";
+// The library, the cues and the language of the page, in a real browser.
 
 import { launch } from "./chromium.mjs";
+import { task } from "./task.mjs";
 import { check, until } from "./waiting.mjs";
 
-const task = JSON.parse(readFileSync(0, "utf-8"));
-const report = { steps: [], console: [], failure: null };
+export const report = { steps: [], console: [], failure: null };
 const browser = await launch(task);
 
 let page = null;
@@ -267,4 +264,3 @@ for (const [name, live] of Object.entries(story)) {
   if (report.failure) break;
 }
 await browser.close();
-console.log(JSON.stringify(report));

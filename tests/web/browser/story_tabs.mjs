@@ -1,13 +1,10 @@
-// Two tabs of one browser at the same takes and shows. Reads its task as JSON from standard input, prints what
-// happened as JSON.
-
-import { readFileSync } from "node:fs";
+// Two tabs of one browser at the same takes and shows.
 
 import { launch } from "./chromium.mjs";
+import { task } from "./task.mjs";
 import { check, until } from "./waiting.mjs";
 
-const task = JSON.parse(readFileSync(0, "utf-8"));
-const report = { steps: [], console: [], failure: null };
+export const report = { steps: [], console: [], failure: null };
 const browser = await launch(task);
 const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
 context.setDefaultTimeout(20_000);
@@ -183,4 +180,3 @@ try {
 } finally {
   await browser.close();
 }
-process.stdout.write(JSON.stringify(report));

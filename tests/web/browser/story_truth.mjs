@@ -1,14 +1,14 @@
 // What the page shows while the server or the robot is silent, in a real browser: their processes are frozen with
-// SIGSTOP and continued with SIGCONT. Reads its task as JSON from standard input, prints what happened as JSON.
+// SIGSTOP and continued with SIGCONT.
 
 import { execFileSync, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 import { launch } from "./chromium.mjs";
+import { task } from "./task.mjs";
 import { check, until } from "./waiting.mjs";
 
-const task = JSON.parse(readFileSync(0, "utf-8"));
-const report = { steps: [], console: [], failure: null };
+export const report = { steps: [], console: [], failure: null };
 const browser = await launch(task);
 const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: "light" });
 context.setDefaultTimeout(20_000);
@@ -273,4 +273,3 @@ try {
   robot?.kill("SIGKILL");
   await browser.close();
 }
-process.stdout.write(JSON.stringify(report));

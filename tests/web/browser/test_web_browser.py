@@ -7,21 +7,26 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import wave
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from chromium_script import write_chromium_script
+from forked import Rote
 from rote.model.g1 import G1_29
 from rote.model.registry import build_named
 from rote.motion import files
 from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.stage.demo import demo_take
+from scripted_tracks import make_scripted_track
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "page"
@@ -35,8 +40,9 @@ STORY_AXE = Path(__file__).with_name("story_axe.mjs")
 STORY_SHOW = Path(__file__).with_name("story_show.mjs")
 STORY_A1 = Path(__file__).with_name("story_a1.mjs")
 STORY_TABS = Path(__file__).with_name("story_tabs.mjs")
+STORY_LEARN = Path(__file__).with_name("story_learn.mjs")
 STORY_TRUTH = Path(__file__).with_name("story_truth.mjs")
-BROWSER_SERVER = Path(__file__).with_name("browser_server.mjs")
+RUN_STORIES = Path(__file__).with_name("run_stories.mjs")
 HELD_A1 = Path(__file__).with_name("held_a1.py")
 PATIENCE_S = 400
 
@@ -67,9 +73,9 @@ def _needs(program: str) -> pytest.MarkDecorator:
 @contextmanager
 def _serving(home: Path, *more: str) -> Iterator[dict[str, Any]]:
     """Run a web server with an empty library; yield its JSON line and its process id."""
-    serve = [sys.executable, "-m", "rote", "web", "--no-browser", "--port", "0", "--json", *more]
+    serve = ["web", "--no-browser", "--port", "0", "--json", *more]
     environment = {**os.environ, "ROTE_HOME": str(home)}
-    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True, env=environment) as server:
+    with Rote(*serve, stdout=subprocess.PIPE, text=True, env=environment) as server:
         assert server.stdout is not None
         ready = server.stdout.readline()
         assert ready, "rote web did not start"
@@ -86,45 +92,53 @@ def _serving(home: Path, *more: str) -> Iterator[dict[str, Any]]:
 
 
 RunStory = Callable[..., dict[str, Any]]
-CHROMIUM = {"page": str(PAGE), "chromium": shutil.which("chromium")}
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[str]:
-    """The address of one Chromium for all stories; each has contexts of its own in it."""
-    # It gives way to the servers: a simulated robot's motors want a message every few milliseconds.
-    nice = ["nice"] if shutil.which("nice") else []
-    serve = [*nice, "node", str(BROWSER_SERVER), json.dumps(CHROMIUM)]
-    with subprocess.Popen(
-        serve, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        address = server.stdout.readline().strip()
-        assert address, "Chromium did not start"
-        yield address
-        server.stdin.close()
-        server.wait(60)
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_chromium_script(tmp_path_factory.mktemp("browser"))
 
 
-@pytest.fixture
-def run_story(browser: str) -> RunStory:
-    """Run a story in the browser; return its report."""
+@pytest.fixture(scope="module")
+def run_story(chromium: str) -> Iterator[RunStory]:
+    """Run a story, all in one Chromium with contexts of their own; return its report."""
+    with ExitStack() as stack:
+        runner: subprocess.Popen[str] | None = None
 
-    def run_in_browser(task: dict[str, Any], story: Path = STORY) -> dict[str, Any]:
-        done = subprocess.run(
-            ["node", str(story)],
-            input=json.dumps({**CHROMIUM, "browser": browser, **task}),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        report: dict[str, Any] = json.loads(done.stdout)
-        return report
+        def start_runner() -> subprocess.Popen[str]:
+            settings = json.dumps({"page": str(PAGE), "chromium": chromium})
+            made = stack.enter_context(
+                subprocess.Popen(
+                    ["node", str(RUN_STORIES), settings],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            assert made.stdin is not None
+            stack.callback(made.stdin.close)  # it ends then
+            return made
 
-    return run_in_browser
+        def run_in_browser(task: dict[str, Any], story: Path = STORY) -> dict[str, Any]:
+            nonlocal runner
+            if runner is None or runner.poll() is not None:
+                runner = start_runner()
+            assert runner.stdin is not None
+            assert runner.stdout is not None
+            given = {"story": str(story), "task": {"page": str(PAGE), **task}}
+            runner.stdin.write(f"{json.dumps(given)}\n")
+            runner.stdin.flush()
+            timer = threading.Timer(PATIENCE_S, runner.kill)
+            timer.start()
+            line = runner.stdout.readline()
+            timer.cancel()
+            assert line, f"{story.name} has ended without a report"
+            told = json.loads(line)
+            assert "error" not in told, told["error"]
+            report: dict[str, Any] = told["report"]
+            return report
+
+        yield run_in_browser
 
 
 @pytest.fixture
@@ -278,13 +292,24 @@ def test_the_library_the_cues_and_the_language_do_what_a_person_expects(
 @pytest.mark.skipif(
     not (PAGE / "node_modules" / "axe-core").is_dir(), reason="axe-core is not there: scripts/page"
 )
-def test_axe_finds_nothing_on_any_screen(run_story: RunStory, pendant: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("whole", "steps"),
+    [
+        # All that opens on the screens of a phone, and the screens of a desk in dark and German.
+        pytest.param(False, 2, id="sample"),
+        pytest.param(True, 3, id="whole", marks=pytest.mark.soak),
+    ],
+)
+def test_axe_finds_nothing_on_any_screen(
+    run_story: RunStory, pendant: str, tmp_path: Path, whole: bool, steps: int
+) -> None:
     picture = tmp_path / "failed.png"
     task = {
         "url": pendant,
         "picture": str(picture),
+        "whole": whole,
     }
-    _judge(run_story(task, STORY_AXE), picture, 3)
+    _judge(run_story(task, STORY_AXE), picture, steps)
 
 
 def _judge(report: dict[str, Any], picture: Path, steps: int) -> None:
@@ -366,6 +391,7 @@ def test_a_person_edits_by_time_line_keyframes_hands_and_marks(
     library = Library(tmp_path / "takes")
     for name, seconds in (("wave", 6.0), ("other", 2.0)):
         library.save(_motion(ARMS, "g1-29", seconds), name)
+    library.save(make_scripted_track("wave", 6.0), "hello")
     library.save(_motion(build_named("g1-29").names, "g1-29", 180.0), "long")
     library.save(_motion(build_named("a1").names, "a1", 3.0), "trot")
     picture = tmp_path / "failed.png"
@@ -380,7 +406,31 @@ def test_a_person_edits_by_time_line_keyframes_hands_and_marks(
         }
         report = run_story(task, STORY_EDITOR)
     print(f"a take of 180 s opened in {report['opened_ms']} ms")
-    _judge(report, picture, 12)
+    _judge(report, picture, 13)
+
+
+@pytest.mark.skipif(
+    not (PAGE / "node_modules" / "axe-core").is_dir(), reason="axe-core is not there: scripts/page"
+)
+def test_a_person_learns_from_three_takes_and_saves_the_adapted_motion(
+    run_story: RunStory, tmp_path: Path
+) -> None:
+    library = Library(tmp_path / "takes")
+    takes = ["wave 1", "wave 2", "wave 3"]
+    once = make_scripted_track("wave", 3.0).keep(ARMS)
+    for number, name in enumerate(takes):
+        size = 0.05 * np.sin(np.arange(len(ARMS)) + 2 * number)
+        bulge = np.sin(np.pi * once.times_s / once.duration_s)[:, None] ** 2
+        library.save(replace(once, joints_rad=once.joints_rad + size * bulge), name)
+    picture = tmp_path / "failed.png"
+    with _serving(tmp_path) as ready:
+        task = {
+            "url": ready["url"],
+            "takes": takes,
+            "picture": str(picture),
+            "pictures": os.environ.get("ROTE_PICTURES"),
+        }
+        _judge(run_story(task, STORY_LEARN), picture, 5)
 
 
 def test_two_tabs_lose_no_edits_of_each_other(run_story: RunStory, tmp_path: Path) -> None:
@@ -415,16 +465,17 @@ def _bell(path: Path) -> Path:
     return path
 
 
+@pytest.mark.quiet  # a conductor or agent that is kept waiting for a second ends the section
 def test_a_person_makes_a_show_checks_it_and_presses_go_and_stop(
     run_story: RunStory, tmp_path: Path
 ) -> None:
-    """Two roles from two takes, the very file of the command line, and a stage of two robots."""
+    """A show in ten clicks and its cue list, takes on lanes, and the command line's own file."""
     pytest.importorskip("zenoh", reason="eclipse-zenoh is not installed")
     library = Library(tmp_path / "takes")
     for name in ("wave", "bow"):
         library.save(demo_take(name), name)
     picture = tmp_path / "failed.png"
-    with _serving(tmp_path, "--stage-robots", "2") as ready:
+    with _serving(tmp_path, "--stage-robots", "3") as ready:
         task = {
             "url": ready["url"],
             "picture": str(picture),
@@ -434,4 +485,4 @@ def test_a_person_makes_a_show_checks_it_and_presses_go_and_stop(
             "home": str(tmp_path),
             "file": str(tmp_path / "shows" / "greeting.json"),
         }
-        _judge(run_story(task, STORY_SHOW), picture, 9)
+        _judge(run_story(task, STORY_SHOW), picture, 12)

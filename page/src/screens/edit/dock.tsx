@@ -5,6 +5,7 @@ import { freeName, hundredths } from "../../format";
 import { focusOf } from "../../keys";
 import { Icon } from "../../parts/icons";
 import { TimeLine, zoomKey } from "../../parts/timeline";
+import { keeps } from "../../state/drafts";
 import { editor } from "../../state/editor";
 import { library } from "../../state/library";
 import { robot } from "../../state/robot";
@@ -100,7 +101,7 @@ export function EditDock({ inert }: { inert: boolean }) {
             {hundredths(editor.playhead.value)} / {hundredths(made.duration_s)}
           </span>
           {editor.unsaved.value && (
-            <span class="chip warn" data-testid="unsaved" title={T.draft.kept}>
+            <span class="chip warn" data-testid="unsaved" title={keeps.value ? T.draft.kept : undefined}>
               {T.draft.unsaved}
             </span>
           )}

@@ -119,7 +119,9 @@ export function ShowDock({ inert }: { inert: boolean }) {
             type="button"
             class="button"
             aria-pressed={showEditor.previewing.value}
-            disabled={stage.current.value?.run?.state === "playing" || showEditor.span.value === 0}
+            disabled={
+              ["playing", "paused"].includes(stage.current.value?.run?.state ?? "") || showEditor.span.value === 0
+            }
             onClick={() => (showEditor.previewing.value ? showEditor.stopPreview() : showEditor.preview())}
             data-testid="show-preview"
           >

@@ -4,6 +4,7 @@ import { robot } from "../../state/robot";
 import { showEditor } from "../../state/show-editor";
 import { TEXTS } from "../../texts";
 import { phone } from "./layout";
+import { LockRow } from "./lock-row";
 
 const T = TEXTS.show;
 
@@ -56,7 +57,7 @@ export function FileCard() {
             {showEditor.draft.value && (
               <button
                 type="button"
-                class="button primary"
+                class={showEditor.unsaved.value ? "button primary" : "button"}
                 disabled={!robot.mayCommand.value || (!showEditor.unsaved.value && name !== null)}
                 onClick={() => showEditor.askToSave()}
                 data-testid="save-show"
@@ -114,6 +115,7 @@ export function FileCard() {
           </div>
         </details>
       )}
+      <LockRow />
       {showEditor.draft.value && casts.length > 0 && (
         <label class="inline">
           <span>{T.castOf}</span>

@@ -1,6 +1,16 @@
 /** The clip or cue that is selected. */
 
-import { type Clip, type ShowCue, clipsOf, cueKind, cuesOf, hexOf, lightOf } from "../../show-document";
+import {
+  type Clip,
+  type ShowCue,
+  clipsOf,
+  cueKind,
+  cuesOf,
+  hexOf,
+  lightOf,
+  oscArgsText,
+  readOscArgs,
+} from "../../show-document";
 import { showEditor } from "../../state/show-editor";
 import { TEXTS } from "../../texts";
 import { NumberField, RoleField } from "./fields";
@@ -126,14 +136,10 @@ function CueFields({ cue, index }: { cue: ShowCue; index: number }) {
             <span>{T.args}</span>
             <input
               type="text"
-              value={(cue.args ?? []).join(" ")}
+              value={oscArgsText(cue.args ?? [])}
               onChange={(event) => {
-                const parts = event.currentTarget.value.split(/\s+/).filter(Boolean).slice(0, 16);
-                set({
-                  args: parts.length
-                    ? parts.map((each) => (Number.isFinite(Number(each)) ? Number(each) : each))
-                    : null,
-                });
+                const args = readOscArgs(event.currentTarget.value);
+                set({ args: args.length ? args : null });
               }}
             />
           </label>

@@ -1,5 +1,7 @@
 /** The roles of the show, and the robots that play them. */
 
+import { useEffect, useState } from "preact/hooks";
+import { api } from "../../api";
 import { Icon } from "../../parts/icons";
 import { showEditor } from "../../state/show-editor";
 import { stage } from "../../state/stage";
@@ -7,7 +9,66 @@ import { TEXTS } from "../../texts";
 
 const T = TEXTS.show;
 
+const DEFAULT_BUILD = "g1-29";
+
+function RoleFields({ name, builds }: { name: string; builds: readonly string[] }) {
+  const role = showEditor.draft.value?.roles[name] ?? {};
+  const build = role.build ?? DEFAULT_BUILD;
+  return (
+    <details class="more">
+      <summary aria-label={T.roleDetails(name)}>{T.details}</summary>
+      <div class="fields">
+        <label class="field">
+          <span>{T.titleLabel}</span>
+          <input
+            type="text"
+            maxLength={200}
+            value={role.title ?? ""}
+            onChange={(event) => showEditor.changeRole(name, { title: event.currentTarget.value.trim() || null })}
+          />
+        </label>
+        <label class="field">
+          <span>{T.build}</span>
+          <select
+            value={build}
+            onChange={(event) => {
+              const chosen = event.currentTarget.value;
+              showEditor.changeRole(name, { build: chosen === DEFAULT_BUILD ? null : chosen });
+            }}
+          >
+            {[...new Set([build, DEFAULT_BUILD, ...builds])].map((each) => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label class="field">
+          <span>{T.onLoss}</span>
+          <select
+            value={role.on_loss ?? "stop"}
+            data-testid="role-loss"
+            onChange={(event) =>
+              showEditor.changeRole(name, { on_loss: event.currentTarget.value === "drop" ? "drop" : null })
+            }
+          >
+            <option value="stop">{T.roleLosses.stop}</option>
+            <option value="drop">{T.roleLosses.drop}</option>
+          </select>
+        </label>
+      </div>
+    </details>
+  );
+}
+
 export function RolesCard() {
+  const [builds, setBuilds] = useState<readonly string[]>([]);
+  useEffect(() => {
+    api.robots().then(
+      ({ simulated }) => setBuilds(simulated.map(({ build }) => build)),
+      () => undefined, // the default build can be chosen
+    );
+  }, []);
   const robots = stage.current.value?.robots.map(({ name }) => name) ?? [];
   return (
     <section class="card" aria-labelledby="roles-title" data-testid="roles">
@@ -60,6 +121,7 @@ export function RolesCard() {
                   <Icon name="close" />
                 </button>
               </div>
+              <RoleFields name={role} builds={builds} />
             </li>
           );
         })}

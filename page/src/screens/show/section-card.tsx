@@ -132,6 +132,15 @@ export function SectionCard() {
             <option value="go-on">{T.losses.goOn}</option>
           </select>
         </label>
+        <label class="inline check wide">
+          <input
+            type="checkbox"
+            checked={here.hold ?? false}
+            onChange={(event) => set({ hold: event.currentTarget.checked || null })}
+            data-testid="hold"
+          />
+          <span>{T.hold}</span>
+        </label>
       </div>
     </section>
   );

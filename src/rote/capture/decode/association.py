@@ -1,7 +1,7 @@
 """Reassembles SCTP: packets of both sides in, whole messages out, in the order of each stream.
 
-A capture is not a receiver: it may have missed what the receiver got, and nothing is sent again
-because of it. So messages after a gap wait only for a while, and keep their time of arrival.
+A capture may lack packets that the receiver got, and they are not sent again. So messages after a
+gap wait only for a while, and keep their time of arrival.
 """
 
 from collections import Counter
@@ -13,11 +13,12 @@ from rote.errors import DecodeError
 from rote.wire.packets import sctp
 
 MAX_HELD = 32 * 2**20
-"""The most bytes of one side that wait for missing ones."""
+"""Maximum number of bytes of one side that wait for missing ones."""
 MAX_WAITING = 1024
-"""The most messages of a stream that wait for a missing one."""
+"""Maximum number of messages of a stream that wait for a missing one."""
 MAX_REMEMBERED = 2**16
-"""How far back a repeated piece is recognised; an older one must be a repetition."""
+"""Number of recent sequence numbers kept to recognise repeated pieces; older pieces count as
+repeated."""
 
 
 class Delivered(NamedTuple):
@@ -37,29 +38,36 @@ class _PieceRun:
 
     first: int
     last: int
+    """The numbers of the first and the last piece."""
     pieces: list[sctp.Data]
     size: int
+    """Payload in bytes."""
     time_ns: int = 0
 
     @property
     def whole(self) -> bool:
+        """Whether the run is a complete message."""
         return self.pieces[0].begins and self.pieces[-1].ends
 
 
 @dataclass(slots=True)
 class _Stream:
+    """The messages of one stream, which are delivered in the order of their sequence numbers."""
+
     expected: int = 0
+    """The sequence number of the next message."""
     time_ns: int = 0
     """The time of the last message that was delivered."""
-    held: dict[int, _PieceRun] = field(default_factory=dict)
+    waiting: dict[int, _PieceRun] = field(default_factory=dict)
+    """Messages that wait for a missing one, by sequence number."""
 
-    def next_ahead(self) -> int:
-        """How many messages are missing before the nearest one that is here."""
-        return min((number - self.expected) % 2**16 for number in self.held)
+    def count_missing_before_next(self) -> int:
+        """Return how many messages are missing before the next one that waits."""
+        return min((number - self.expected) % 2**16 for number in self.waiting)
 
 
 class Inbound:
-    """What one side sends."""
+    """Reassembles the messages that one side sends."""
 
     def __init__(self) -> None:
         self.repeated = 0
@@ -70,11 +78,15 @@ class Inbound:
         self._seen: set[int] = set()
         self._by_first: dict[int, _PieceRun] = {}
         self._by_last: dict[int, _PieceRun] = {}
+        """Incomplete messages, by the numbers of their first and last pieces."""
         self._streams: dict[int, _Stream] = {}
-        self._held = 0
+        self._waiting_bytes = 0
 
     def start(self, number: int) -> Iterator[_PieceRun]:
-        """Set this side's first number; a different one means a restart."""
+        """Set the number of this side's first piece.
+
+        If it changes, a new association begins: yield the waiting messages first.
+        """
         if self._first is not None and self._first != number:
             yield from self.flush()
             self._highest = None
@@ -87,7 +99,7 @@ class Inbound:
     def add(self, time_ns: int, piece: sctp.Data) -> Iterator[_PieceRun]:
         """Yield the messages that `piece` completes."""
         number = self._unwrap_number(piece.number)
-        if number in self._seen or number <= self._highest_known() - MAX_REMEMBERED:
+        if number in self._seen or number <= self._highest_number() - MAX_REMEMBERED:
             self.repeated += 1
             return
         self._remember_number(number)
@@ -96,51 +108,52 @@ class Inbound:
             del self._by_first[run.first], self._by_last[run.last]
             run.time_ns = time_ns
             yield from self._deliver_in_order(run)
-        while self._held > MAX_HELD:
-            yield from self._give_up()
+        while self._waiting_bytes > MAX_HELD:
+            yield from self._free_memory()
 
     def flush(self) -> Iterator[_PieceRun]:
-        """Yield all waiting messages; nothing more will come."""
+        """Yield all waiting messages at the end of the capture."""
         for stream in self._streams.values():
-            while stream.held:
-                yield from self._skip_lost(stream, stream.next_ahead())
+            while stream.waiting:
+                yield from self._skip_lost(stream, stream.count_missing_before_next())
         self.lost += len(self._by_first)
         self._by_first.clear()
         self._by_last.clear()
-        self._held = 0
+        self._waiting_bytes = 0
 
     # ---- numbers --------------------------------------------------------------------------------
 
-    def _highest_known(self) -> int:
+    def _highest_number(self) -> int:
         return self._highest if self._highest is not None else 0
 
     def _unwrap_number(self, number: int) -> int:
-        """Return the number as if it had never wrapped."""
+        """Extend a 32-bit number, which wraps, to the nearest one to the highest so far."""
         if self._highest is None:
             self._highest = number
         return self._highest + (number - self._highest + 2**31) % 2**32 - 2**31
 
     def _remember_number(self, number: int) -> None:
         self._seen.add(number)
-        if number > self._highest_known():
+        if number > self._highest_number():
             self._highest = number
         if len(self._seen) > 2 * MAX_REMEMBERED:
-            limit = self._highest_known() - MAX_REMEMBERED
-            self._seen = {each for each in self._seen if each > limit}
+            limit = self._highest_number() - MAX_REMEMBERED
+            self._seen = {seen for seen in self._seen if seen > limit}
 
     # ---- pieces and messages --------------------------------------------------------------------
 
     def _join_pieces(self, number: int, piece: sctp.Data) -> _PieceRun:
+        """Join a piece with the adjacent ones of its message; return the resulting run."""
         run = _PieceRun(number, number, [piece], len(piece.payload))
-        self._held += run.size
+        self._waiting_bytes += run.size
         left = None if piece.begins else self._by_last.get(number - 1)
-        if left is not None and _belong_together(left.pieces[-1], piece):
+        if left is not None and _are_of_one_message(left.pieces[-1], piece):
             del self._by_last[left.last]
             left.pieces.append(piece)
             left.last, left.size = number, left.size + run.size
             run = left
         right = None if piece.ends else self._by_first.get(number + 1)
-        if right is not None and _belong_together(piece, right.pieces[0]):
+        if right is not None and _are_of_one_message(piece, right.pieces[0]):
             del self._by_first[right.first]
             run.pieces += right.pieces
             run.last, run.size = right.last, run.size + right.size
@@ -148,43 +161,47 @@ class Inbound:
         return run
 
     def _deliver_in_order(self, run: _PieceRun) -> Iterator[_PieceRun]:
+        """Yield a message and those that waited for it, or let it wait for an earlier one."""
         piece = run.pieces[0]
         stream = self._streams.setdefault(piece.stream, _Stream())
+        # Sequence numbers wrap, so a number far ahead is an old one.
         ahead = (piece.sequence - stream.expected) % 2**16
-        if piece.unordered or ahead >= 2**15:  # unordered, or older than expected
-            self._held -= run.size
+        if piece.unordered or ahead >= 2**15:
+            self._waiting_bytes -= run.size
             yield run
             return
-        stream.held[piece.sequence] = run
+        stream.waiting[piece.sequence] = run
         yield from self._pop_in_order(stream)
-        if len(stream.held) > MAX_WAITING:
-            yield from self._skip_lost(stream, stream.next_ahead())
+        if len(stream.waiting) > MAX_WAITING:
+            yield from self._skip_lost(stream, stream.count_missing_before_next())
 
     def _pop_in_order(self, stream: _Stream) -> Iterator[_PieceRun]:
-        while (run := stream.held.pop(stream.expected, None)) is not None:
+        """Yield the waiting messages up to the next missing one."""
+        while (run := stream.waiting.pop(stream.expected, None)) is not None:
             stream.expected = (stream.expected + 1) % 2**16
-            self._held -= run.size
+            self._waiting_bytes -= run.size
             run.time_ns = stream.time_ns = max(run.time_ns, stream.time_ns)
             yield run
 
-    def _skip_lost(self, stream: _Stream, ahead: int) -> Iterator[_PieceRun]:
-        self.lost += ahead
-        stream.expected = (stream.expected + ahead) % 2**16
+    def _skip_lost(self, stream: _Stream, count: int) -> Iterator[_PieceRun]:
+        """Count the next `count` messages as lost; yield those that waited for them."""
+        self.lost += count
+        stream.expected = (stream.expected + count) % 2**16
         yield from self._pop_in_order(stream)
 
-    def _give_up(self) -> Iterator[_PieceRun]:
-        """Free memory: yield messages that wait for others, or drop the oldest partial one."""
+    def _free_memory(self) -> Iterator[_PieceRun]:
+        """Yield messages that wait for a missing one; if there are none, drop an incomplete one."""
         for stream in self._streams.values():
-            if stream.held:
-                yield from self._skip_lost(stream, stream.next_ahead())
+            if stream.waiting:
+                yield from self._skip_lost(stream, stream.count_missing_before_next())
                 return
         oldest = self._by_first.pop(next(iter(self._by_first)))
         del self._by_last[oldest.last]
-        self._held -= oldest.size
+        self._waiting_bytes -= oldest.size
         self.lost += 1
 
 
-def _belong_together(left: sctp.Data, right: sctp.Data) -> bool:
+def _are_of_one_message(left: sctp.Data, right: sctp.Data) -> bool:
     return not left.ends and not right.begins and left.stream == right.stream
 
 
@@ -193,6 +210,7 @@ class Association:
 
     def __init__(self) -> None:
         self.sides = {True: Inbound(), False: Inbound()}
+        """The messages of the DTLS client (True) and of the server."""
         self.chunks: Counter[str] = Counter()
         """How many chunks of each kind there were."""
         self.bad = 0
@@ -206,7 +224,7 @@ class Association:
             self.bad += 1
             return
         for chunk in chunks:
-            self.chunks[sctp.name_of(chunk)] += 1
+            self.chunks[sctp.get_chunk_name(chunk)] += 1
             side = self.sides[from_client]
             runs: Iterator[_PieceRun] = iter(())
             if isinstance(chunk, sctp.Data):
@@ -214,16 +232,16 @@ class Association:
             elif isinstance(chunk, sctp.Init):
                 runs = side.start(chunk.number)
             for run in runs:
-                yield _join_delivered(from_client, run)
+                yield _make_delivered(from_client, run)
 
     def end(self) -> Iterator[Delivered]:
-        """Yield what still waits; the capture is over."""
+        """Yield all waiting messages at the end of the capture."""
         for from_client, inbound in self.sides.items():
             for run in inbound.flush():
-                yield _join_delivered(from_client, run)
+                yield _make_delivered(from_client, run)
 
 
-def _join_delivered(from_client: bool, run: _PieceRun) -> Delivered:
+def _make_delivered(from_client: bool, run: _PieceRun) -> Delivered:
     first = run.pieces[0]
     payload = b"".join(piece.payload for piece in run.pieces)
     return Delivered(run.time_ns, from_client, first.stream, first.protocol, payload)

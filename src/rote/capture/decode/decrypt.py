@@ -22,10 +22,9 @@ from rote.capture.decode.dtls_session import (
     Endpoint,
     OpenedRecord,
     SessionReader,
-    unread_problems,
+    list_unread_problems,
 )
-from rote.capture.model import TimelineEntry
-from rote.capture.read.datagram import Datagram
+from rote.capture.model import Datagram, TimelineEntry
 from rote.errors import DecodeError, MissingExtraError
 from rote.wire.packets import dtls
 from rote.wire.packets.dtls import ContentType, DtlsRecord, HandshakeType, Suite
@@ -33,11 +32,13 @@ from rote.wire.packets.dtls_handshake import Certificate, ClientHello, ServerHel
 
 MAX_FLOWS = 4096
 MAX_PENDING = 1024
-"""The most records kept that came before their keys."""
+"""Maximum number of records kept that came before their keys."""
 MAX_EARLY = 16
-"""The most records of one flow kept that came before any hello."""
+"""Maximum number of records per flow kept that came before any hello."""
 MAX_TRIES = 8
-"""How often a flow without a handshake is tried with the keys of other flows."""
+"""Maximum number of attempts to open a flow without a handshake with the keys of other flows."""
+_TAG_BYTES = 16
+"""Size of the authentication tag at the end of an encrypted record."""
 # ---- keys ---------------------------------------------------------------------------------------
 
 
@@ -49,6 +50,7 @@ class Keylog:
     others: int = 0
     """Lines for other protocols, such as TLS 1.3."""
     bad: int = 0
+    """Invalid lines."""
 
     @classmethod
     def read(cls, text: str) -> "Keylog":
@@ -74,12 +76,12 @@ class Keylog:
 
 
 def expand(secret: bytes, label: bytes, seed: bytes, size: int, hash_name: str) -> bytes:
-    """Return `size` bytes of the pseudo-random function of TLS 1.2."""
+    """Return `size` bytes of the pseudo-random function of TLS 1.2 (RFC 5246, section 5)."""
     seed = label + seed
-    result, link = b"", seed
+    result, chained = b"", seed
     while len(result) < size:
-        link = hmac.digest(secret, link, hash_name)
-        result += hmac.digest(secret, link + seed, hash_name)
+        chained = hmac.digest(secret, chained, hash_name)
+        result += hmac.digest(secret, chained + seed, hash_name)
     return result[:size]
 
 
@@ -89,19 +91,22 @@ class Protection:
     def __init__(self, suite: Suite, key: bytes, fixed_iv: bytes) -> None:
         self._suite = suite
         self._iv = fixed_iv
-        self._aead: Any = _aead(suite, key)
+        self._aead: Any = _make_aead(suite, key)
 
     def open(self, record: DtlsRecord) -> bytes | None:
         """Return the decrypted content of a record, or None if this key does not fit."""
-        size = self._suite.explicit_nonce_bytes
+        nonce_size = self._suite.explicit_nonce_bytes
         if len(record.fragment) < self._suite.overhead:
             return None
-        explicit, sealed = record.fragment[:size], record.fragment[size:]
+        explicit, sealed = record.fragment[:nonce_size], record.fragment[nonce_size:]
         try:
             plain: bytes = self._aead.decrypt(
-                self._nonce(record, explicit), sealed, _associated_data(record, len(sealed) - 16)
+                self._make_nonce(record, explicit),
+                sealed,
+                _encode_associated_data(record, len(sealed) - _TAG_BYTES),
             )
         except Exception as error:
+            # Recognised by name: `cryptography` is imported only when the first key is made.
             if type(error).__name__ != "InvalidTag":
                 raise
             return None
@@ -109,30 +114,34 @@ class Protection:
 
     def seal(self, record: DtlsRecord) -> DtlsRecord:
         """Return the encrypted form of `record`."""
-        explicit = _record_number(record)[: self._suite.explicit_nonce_bytes]
-        nonce, covered = (
-            self._nonce(record, explicit),
-            _associated_data(record, len(record.fragment)),
-        )
-        sealed: bytes = self._aead.encrypt(nonce, record.fragment, covered)
+        explicit = _encode_number(record)[: self._suite.explicit_nonce_bytes]
+        nonce = self._make_nonce(record, explicit)
+        associated = _encode_associated_data(record, len(record.fragment))
+        sealed: bytes = self._aead.encrypt(nonce, record.fragment, associated)
         return record._replace(fragment=explicit + sealed)
 
-    def _nonce(self, record: DtlsRecord, explicit: bytes) -> bytes:
+    def _make_nonce(self, record: DtlsRecord, explicit: bytes) -> bytes:
+        """Return the nonce of a record: with AES-GCM the record states the second part of it.
+
+        With ChaCha20-Poly1305 it is derived from the record's number (RFC 7905).
+        """
         if explicit:
             return self._iv + explicit
-        mask = bytes(4) + _record_number(record)
+        mask = bytes(4) + _encode_number(record)
         return bytes(a ^ b for a, b in zip(self._iv, mask, strict=True))
 
 
-def _record_number(record: DtlsRecord) -> bytes:
+def _encode_number(record: DtlsRecord) -> bytes:
+    """Return epoch and sequence number as in the header of a record."""
     return record.epoch.to_bytes(2) + record.sequence.to_bytes(6)
 
 
-def _associated_data(record: DtlsRecord, size: int) -> bytes:
-    return _record_number(record) + struct.pack(">BHH", record.type, record.version, size)
+def _encode_associated_data(record: DtlsRecord, size: int) -> bytes:
+    """Return what is authenticated but not encrypted: the header, with the size of the content."""
+    return _encode_number(record) + struct.pack(">BHH", record.type, record.version, size)
 
 
-def _aead(suite: Suite, key: bytes) -> Any:
+def _make_aead(suite: Suite, key: bytes) -> Any:
     try:
         from cryptography.hazmat.primitives.ciphers import aead  # noqa: PLC0415
     except ImportError as error:
@@ -140,15 +149,18 @@ def _aead(suite: Suite, key: bytes) -> Any:
     return aead.AESGCM(key) if suite.aead == "aes-gcm" else aead.ChaCha20Poly1305(key)
 
 
-def protections(secret: bytes, client: bytes, server: bytes, suite: Suite) -> list[Protection]:
+def derive_protections(
+    secret: bytes, client: bytes, server: bytes, suite: Suite
+) -> list[Protection]:
     """Return the server's protection and the client's, from the master secret and both randoms."""
     sizes = [suite.key_bytes] * 2 + [suite.fixed_iv_bytes] * 2
-    block = expand(secret, b"key expansion", server + client, sum(sizes), suite.prf)
+    key_block = expand(secret, b"key expansion", server + client, sum(sizes), suite.prf)
     parts = []
     for size in sizes:
-        parts.append(block[:size])
-        block = block[size:]
-    return [Protection(suite, parts[1], parts[3]), Protection(suite, parts[0], parts[2])]
+        parts.append(key_block[:size])
+        key_block = key_block[size:]
+    client_key, server_key, client_iv, server_iv = parts
+    return [Protection(suite, server_key, server_iv), Protection(suite, client_key, client_iv)]
 
 
 # ---- records ----------------------------------------------------------------------------------
@@ -166,19 +178,25 @@ class Opener:
         self._keylog = keylog
         self._flows: dict[Flow, DtlsSession] = {}
         self._moved: dict[Endpoint, bool] = {}
+        """Whether an endpoint to which ICE moved a session is its DTLS client."""
         self._tries: Counter[Flow] = Counter()
         self._early: dict[Flow, list[tuple[Datagram, DtlsRecord]]] = {}
+        """Records that came before the client hello of their flow."""
         self._strays = 0
 
     @property
     def strays(self) -> int:
-        """How many protected records belong to sessions whose handshake is not in the capture."""
-        waiting = (record.epoch > 0 for held in self._early.values() for _, record in held)
+        """How many encrypted records belong to sessions whose handshake is not in the capture."""
+        waiting = (
+            record.epoch > 0
+            for early_records in self._early.values()
+            for _, record in early_records
+        )
         return self._strays + sum(waiting)
 
     def feed(self, datagram: Datagram) -> Iterator[OpenedRecord]:
-        """Yield the records that can be decrypted now; what is not DTLS is skipped."""
-        if datagram.payload[:1] not in _FIRST:
+        """Yield the records that can be decrypted now; a datagram that is not DTLS is skipped."""
+        if datagram.payload[:1] not in _DTLS_FIRST_BYTES:
             return
         try:
             records = dtls.decode_records(datagram.payload)
@@ -193,9 +211,10 @@ class Opener:
         elif record.epoch > 0 and record.type != ContentType.HIDDEN:
             yield from self._handle_protected(datagram, record)
 
-    # ---- in the clear ---------------------------------------------------------------------------
+    # ---- the handshake --------------------------------------------------------------------------
 
     def _handle_handshake(self, datagram: Datagram, record: DtlsRecord) -> Iterator[OpenedRecord]:
+        """Process a handshake record, then the records of its flow that came too early."""
         flow = _flow_key(datagram)
         try:
             fragments = dtls.decode_fragments(record.fragment)
@@ -213,7 +232,10 @@ class Opener:
             yield from self._handle_record(*early)
 
     def _keep_early_record(self, datagram: Datagram, record: DtlsRecord) -> None:
-        """Keep a record that came before its hello: captures are not always in order."""
+        """Keep a record that came before its hello: captures are not always in order.
+
+        Beyond the limits, only count it.
+        """
         flow = _flow_key(datagram)
         if len(self._early) < MAX_FLOWS or flow in self._early:
             held = self._early.setdefault(flow, [])
@@ -225,11 +247,12 @@ class Opener:
     def _find_or_start_session(
         self, datagram: Datagram, fragment: dtls.Fragment, known: DtlsSession | None
     ) -> DtlsSession | None:
-        """Return the session of a hello; a hello with another random starts a new one."""
-        if fragment.type != HandshakeType.CLIENT_HELLO or fragment.offset:
-            return known
-        # Complete or fragmented, the random is in the first fragment; the rest is not needed.
-        if len(fragment.body) < 34:
+        """Return the session of a client hello; one with a new random starts a new session.
+
+        `known` is the present session of this flow.
+        """
+        # The random is in bytes 2 to 33, so the first fragment of a hello is enough.
+        if fragment.offset or len(fragment.body) < 34:
             return known
         hello: object = ClientHello(random=fragment.body[2:34])
         if len(fragment.body) == fragment.length:
@@ -251,6 +274,10 @@ class Opener:
     def _handle_fragment(
         self, datagram: Datagram, session: DtlsSession, fragment: dtls.Fragment
     ) -> Iterator[OpenedRecord]:
+        """Process a fragment of a handshake message.
+
+        Once the server's hello is complete, the keys are known, and the waiting records are opened.
+        """
         from_client = datagram.source == session.client
         session.ended_ns = datagram.time_ns
         whole = session.pieces[from_client].add(fragment)
@@ -265,8 +292,9 @@ class Opener:
                 yield from self._open_record(session, time_ns, by_client, record)
 
     def _derive_keys(self, session: DtlsSession) -> None:
+        """Set the keys of a session from the key log, or add a problem that says why not."""
         assert session.answer is not None
-        suite = dtls.suite_of(session.answer.cipher_suite)
+        suite = dtls.find_suite(session.answer.cipher_suite)
         secret = self._keylog.secrets.get(session.hello.random)
         if dtls.Version.DTLS_1_3 in session.answer.versions:
             self._add_problem("version", session, "it is DTLS 1.3, which is not decrypted here")
@@ -278,17 +306,18 @@ class Opener:
             self._add_problem("suite", session, f"{suite.name} is not decrypted here")
         else:
             randoms = session.hello.random, session.answer.random
-            session.keys = protections(secret, *randoms, suite)
+            session.keys = derive_protections(secret, *randoms, suite)
 
     def _add_problem(self, kind: str, session: DtlsSession, reason: str) -> None:
         (host, port), (peer, peer_port) = session.client, session.server
         if len(self.problems) < MAX_FLOWS:
-            name = f"the session of {host}:{port} with {peer}:{peer_port} stays closed"
+            name = f"the session of {host}:{port} with {peer}:{peer_port} was not decrypted"
             self.problems.append(DecryptionProblem(kind, f"{name}: {reason}"))
 
-    # ---- protected ------------------------------------------------------------------------------
+    # ---- protected records ----------------------------------------------------------------------
 
     def _handle_protected(self, datagram: Datagram, record: DtlsRecord) -> Iterator[OpenedRecord]:
+        """Open an encrypted record, or keep it until the keys of its session are known."""
         session = self._flows.get(_flow_key(datagram)) or self._find_moved_session(datagram, record)
         if session is None:
             self._keep_early_record(datagram, record)
@@ -300,13 +329,16 @@ class Opener:
             yield from self._open_record(session, datagram.time_ns, by_client, record)
 
     def _find_moved_session(self, datagram: Datagram, record: DtlsRecord) -> DtlsSession | None:
-        """Return the session that continues here: ICE may move one to another pair of addresses."""
+        """Return the session that ICE moved to these addresses: the one whose keys fit.
+
+        Only the first few records of a flow are tried.
+        """
         flow = _flow_key(datagram)
         if self._tries[flow] >= MAX_TRIES or len(self._tries) > MAX_FLOWS:
             return None
         self._tries[flow] += 1
         for session in self.sessions[-MAX_TRIES:]:
-            for by_client, keys in enumerate(session.keys):
+            for by_client, keys in enumerate(session.keys):  # 0 are the keys of the server
                 if keys.open(record) is not None:
                     self._flows[flow] = session
                     self._moved[datagram.source] = bool(by_client)
@@ -317,6 +349,7 @@ class Opener:
     def _open_record(
         self, session: DtlsSession, time_ns: int, by_client: bool, record: DtlsRecord
     ) -> Iterator[OpenedRecord]:
+        """Decrypt a record and yield it; a repeated one, or one without a key, is only counted."""
         if not session.keys:
             session.unopened += 1
             return
@@ -324,30 +357,31 @@ class Opener:
         if plain is None:
             session.unopened += 1
             return
-        if not session.is_new(by_client, record.sequence):
+        if not session.record_sequence(by_client, record.sequence):
             session.repeated += 1
             return
         session.opened += 1
         session.ended_ns = max(session.ended_ns, time_ns)
-        if record.type == ContentType.ALERT and plain[1:] == b"\0":
+        if record.type == ContentType.ALERT and plain[1:] == b"\0":  # "close notify"
             session.closed = True
         yield OpenedRecord(time_ns, session, by_client, record.type, plain)
 
 
-_FIRST = frozenset(bytes((kind,)) for kind in range(20, 64))
+_DTLS_FIRST_BYTES = frozenset(bytes((kind,)) for kind in range(20, 64))
 
 
 def _flow_key(datagram: Datagram) -> Flow:
-    ends = datagram.source, datagram.destination
-    return ends if ends[0] <= ends[1] else ends[::-1]
+    """Return both endpoints, the lower one first: the same for both directions."""
+    endpoints = datagram.source, datagram.destination
+    return endpoints if endpoints[0] <= endpoints[1] else endpoints[::-1]
 
 
-# ---- the whole ----------------------------------------------------------------------------------
+# ---- a whole capture ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Decrypted:
-    """Everything that a key log decrypts in a capture."""
+    """Everything that was decrypted in a capture with a key log."""
 
     sessions: tuple[DtlsSession, ...]
     messages: tuple[CapturedMessage, ...]
@@ -361,7 +395,7 @@ class Decrypted:
 
 
 def decrypt(datagrams: Iterable[Datagram], keylog_text: str) -> Decrypted:
-    """Return everything that can be read with a key log; what cannot is in `problems`."""
+    """Decrypt all sessions of a capture with a key log; `problems` lists what was not decrypted."""
     keylog = Keylog.read(keylog_text)
     opener = Opener(keylog)
     readers: dict[int, SessionReader] = {}
@@ -371,27 +405,31 @@ def decrypt(datagrams: Iterable[Datagram], keylog_text: str) -> Decrypted:
             if id(session) not in readers:
                 readers[id(session)] = SessionReader(session)
             readers[id(session)].receive(opened)
-    found = [readers[id(session)] for session in opener.sessions if id(session) in readers]
-    for reader in found:
+    used_readers = [readers[id(session)] for session in opener.sessions if id(session) in readers]
+    for reader in used_readers:
         reader.end()
     return Decrypted(
         sessions=tuple(opener.sessions),
         messages=tuple(
             message
             for index, session in enumerate(opener.sessions)
-            if (reader_of := readers.get(id(session)))
-            for message in reader_of.captured_messages(index)
+            if (session_reader := readers.get(id(session)))
+            for message in session_reader.captured_messages(index)
         ),
-        pairs=tuple(pair for reader in found for pair in reader.dialogue.pairs),
-        states=tuple(state for reader in found for state in reader.dialogue.states),
-        faults=tuple(fault for reader in found for fault in reader.dialogue.faults),
-        timeline=tuple(entry for reader in found for entry in reader.dialogue.timeline()),
-        problems=(*_keylog_problems(keylog, opener), *opener.problems, *unread_problems(found)),
-        chunks=dict(sum((reader.association.chunks for reader in found), Counter())),
+        pairs=tuple(pair for reader in used_readers for pair in reader.dialogue.pairs),
+        states=tuple(state for reader in used_readers for state in reader.dialogue.states),
+        faults=tuple(fault for reader in used_readers for fault in reader.dialogue.faults),
+        timeline=tuple(entry for reader in used_readers for entry in reader.dialogue.timeline()),
+        problems=(
+            *_find_keylog_problems(keylog, opener),
+            *opener.problems,
+            *list_unread_problems(used_readers),
+        ),
+        chunks=dict(sum((reader.association.chunks for reader in used_readers), Counter())),
     )
 
 
-def _keylog_problems(keylog: Keylog, opener: Opener) -> Iterator[DecryptionProblem]:
+def _find_keylog_problems(keylog: Keylog, opener: Opener) -> Iterator[DecryptionProblem]:
     if not keylog.secrets:
         reason = f"it has {keylog.others} lines of other protocols and {keylog.bad} bad ones"
         yield DecryptionProblem("keylog", f"the key log holds no CLIENT_RANDOM line; {reason}")

@@ -8,13 +8,80 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rote.capture.decode.dtls_numbering import HANDSHAKE, RecordRows
+from rote.capture.decode.dtls_numbering import HANDSHAKE, FollowedNumbers, RecordRows
 from rote.capture.model import PacketKind, PacketKinds
-from rote.capture.read.flow_ids import Numbers, by_number, run_starts
-from rote.capture.read.packets import DatagramBatch, big, harmless
+from rote.capture.read.flow_ids import Interner, Numbers, distinct, find_run_starts, stable_order
+from rote.capture.read.packets import DatagramBatch, big_endian, replace_unprintable
 from rote.errors import DecodeError
 from rote.wire.packets import dtls, stun
 from rote.wire.packets import dtls_handshake as hs
+
+_MAX_STREAMS = 4096
+_SMALL_STEP = 64
+_MIN_MEDIA_PACKETS, _MIN_SMALL_SHARE = 3, 0.8
+"""Minimum number of packets of a media stream, and minimum share of its steps that are small."""
+
+
+class MediaStream(NamedTuple):
+    """RTP packets of one source in one direction."""
+
+    flow: int
+    source: int
+    """The number with which RTP identifies it."""
+    packets: int
+    lost: int
+    payload_types: tuple[int, ...]
+    believed: bool
+    """Whether its sequence numbers continue, as only those of real media do."""
+
+
+class MediaStreams:
+    """Follows the sequence numbers of all RTP streams, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._keys = Interner(_MAX_STREAMS)
+        self._followed = FollowedNumbers()
+        size = _MAX_STREAMS + 1
+        self._count = np.zeros(size, np.int64)
+        self._travelled = np.zeros(size, np.int64)
+        """By stream: the sum of the steps of its sequence number."""
+        self._small = np.zeros(size, np.int64)
+        """By stream: the number of small steps."""
+        self._types: dict[int, set[int]] = {}
+        """By stream: its payload types."""
+
+    def add(self, flow: np.ndarray, batch: DatagramBatch, kinds: np.ndarray) -> None:
+        """Process the media in a batch; `flow` and `kinds` are those of each datagram."""
+        selected = np.flatnonzero(kinds == PacketKind.RTP)
+        if not selected.size:
+            return
+        heads = batch.heads[selected]
+        source = big_endian(heads, 8, 4).astype(np.uint64)
+        numbers = self._keys.numbers(flow[selected].astype(np.uint64), source)
+        # A payload type has 7 bits; joined with the stream's number, both are compared at once.
+        for pair in distinct(numbers << 7 | (heads[:, 1] & 0x7F)).tolist():
+            self._types.setdefault(pair >> 7, set()).add(pair & 0x7F)
+        stream, _, step, is_first, _ = self._followed.follow(numbers, big_endian(heads, 2))
+        # Sequence numbers have 16 bits and wrap.
+        step = (step + 0x8000 & 0xFFFF) - 0x8000
+        size = self._count.size
+        self._count += np.bincount(stream, minlength=size)
+        self._travelled += np.bincount(stream, step, minlength=size).astype(np.int64)
+        is_small_step = (np.abs(step) <= _SMALL_STEP) & ~is_first
+        self._small += np.bincount(stream[is_small_step], minlength=size)
+
+    def streams(self) -> list[MediaStream]:
+        """Return all candidate streams; those not `believed` are other traffic."""
+        all_streams = []
+        for number, (flow, source) in enumerate(self._keys.keys):
+            count = int(self._count[number])
+            lost = max(0, int(self._travelled[number]) + 1 - count)
+            small_steps = int(self._small[number])
+            believed = count >= _MIN_MEDIA_PACKETS and small_steps >= _MIN_SMALL_SHARE * (count - 1)
+            types = tuple(sorted(self._types.get(number, ())))
+            all_streams.append(MediaStream(flow, source, count, lost, types, believed))
+        return all_streams
+
 
 _MAX_READ_PER_FLOW = 16
 """Maximum number of packets read per kind and flow; the others are only counted."""
@@ -33,14 +100,15 @@ _MAX_NOTES = 32
 
 
 class HttpNote(NamedTuple):
-    """The start of a request or a response."""
+    """The start of an HTTP request or response."""
 
     time_ns: int
     line: str
+    """Its first line."""
     body_bytes: int
-    """As the header states it, otherwise what the segment holds."""
+    """The length of the body: as the header states it, otherwise as far as it was captured."""
     body: bytes
-    """As far as it is in the same segment."""
+    """The beginning of the body, as far as it is in the same segment."""
 
 
 @dataclass(slots=True)
@@ -48,9 +116,13 @@ class FlowFacts:
     """What the packets of one direction contain."""
 
     stun: Counter[str] = field(default_factory=Counter)
+    """STUN messages by type."""
     users: set[str] = field(default_factory=set)
+    """User names in STUN."""
     controlling: set[bool] = field(default_factory=set)
+    """The roles in ICE that the sender had: True is the controlling side."""
     mapped: set[str] = field(default_factory=set)
+    """Addresses and ports in STUN responses: where the sender saw the receiver."""
     records: Counter[int] = field(default_factory=Counter)
     """DTLS records by content type."""
     versions: set[int] = field(default_factory=set)
@@ -63,29 +135,29 @@ class FlowFacts:
     resent: int = 0
     """Handshake messages that were sent again."""
     notes: set[str] = field(default_factory=set)
-    """Names asked for, lines of HTTP, dialects."""
+    """Requested names, first lines of HTTP, dialects of an A1."""
     http: list[HttpNote] = field(default_factory=list)
     """The first lines of HTTP, in their order."""
-    asked: set[bytes] = field(default_factory=set)
-    """Transactions of STUN requests in this direction..."""
-    answered: set[bytes] = field(default_factory=set)
-    """...and of answers."""
+    stun_requests: set[bytes] = field(default_factory=set)
+    """Transactions of STUN requests in this direction."""
+    stun_responses: set[bytes] = field(default_factory=set)
+    """Transactions of STUN responses in this direction."""
     assembler: dtls.HandshakeAssembler | None = None
     _seen: set[tuple[int, int, int]] = field(default_factory=set)
     _read: dict[int, int] = field(default_factory=dict)
 
-    def reserve_read(self, kind: int, most: int = _MAX_READ_PER_FLOW) -> bool:
-        """Count a packet of a kind; return whether it is among the first `most`, which are read."""
+    def reserve_read(self, kind: int, limit: int = _MAX_READ_PER_FLOW) -> bool:
+        """Count a packet of a kind; return whether it is one of the first `limit`, to be read."""
         count = self._read[kind] = self._read.get(kind, 0) + 1
-        return count <= most
+        return count <= limit
 
-    def is_resent(self, piece: dtls.Fragment) -> bool:
-        """Whether the same piece of a handshake was sent before."""
-        key = piece.type, piece.message, piece.offset
+    def record_piece(self, piece: dtls.Fragment) -> bool:
+        """Record a piece of a handshake; return False if it was sent before."""
+        key = piece.type, piece.number, piece.offset
         if key in self._seen:
-            return True
+            return False
         self._seen.add(key)
-        return False
+        return True
 
 
 class PacketFacts:
@@ -95,8 +167,8 @@ class PacketFacts:
         self.facts: dict[int, FlowFacts] = {}
         self._read: Counter[PacketKind] = Counter()
 
-    def of(self, flow: int) -> FlowFacts | None:
-        """Return the facts of a direction; new ones only up to the limit."""
+    def get_or_create(self, flow: int) -> FlowFacts | None:
+        """Return the facts of a direction, new if it has none; None if there are too many."""
         facts = self.facts.get(flow)
         if facts is None and len(self.facts) < _MAX_FACTS:
             facts = self.facts[flow] = FlowFacts()
@@ -127,71 +199,78 @@ class PacketFacts:
     def _read_handshakes(self, flow: Numbers, batch: DatagramBatch, records: RecordRows) -> None:
         """Read the handshake records that are not encrypted: those of epoch 0."""
         for row in np.flatnonzero((records.type == HANDSHAKE) & (records.epoch == 0)).tolist():
-            facts = self.of(int(flow[records.datagram[row]]))
+            facts = self.get_or_create(int(flow[records.datagram[row]]))
             if facts is not None and facts.reserve_read(_HANDSHAKE_RECORD, _MAX_HANDSHAKE):
-                at, length = int(records.at[row]), int(records.length[row])
-                _read_handshake(facts, batch.data[at : at + length].tobytes())
+                offset, length = int(records.at[row]), int(records.length[row])
+                _read_handshake(facts, batch.data[offset : offset + length].tobytes())
 
     def _select_readable(self, flow: Numbers, which: np.ndarray, kind: PacketKind) -> Iterable[int]:
-        """Yield the first few of each flow, without looking at the many others."""
+        """Yield the indices of the first few packets of each flow, within the limits."""
         if which.size > _MAX_READ_PER_FLOW:
-            order = by_number(flow[which])
-            sorted_flow = flow[which][order]
-            starts = run_starts(sorted_flow)
+            # Sorted by flow, the rank of a packet in its flow is the distance to the flow's start.
+            order = stable_order(flow[which])
+            starts = find_run_starts(flow[which][order])
             counts = np.diff(np.append(starts, which.size))
             rank = np.arange(which.size) - np.repeat(starts, counts)
             which = which[order[rank < _MAX_READ_PER_FLOW]]
         for index in which.tolist():
-            facts = self.of(int(flow[index]))
+            facts = self.get_or_create(int(flow[index]))
             if facts is not None and facts.reserve_read(kind):
                 self._read[kind] += 1
                 yield index
 
     def _count_stun(self, flow: Numbers, batch: DatagramBatch, kinds: PacketKinds) -> None:
-        which = np.flatnonzero(kinds == PacketKind.STUN)
-        if not which.size:
+        """Count STUN messages by type, and collect the transactions of requests and responses."""
+        selected = np.flatnonzero(kinds == PacketKind.STUN)
+        if not selected.size:
             return
-        pairs, counts = np.unique(
-            flow[which] << 16 | big(batch.heads[which], 0), return_counts=True
-        )
+        message_type = big_endian(batch.heads[selected], 0)
+        # A message type has 16 bits; joined with the flow's number, both are counted at once.
+        pairs, counts = np.unique(flow[selected] << 16 | message_type, return_counts=True)
         for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
-            facts = self.of(pair >> 16)
+            facts = self.get_or_create(pair >> 16)
             if facts is not None:
-                facts.stun[_stun_label(pair & 0xFFFF)] += count
+                facts.stun[_label_stun_type(pair & 0xFFFF)] += count
 
-        answers = (big(batch.heads[which], 0) & 0x0100).astype(np.bool_).tolist()
-        numbers = np.ascontiguousarray(batch.heads[which, _TRANSACTION]).view("V12").ravel()
-        flows = flow[which].tolist()
-        for flow_id, answer, number in zip(flows, answers, numbers.tolist(), strict=True):
+        is_response = (message_type & 0x0100).astype(np.bool_).tolist()
+        numbers = np.ascontiguousarray(batch.heads[selected, _TRANSACTION]).view("V12").ravel()
+        flows = flow[selected].tolist()
+        for flow_id, responds, number in zip(flows, is_response, numbers.tolist(), strict=True):
             facts = self.facts.get(flow_id)
             if facts is not None:
-                seen = facts.answered if answer else facts.asked
-                if len(seen) < _MAX_TRANSACTIONS:
-                    seen.add(number)
+                transactions = facts.stun_responses if responds else facts.stun_requests
+                if len(transactions) < _MAX_TRANSACTIONS:
+                    transactions.add(number)
 
     def _count_records(self, flow: Numbers, records: RecordRows) -> None:
+        """Count DTLS records by direction, content type and version."""
         if not records.datagram.size:
             return
-        older = records.version == dtls.Version.DTLS_1_0
-        counts = np.bincount(flow[records.datagram] << 4 | records.type - 20 << 1 | older)
-        for which in np.flatnonzero(counts).tolist():
-            facts = self.of(which >> 4)
+        # One number for all three: the version in bit 0, the type minus 20 in bits 1 to 3, the flow
+        # above.
+        is_older = records.version == dtls.Version.DTLS_1_0
+        counts = np.bincount(flow[records.datagram] << 4 | records.type - 20 << 1 | is_older)
+        for index in np.flatnonzero(counts).tolist():
+            facts = self.get_or_create(index >> 4)
             if facts is not None:
-                facts.records[20 + (which >> 1 & 7)] += int(counts[which])
-                version = dtls.Version.DTLS_1_0 if which & 1 else dtls.Version.DTLS_1_2
+                facts.records[20 + (index >> 1 & 7)] += int(counts[index])
+                version = dtls.Version.DTLS_1_0 if index & 1 else dtls.Version.DTLS_1_2
                 facts.versions.add(version.value)
 
 
-def _stun_label(kind: int) -> str:
-    class_ = kind >> 7 & 2 | kind >> 4 & 1
-    method = kind & 0xF | kind >> 1 & 0x70 | kind >> 2 & 0xF80
+def _label_stun_type(message_type: int) -> str:
+    """Return a type of STUN message as text."""
+    # The two bits of the class are at bits 4 and 8, between the bits of the method (RFC 8489).
+    class_ = message_type >> 7 & 2 | message_type >> 4 & 1
+    method = message_type & 0xF | message_type >> 1 & 0x70 | message_type >> 2 & 0xF80
     return stun.StunMessage(class_, bytes(12), (), method).label
 
 
 def _read_stun(facts: FlowFacts, payload: bytes) -> None:
+    """Record the user, the role and the mapped address in a STUN message."""
     message = stun.decode(payload)
     if message.username and len(facts.users) < _MAX_NOTES:
-        facts.users.add(harmless(message.username))
+        facts.users.add(replace_unprintable(message.username))
     if message.controlling is not None:
         facts.controlling.add(message.controlling)
     if message.mapped is not None and len(facts.mapped) < _MAX_NOTES:
@@ -200,98 +279,105 @@ def _read_stun(facts: FlowFacts, payload: bytes) -> None:
 
 
 def _read_handshake(facts: FlowFacts, content: bytes) -> None:
-    """Process a record of an unencrypted handshake; damaged ones are ignored."""
+    """Read an unencrypted handshake record, up to its end or its first damaged message."""
     try:
         for piece in dtls.decode_fragments(content):
-            if facts.is_resent(piece):
+            if not facts.record_piece(piece):
                 facts.resent += 1
                 continue
             if facts.assembler is None:
                 facts.assembler = dtls.HandshakeAssembler()
             message = facts.assembler.add(piece)
             if message is not None:
-                _read_message(facts, message)
+                _read_handshake_message(facts, message)
     except DecodeError:
         return
 
 
-def _read_message(facts: FlowFacts, message: dtls.Handshake) -> None:
+def _read_handshake_message(facts: FlowFacts, message: dtls.Handshake) -> None:
+    """Record what a complete handshake message reveals: suites, certificate, versions."""
     known = message.type in set(dtls.HandshakeType)
     label = dtls.HandshakeType(message.type).name if known else f"type {message.type}"
     if len(facts.messages) < _MAX_NOTES:
         facts.messages.append(label.lower().replace("_", " "))
-    said = hs.decode_handshake(message)
-    if isinstance(said, hs.ClientHello):
-        facts.offered = said.cipher_suites
-    elif isinstance(said, hs.ServerHello):
-        facts.suite = said.cipher_suite
-        facts.srtp_profiles = said.srtp_profiles
-    elif isinstance(said, hs.Certificate):
-        facts.fingerprint = said.fingerprint
-    if isinstance(said, hs.Hello):
-        facts.versions.update(said.versions)
+    content = hs.decode_handshake(message)
+    if isinstance(content, hs.ClientHello):
+        facts.offered = content.cipher_suites
+    elif isinstance(content, hs.ServerHello):
+        facts.suite = content.cipher_suite
+        facts.srtp_profiles = content.srtp_profiles
+    elif isinstance(content, hs.Certificate):
+        facts.fingerprint = content.fingerprint
+    if isinstance(content, hs.Hello):
+        facts.versions.update(content.versions)
 
 
 def _add_note(facts: FlowFacts, note: str) -> None:
     if note and len(facts.notes) < _MAX_NOTES:
-        facts.notes.add(harmless(note))
+        facts.notes.add(replace_unprintable(note))
 
 
-def _read_name(facts: FlowFacts, payload: bytes) -> None:
+def _read_dns_name(facts: FlowFacts, payload: bytes) -> None:
+    """Note the first name in a DNS message: labels after the header, each after its length."""
     labels: list[str] = []
-    at = 12
-    while at < len(payload) and 0 < payload[at] < 64 and len(labels) < 64:
-        labels.append(payload[at + 1 : at + 1 + payload[at]].decode(errors="replace"))
-        at += 1 + payload[at]
+    offset = 12
+    while offset < len(payload) and 0 < payload[offset] < 64 and len(labels) < 64:
+        labels.append(payload[offset + 1 : offset + 1 + payload[offset]].decode(errors="replace"))
+        offset += 1 + payload[offset]
     _add_note(facts, ".".join(labels)[:255])
 
 
-def _read_line(facts: FlowFacts, payload: bytes) -> None:
+def _read_first_line(facts: FlowFacts, payload: bytes) -> None:
+    """Note the first line of a text."""
     line = payload.split(b"\r\n", 1)[0][:120].decode(errors="replace")
     _add_note(facts, line)
 
 
 def _read_http(facts: FlowFacts, time_ns: int, payload: bytes) -> None:
-    """Note when a request or a response came, and the length of its body."""
+    """Record the time, first line and body length of a request or response."""
     head, _, body = payload.partition(b"\r\n\r\n")
-    line = harmless(head.split(b"\r\n", 1)[0][:120].decode(errors="replace"))
-    stated = _CONTENT_LENGTH.search(head)
-    size = int(stated[1]) if stated else len(body)
+    line = replace_unprintable(head.split(b"\r\n", 1)[0][:120].decode(errors="replace"))
+    content_length = _CONTENT_LENGTH.search(head)
+    size = int(content_length[1]) if content_length else len(body)
     if len(facts.http) < _MAX_READ_PER_FLOW:
         facts.http.append(HttpNote(time_ns, line, size, body[:_MAX_BODY]))
 
 
-def _read_hello(facts: FlowFacts, payload: bytes) -> None:
+def _read_server_name(facts: FlowFacts, payload: bytes) -> None:
     """Note the server name in a TLS client hello."""
-    if payload[:1] != b"\x16" or payload[5:6] != b"\1":
+    is_handshake, is_client_hello = payload[:1] == b"\x16", payload[5:6] == b"\1"
+    if not is_handshake or not is_client_hello:
         return
-    name = server_name(payload[9:])
+    name = find_server_name(payload[9:])  # after the headers of the record and the message
     _add_note(facts, f"server name {name}" if name else "")
 
 
-def server_name(hello: bytes) -> str:
-    """Return the server name in the body of a client hello; empty without one."""
+def find_server_name(hello: bytes) -> str:
+    """Return the server name in the body of a client hello; empty if it has none."""
     try:
-        at = 35 + hello[34]
-        at += 2 + int.from_bytes(hello[at : at + 2])
-        at += 3 + hello[at]
-        while at + 4 <= len(hello):
-            kind, size = int.from_bytes(hello[at : at + 2]), int.from_bytes(hello[at + 2 : at + 4])
-            if kind == 0:
-                return hello[at + 9 : at + 4 + size].decode("ascii", errors="replace")
-            at += 4 + size
+        offset = 35 + hello[34]  # version (2 bytes), random (32), session id after its length
+        offset += 2 + int.from_bytes(hello[offset : offset + 2])  # cipher suites
+        offset += 1 + hello[offset] + 2  # compression methods; the length of all extensions
+        while offset + 4 <= len(hello):
+            kind = int.from_bytes(hello[offset : offset + 2])
+            size = int.from_bytes(hello[offset + 2 : offset + 4])
+            if kind == hs.ExtensionType.SERVER_NAME:
+                # The name follows 5 bytes: length of the list, type of name, length of the name.
+                return hello[offset + 9 : offset + 4 + size].decode("ascii", errors="replace")
+            offset += 4 + size
     except IndexError:
         pass
     return ""
 
 
 def _read_dns(facts: FlowFacts, payload: bytes) -> None:
-    """Note the first name of a message; in TCP it follows a length."""
-    behind = int.from_bytes(payload[:2]) + 2 == len(payload)
-    _read_name(facts, payload[2:] if behind else payload)
+    """Note the first name in a DNS message; in TCP a length precedes the message."""
+    follows_length = int.from_bytes(payload[:2]) + 2 == len(payload)
+    _read_dns_name(facts, payload[2:] if follows_length else payload)
 
 
 def _read_a1(facts: FlowFacts, payload: bytes) -> None:
+    """Note the kind and the dialect of a frame of an A1 or Go1."""
     from rote.wire.a1 import codec as a1  # noqa: PLC0415 - rare, and slow to load
 
     frame = a1.inspect(payload)
@@ -302,9 +388,9 @@ def _read_a1(facts: FlowFacts, payload: bytes) -> None:
 _READERS = {
     PacketKind.STUN: _read_stun,
     PacketKind.DNS: _read_dns,
-    PacketKind.TLS: _read_hello,
-    PacketKind.SSDP: _read_line,
-    PacketKind.MDNS: _read_name,
-    PacketKind.HTTP: _read_line,
+    PacketKind.TLS: _read_server_name,
+    PacketKind.SSDP: _read_first_line,
+    PacketKind.MDNS: _read_dns_name,
+    PacketKind.HTTP: _read_first_line,
     PacketKind.A1: _read_a1,
 }

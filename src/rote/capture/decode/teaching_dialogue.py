@@ -2,7 +2,7 @@
 
 A reply has the command and the sequence number of its request, or one number more (the documents
 allow both; the first answer shows which). A request that is sent again, byte for byte, is the same
-request. The robot's end is recognised by frames that only one end can send; see `_robot_side`.
+request. The robot's end is recognised by frames that only one end can send; see `_find_robot_side`.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,17 +12,23 @@ from typing import Any, NamedTuple
 
 from rote import messages as m
 from rote.capture.model import iso
-from rote.capture.read.packets import harmless
+from rote.capture.read.packets import replace_unprintable
 from rote.errors import DecodeError
 from rote.wire.teaching import codec as teaching
-from rote.wire.teaching.fields import STATUS, FrameDirection, direction_of, layout_of, read
+from rote.wire.teaching.fields import (
+    STATUS,
+    FrameDirection,
+    find_direction,
+    find_layout,
+    read_fields,
+)
 
-End = tuple[str, int]
+Endpoint = tuple[str, int]
 """Address and port."""
 ROBOT_PORT = 49504
 _REPEAT_NS = 10 * 10**9
-"""Time within which the same datagram is a repetition: as long as a robot remembers it."""
-_MAX_KNOWN = 4096
+"""Time within which the same datagram is a repetition; a robot remembers it for as long."""
+_MAX_DECODED = 4096
 """Maximum number of distinct decoded requests that are cached per client."""
 
 
@@ -53,14 +59,14 @@ class Exchange:
     command: int
     sequence: int
     layout: str
-    """The kind of frame, a key of `teaching_fields.BY_KEY`; empty if none fits."""
+    """The kind of frame, a key of `fields.BY_KEY`; empty if none fits."""
     client: str
     request: m.Command | None
-    """None if the payload does not fit the command."""
+    """The decoded request; None if its payload does not fit the command."""
     robot_captured: bool
     """Whether any of the robot's frames were captured, so that a missing answer is meaningful."""
     description: str
-    """Description of the request, without the name of a played action."""
+    """The request as text, without the name of a played action."""
     sent: int = 1
     """Number of times it was sent."""
     answer: m.Reply | None = None
@@ -71,6 +77,10 @@ class Exchange:
     """The name of the action that is saved or played, if known."""
     _datagram: bytes = b""
 
+    def is_repeated_by(self, datagram: bytes, time_ns: int) -> bool:
+        """Whether a datagram is this request, sent again."""
+        return datagram == self._datagram and time_ns - self.time_ns < _REPEAT_NS
+
     @property
     def code(self) -> int | None:
         """The code of the answer; None without one."""
@@ -80,24 +90,24 @@ class Exchange:
 
     @property
     def accepted(self) -> bool:
-        """Whether the robot accepted, or its answers were not captured at all."""
+        """Whether the robot accepted the request, or its side was not captured at all."""
         return self.code == m.Code.OK or (self.code is None and not self.robot_captured)
 
     @property
     def refused(self) -> bool:
-        """Whether the robot refused."""
+        """Whether the robot refused the request."""
         return self.code not in (None, m.Code.OK)
 
     @property
     def latency_s(self) -> float | None:
-        """From the first request to the answer."""
+        """Seconds from the first sending of the request to the answer; None without an answer."""
         return None if self.answered_ns is None else (self.answered_ns - self.time_ns) / 1e9
 
     @property
     def request_text(self) -> str:
-        """Description of the request, with the name of a played action."""
+        """The request as text, with the name of a played action."""
         if self.action and isinstance(self.request, m.PlayAction):
-            return harmless(f"{self.description}, {self.action!r}")
+            return replace_unprintable(f"{self.description}, {self.action!r}")
         return self.description
 
     @property
@@ -106,13 +116,15 @@ class Exchange:
         code = self.code
         if code is None:
             missing = "no answer in this capture"
-            return missing if self.robot_captured else f"{missing}, which has none of the robot's"
-        note = f" ({harmless(self.note)})" if self.note else ""
+            if self.robot_captured:
+                return missing
+            return f"{missing}, which has none of the robot's messages"
+        note = f" ({replace_unprintable(self.note)})" if self.note else ""
         if code != m.Code.OK:
             return f"refused with {code:d}: {m.explain(code)[0]}{note}"
         if isinstance(self.answer, m.ActionList):
             names = ", ".join(f"{entry.name!r}" for entry in self.answer.actions)
-            return harmless(f"done: {names or 'no actions'}")
+            return replace_unprintable(f"done: {names or 'no actions'}")
         return f"done{note}"
 
     def document(self) -> dict[str, Any]:
@@ -141,7 +153,8 @@ class TeachingDialogue:
 
     exchanges: list[Exchange] = field(default_factory=list)
     commands: dict[int, int] = field(default_factory=dict)
-    """Requests of each command, repetitions included; replies if only they were captured."""
+    """Number of requests of each command, with repetitions; of replies if only they were captured.
+    """
     saved: list[str] = field(default_factory=list)
     listed: list[str] = field(default_factory=list)
     played: list[str] = field(default_factory=list)
@@ -154,59 +167,62 @@ class TeachingDialogue:
 
 def read_dialogue(conversations: Sequence[Sequence[SeenSide]]) -> TeachingDialogue:
     """Return the dialogue of all conversations together, each with one or two sides."""
-    found = TeachingDialogue()
+    dialogue = TeachingDialogue()
     for sides in conversations:
-        _read_conversation(found, sides)
-    found.exchanges.sort(key=lambda one: one.time_ns)
-    _name_actions(found)
-    found.commands = dict(sorted(found.commands.items()))
-    return found
+        _read_conversation(dialogue, sides)
+    dialogue.exchanges.sort(key=lambda exchange: exchange.time_ns)
+    _name_actions(dialogue)
+    dialogue.commands = dict(sorted(dialogue.commands.items()))
+    return dialogue
 
 
-def _read_conversation(found: TeachingDialogue, sides: Sequence[SeenSide]) -> None:
-    robot = _robot_side(sides)
+def _read_conversation(dialogue: TeachingDialogue, sides: Sequence[SeenSide]) -> None:
+    """Add the requests and replies of one conversation to `dialogue`."""
+    robot = _find_robot_side(sides)
     merged = sorted(
-        (seen.time_ns, side, seen.datagram) for side, one in enumerate(sides) for seen in one.frames
+        (seen.time_ns, index, seen.datagram)
+        for index, side in enumerate(sides)
+        for seen in side.frames
     )
-    alone = len(sides) == 1 and robot == 0
-    matched = _Matching(
-        client=next((one.source for side, one in enumerate(sides) if side != robot), ""),
+    only_robot = len(sides) == 1 and robot == 0  # then its replies are counted as requests
+    matcher = _RequestMatcher(
+        client=next((side.source for index, side in enumerate(sides) if index != robot), ""),
         robot_captured=robot is not None and bool(sides[robot].frames or sides[robot].reports),
     )
-    for time_ns, side, datagram in merged:
+    for time_ns, index, datagram in merged:
         frame = teaching.decode(datagram)
-        if side != robot or alone:
-            found.commands[frame.command] = found.commands.get(frame.command, 0) + 1
-        if side == robot:
-            matched.answer(time_ns, frame)
+        if index != robot or only_robot:
+            dialogue.commands[frame.command] = dialogue.commands.get(frame.command, 0) + 1
+        if index == robot:
+            matcher.add_reply(time_ns, frame)
         else:
-            matched.ask(time_ns, frame, datagram)
-    poses = sum(one.poses for one in sides)
+            matcher.add_request(time_ns, frame, datagram)
+    poses = sum(side.poses for side in sides)
     if poses:
         sync = int(teaching.CommandId.PARAMETER_SYNC)
-        found.commands[sync] = found.commands.get(sync, 0) + poses
-    found.exchanges += matched.exchanges
+        dialogue.commands[sync] = dialogue.commands.get(sync, 0) + poses
+    dialogue.exchanges += matcher.exchanges
 
 
-def _robot_side(sides: Sequence[SeenSide]) -> int | None:
-    """Return which side is the robot; None if only a client was captured."""
-    scores = [_robot_score(side) for side in sides]
+def _find_robot_side(sides: Sequence[SeenSide]) -> int | None:
+    """Return the index of the robot's side; None if only a client was captured."""
+    scores = [_score_as_robot(side) for side in sides]
     if len(sides) == 2:
         if scores[0] != scores[1]:
             return 0 if scores[0] > scores[1] else 1
-        first = [min((seen.time_ns for seen in side.frames), default=2**63) for side in sides]
-        return 1 if first[0] <= first[1] else 0  # the client sends first
+        first_ns = [min((seen.time_ns for seen in side.frames), default=2**63) for side in sides]
+        return 1 if first_ns[0] <= first_ns[1] else 0  # the client sends first
     return 0 if scores[0] > 0 else None
 
 
-def _robot_score(side: SeenSide) -> int:
+def _score_as_robot(side: SeenSide) -> int:
     """Return a score: above 0 for a robot, below 0 for a client."""
     if side.reports:
         return 1000
     score = 1 if side.source.endswith(f":{ROBOT_PORT}") else 0
     for seen in side.frames[:200]:
         frame = teaching.decode(seen.datagram)
-        direction = direction_of(frame.type, frame.command, frame.payload)
+        direction = find_direction(frame.type, frame.command, frame.payload)
         score += 2 * ((direction is FrameDirection.REPLY) - (direction is FrameDirection.REQUEST))
     return score
 
@@ -215,36 +231,44 @@ class FrameDirections:
     """Determines the direction of each frame of a capture in one pass."""
 
     def __init__(self) -> None:
-        self._robots: set[tuple[End, End]] = set()
-        """Directions in which a robot is known to speak."""
-        self._clients: set[tuple[End, End]] = set()
-        self._asked: dict[tuple[End, End, int], int] = {}
+        self._robots: set[tuple[Endpoint, Endpoint]] = set()
+        """Directions in which the sender is known to be a robot."""
+        self._clients: set[tuple[Endpoint, Endpoint]] = set()
+        """Directions in which the sender is known to be a client."""
+        self._requests: dict[tuple[Endpoint, Endpoint, int], int] = {}
         """The newest request of each command and direction, by its sequence number."""
 
-    def of(self, source: End, destination: End, frame: teaching.Frame) -> FrameDirection:
-        """Return the direction of one frame."""
-        flow, back = (source, destination), (destination, source)
-        direction = direction_of(frame.type, frame.command, frame.payload)
+    def determine(
+        self, source: Endpoint, destination: Endpoint, frame: teaching.Frame
+    ) -> FrameDirection:
+        """Return the direction of one frame, from earlier frames of its flow or from its content.
+
+        If both leave it open, the frame is a reply if its number fits a request, or if its port is
+        that of a robot.
+        """
+        flow, reverse = (source, destination), (destination, source)
+        direction = find_direction(frame.type, frame.command, frame.payload)
         if direction is FrameDirection.EITHER:
             return direction
         if direction is None or frame.type == teaching.MessageType.COMMAND:
-            if flow in self._robots or back in self._clients:
+            if flow in self._robots or reverse in self._clients:
                 direction = FrameDirection.REPLY
-            elif flow in self._clients or back in self._robots:
+            elif flow in self._clients or reverse in self._robots:
                 direction = FrameDirection.REQUEST
         if direction is None:
-            asked = self._asked.get((*back, frame.command))
-            answers = asked is not None and (frame.sequence - asked) & 0xFFFF in (0, 1)
-            robot = answers or source[1] == ROBOT_PORT
-            direction = FrameDirection.REPLY if robot else FrameDirection.REQUEST
-            if answers:
+            # A reply has the number of its request, or one more.
+            number = self._requests.get((*reverse, frame.command))
+            is_answer = number is not None and (frame.sequence - number) & 0xFFFF in (0, 1)
+            is_robot = is_answer or source[1] == ROBOT_PORT
+            direction = FrameDirection.REPLY if is_robot else FrameDirection.REQUEST
+            if is_answer:
                 self._robots.add(flow)
         elif direction is FrameDirection.REQUEST:
             self._clients.add(flow)
         else:
             self._robots.add(flow)
         if direction is FrameDirection.REQUEST:
-            self._asked[*flow, frame.command] = frame.sequence
+            self._requests[*flow, frame.command] = frame.sequence
         return direction
 
 
@@ -256,7 +280,7 @@ class _Request(NamedTuple):
     description: str
 
 
-class _Matching:
+class _RequestMatcher:
     """Matches the replies of one conversation with their requests."""
 
     def __init__(self, client: str, robot_captured: bool) -> None:
@@ -264,22 +288,21 @@ class _Matching:
         self._client = client
         self._robot_captured = robot_captured
         self._waiting: dict[tuple[int, int], Exchange] = {}
-        self._known: dict[tuple[int, int, bytes], _Request] = {}
-        self._ahead: int | None = None
+        """The newest request with each command and sequence number."""
+        self._decoded: dict[tuple[int, int, bytes], _Request] = {}
+        """Decoded requests by type, command and payload."""
+        self._reply_offset: int | None = None
         """Difference between the numbers of a reply and its request, once known."""
 
-    def ask(self, time_ns: int, frame: teaching.Frame, datagram: bytes) -> None:
+    def add_request(self, time_ns: int, frame: teaching.Frame, datagram: bytes) -> None:
+        """Add a request, or count it as sent again."""
         key = frame.command, frame.sequence
-        known = self._waiting.get(key)
-        if (
-            known is not None
-            and known._datagram == datagram
-            and time_ns - known.time_ns < _REPEAT_NS
-        ):
-            known.sent += 1
+        previous = self._waiting.get(key)
+        if previous is not None and previous.is_repeated_by(datagram, time_ns):
+            previous.sent += 1
             return
         request, layout, description = self._read_request(frame)
-        one = Exchange(
+        exchange = Exchange(
             time_ns,
             frame.command,
             frame.sequence,
@@ -290,73 +313,81 @@ class _Matching:
             description,
             _datagram=datagram,
         )
-        self._waiting[key] = one
-        self.exchanges.append(one)
+        self._waiting[key] = exchange
+        self.exchanges.append(exchange)
 
     def _read_request(self, frame: teaching.Frame) -> _Request:
         """Decode a request; cached, since most are repeated."""
         key = frame.type, frame.command, frame.payload
-        known = self._known.get(key)
-        if known is None:
+        decoded = self._decoded.get(key)
+        if decoded is None:
             request: m.Command | None = None
             with suppress(DecodeError):
                 request = teaching.decode_command(frame.command, frame.payload)
-            layout = layout_of(frame.type, frame.command, frame.payload, reply=False)
-            description = harmless(_describe_request(frame.command, request))
-            known = _Request(request, layout.key if layout else "", description)
-            if len(self._known) < _MAX_KNOWN:
-                self._known[key] = known
-        return known
+            layout = find_layout(frame.type, frame.command, frame.payload, reply=False)
+            description = replace_unprintable(_describe_request(frame.command, request))
+            decoded = _Request(request, layout.key if layout else "", description)
+            if len(self._decoded) < _MAX_DECODED:
+                self._decoded[key] = decoded
+        return decoded
 
-    def answer(self, time_ns: int, frame: teaching.Frame) -> None:
-        for ahead in (0, 1) if self._ahead is None else (self._ahead,):
-            one = self._waiting.get((frame.command, (frame.sequence - ahead) & 0xFFFF))
-            if one is None:
+    def add_reply(self, time_ns: int, frame: teaching.Frame) -> None:
+        """Match a reply with its request; the first match shows how replies are numbered."""
+        possible_offsets = (0, 1) if self._reply_offset is None else (self._reply_offset,)
+        for difference in possible_offsets:
+            exchange = self._waiting.get((frame.command, (frame.sequence - difference) & 0xFFFF))
+            if exchange is None:
                 continue
-            if one.answer is None:
+            if exchange.answer is None:
                 try:
-                    one.answer = teaching.decode_reply(frame.command, frame.payload)
+                    exchange.answer = teaching.decode_reply(frame.command, frame.payload)
                 except DecodeError:
                     return
-                one.answered_ns = time_ns
-                one.note = _status_note(frame)
-                self._ahead = ahead
+                exchange.answered_ns = time_ns
+                exchange.note = _read_status_note(frame)
+                self._reply_offset = difference
             return
 
 
-def _status_note(frame: teaching.Frame) -> str:
-    layout = layout_of(frame.type, frame.command, frame.payload, reply=True)
-    values = read(layout.fields, frame.payload) if layout is STATUS else ()
+def _read_status_note(frame: teaching.Frame) -> str:
+    """Return the note in a status reply; empty for other replies."""
+    layout = find_layout(frame.type, frame.command, frame.payload, reply=True)
+    values = read_fields(layout.fields, frame.payload) if layout is STATUS else ()
     return next((str(value.value) for value in values if value.field.name == "note"), "")
 
 
-def _name_actions(found: TeachingDialogue) -> None:
-    """Give plays their names by the newest list; a save adds to its end."""
+def _name_actions(dialogue: TeachingDialogue) -> None:
+    """Set the names of saved and played actions, and collect all names.
+
+    A play states only an index into the newest list of actions.
+    """
     known: list[str] = []
-    for one in found.exchanges:
-        if isinstance(one.request, m.SaveAction):
-            one.action = one.request.name
-            if one.accepted:
-                found.saved.append(one.action)
-                known.append(one.action)
-        elif isinstance(one.answer, m.ActionList):
-            known = [entry.name for entry in one.answer.actions]
-            found.listed += known
-        elif isinstance(one.request, m.PlayAction) and 0 < one.request.action <= len(known):
-            one.action = known[one.request.action - 1]
-            if one.accepted:
-                found.played.append(one.action)
-    for names in (found.saved, found.listed, found.played):
-        names[:] = dict.fromkeys(map(harmless, names))
+    for exchange in dialogue.exchanges:
+        if isinstance(exchange.request, m.SaveAction):
+            exchange.action = exchange.request.name
+            if exchange.accepted:
+                dialogue.saved.append(exchange.action)
+                known.append(exchange.action)
+        elif isinstance(exchange.answer, m.ActionList):
+            known = [entry.name for entry in exchange.answer.actions]
+            dialogue.listed += known
+        elif isinstance(exchange.request, m.PlayAction):
+            index = exchange.request.action - 1  # actions are numbered from 1
+            if 0 <= index < len(known):
+                exchange.action = known[index]
+                if exchange.accepted:
+                    dialogue.played.append(exchange.action)
+    for names in (dialogue.saved, dialogue.listed, dialogue.played):
+        names[:] = dict.fromkeys(map(replace_unprintable, names))
 
 
 def _describe_request(command: int, request: m.Command | None) -> str:
     if request is None:
         return f"command 0x{command:02x} with a payload that cannot be read"
-    message = _DESCRIPTIONS.get(type(request))
-    if message is None:
+    description = _DESCRIPTIONS.get(type(request))
+    if description is None:
         return type(request).__name__
-    return message if isinstance(message, str) else message(request)
+    return description if isinstance(description, str) else description(request)
 
 
 def _describe_save(request: m.SaveAction) -> str:

@@ -1,4 +1,4 @@
-"""One pass over a capture: read, decode, name and count, in memory that does not grow with it."""
+"""One pass over a capture: read, decode, classify and count, in bounded memory."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -7,35 +7,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rote.capture.decode.dtls_numbering import APPLICATION, RecordRows, RecordTracks
-from rote.capture.decode.media import MediaStreams
-from rote.capture.decode.packet_facts import PacketFacts
-from rote.capture.judge.classify import name
+from rote.capture.decode.packet_facts import MediaStreams, PacketFacts
+from rote.capture.judge.classify import classify
 from rote.capture.judge.flows import Flows
 from rote.capture.model import PacketKind, PacketKinds
-from rote.capture.read.flow_ids import Numbers, by_number, run_starts
-from rote.capture.read.packets import HEAD, UDP, DatagramBatch, PacketDecoder, big
+from rote.capture.read.flow_ids import Numbers, find_run_starts, stable_order
+from rote.capture.read.packets import HEAD, UDP, DatagramBatch, PacketDecoder, big_endian
 from rote.capture.read.reader import Capture, Records
 from rote.capture.read.record_scan import Ints
 
 KEEP_RECORDS = 4_000_000
-"""How many encrypted records are kept for the time line (time and length)..."""
+"""Maximum number of encrypted records kept for the time line (time and length)."""
 KEEP_RECORDS_STREAM = 1_000_000
-"""...and in a stream, which may never end."""
+"""Like `KEEP_RECORDS`, for a stream, which may never end."""
 KEEP_HEADS = 2048
-"""How many first bytes are kept of each direction, for statistics on single bytes..."""
+"""Maximum number of datagrams per direction whose first bytes are kept for field statistics."""
 KEEP_HEADS_IN_ALL = 1 << 17
-"""...and of all together."""
+"""Like `KEEP_HEADS`, for all directions together."""
 KEEP_COMMANDS = 100_000
-"""Commands and replies in teaching frames that are read one by one."""
+"""Maximum number of commands and replies in teaching frames that are kept."""
 _COMMAND, _POSE = 0x17, int.from_bytes(b"POSE")
 """First byte of a command, and the first bytes of a streamed pose. They repeat
 wire/teaching/codec.py, which takes longer to load than a small capture to read."""
-_MAX_BUCKETS = 4096
-_LARGEST = 65_536
+_KEEP_FRAMES = 100_000
+"""Maximum number of teaching frames whose type and command are kept."""
+_MAX_INTERVALS = 4096
+_SIZE_COUNT = 65_536
+"""Number of different sizes of datagrams."""
 
 
 class KeptRows:
-    """Rows of numbers, kept up to a limit."""
+    """A table of numbers that keeps rows up to a limit."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -54,7 +56,7 @@ class KeptRows:
             self._parts.append(tuple(column[:accepted] for column in columns))
 
     def columns(self) -> tuple[np.ndarray, ...] | None:
-        """Return what was kept; None if nothing was."""
+        """Return the kept rows as columns; None if there are none."""
         if not self._parts:
             return None
         if len(self._parts) > 1:
@@ -62,10 +64,11 @@ class KeptRows:
             self._parts = [joined]
         return self._parts[0]
 
-    def of(self, key: int) -> tuple[np.ndarray, ...] | None:
-        """Return the rows whose first column is `key`, in their order; None if there are none.
+    def get_rows(self, key: int) -> tuple[np.ndarray, ...] | None:
+        """Return the rows whose first column is `key`, in the order in which they were added.
 
-        Call it when nothing more is added: the rows are sorted once.
+        The first column itself is left out. None if there are no such rows. Call it only when no
+        more rows will be added, because the rows are sorted once.
         """
         if not self._parts:
             return None
@@ -82,22 +85,25 @@ class KeptRows:
         return tuple(np.concatenate(columns) for columns in zip(*pieces, strict=True))
 
     def _sort_parts(self) -> "_Runs":
-        """Sort each part by its first column; a part fits into the processor's cache."""
+        """Sort each part by its first column, and return where the rows of each key are.
+
+        A part is sorted alone, because it fits into the processor's cache.
+        """
         runs = []
         for number, part in enumerate(self._parts):
-            order = by_number(part[0])
+            order = stable_order(part[0])
             self._parts[number] = tuple(column[order] for column in part)
             keys = self._parts[number][0]
-            begin = run_starts(keys)
+            begin = find_run_starts(keys)
             end = np.append(begin[1:], keys.size)
             runs.append((keys[begin], np.full(begin.size, number), begin, end))
         columns = [np.concatenate(parts) for parts in zip(*runs, strict=True)]
-        order = by_number(columns[0])
+        order = stable_order(columns[0])
         return _Runs(*(column[order] for column in columns))
 
 
 class _Runs(NamedTuple):
-    """Where the rows of each key are, sorted by the key."""
+    """For each key and part, from where to where the part's rows have that key; sorted by key."""
 
     key: np.ndarray
     part: np.ndarray
@@ -106,47 +112,55 @@ class _Runs(NamedTuple):
 
 
 class PacketActivity:
-    """Packets of each kind per interval; intervals grow longer so that their number stays small."""
+    """Counts packets of each kind over time.
+
+    If there are too many intervals, they are joined in pairs.
+    """
 
     def __init__(self) -> None:
         self.width_ns = 100_000_000
-        self.moments: dict[int, Ints] = {}
+        """The length of an interval."""
+        self.counts: dict[int, Ints] = {}
+        """The number of packets of each kind, by the number of the interval since 1970."""
 
     def add(self, time_ns: Ints, kinds: PacketKinds) -> None:
-        """Count a batch."""
+        """Count the packets of a batch by their times and kinds."""
         if not time_ns.size:
             return
-        moment = time_ns // self.width_ns
-        low, high = int(moment.min()), int(moment.max())
-        if high - low < _MAX_BUCKETS:
-            table = np.bincount((moment - low) * len(PacketKind) + kinds)
+        interval = time_ns // self.width_ns
+        low, high = int(interval.min()), int(interval.max())
+        # Interval and kind in one number, so that one count serves both.
+        if high - low < _MAX_INTERVALS:
+            table = np.bincount((interval - low) * len(PacketKind) + kinds)
             self._merge_rows(table, np.arange(low, high + 1))
-        else:
-            values, number = np.unique(moment, return_inverse=True)
-            self._merge_rows(np.bincount(number.ravel() * len(PacketKind) + kinds), values)
-        while len(self.moments) > _MAX_BUCKETS:
+        else:  # the times are far apart: number only the intervals that occur
+            intervals, number = np.unique(interval, return_inverse=True)
+            self._merge_rows(np.bincount(number.ravel() * len(PacketKind) + kinds), intervals)
+        while len(self.counts) > _MAX_INTERVALS:
             self._double_width()
 
-    def _merge_rows(self, table: np.ndarray, moments: np.ndarray) -> None:
-        rows = np.zeros((moments.size, len(PacketKind)), np.int64)
+    def _merge_rows(self, table: np.ndarray, intervals: np.ndarray) -> None:
+        """Add a flat table of counts: for each of the intervals, the packets of each kind."""
+        rows = np.zeros((intervals.size, len(PacketKind)), np.int64)
         rows.ravel()[: table.size] = table
         for index in np.flatnonzero(rows.any(axis=1)).tolist():
-            key = int(moments[index])
-            known = self.moments.get(key)
-            self.moments[key] = rows[index] if known is None else known + rows[index]
+            key = int(intervals[index])
+            previous = self.counts.get(key)
+            self.counts[key] = rows[index] if previous is None else previous + rows[index]
 
     def _double_width(self) -> None:
+        """Make intervals twice as long, which halves their number."""
         self.width_ns *= 2
         wider: dict[int, Ints] = {}
-        for key, row in self.moments.items():
-            known = wider.get(key // 2)
-            wider[key // 2] = row if known is None else known + row
-        self.moments = wider
+        for key, row in self.counts.items():
+            previous = wider.get(key // 2)
+            wider[key // 2] = row if previous is None else previous + row
+        self.counts = wider
 
 
 @dataclass(slots=True)
 class Analysis:
-    """Everything that one pass collects."""
+    """Everything that one pass over a capture collects."""
 
     head: int = HEAD
     keep_records: int = KEEP_RECORDS
@@ -157,11 +171,11 @@ class Analysis:
     details: PacketFacts = field(default_factory=PacketFacts)
     activity: PacketActivity = field(default_factory=PacketActivity)
     records: KeptRows = field(init=False)
-    """Encrypted application records: direction, time, length."""
+    """Columns of the encrypted application records: direction, time, length."""
     heads: KeptRows = field(init=False)
-    """Of UDP: direction, size, first bytes."""
+    """Columns of the first UDP datagrams: direction, size, first bytes."""
     frames: KeptRows = field(init=False)
-    """Documented teaching frames: direction, time, message type, command."""
+    """Columns of the documented teaching frames: direction, time, message type, command."""
     commands: list[tuple[int, int, bytes]] = field(default_factory=list)
     """Commands and replies in teaching frames, poses left out: direction, time, datagram."""
     commands_left_out: int = 0
@@ -174,15 +188,15 @@ class Analysis:
     dtls: int = 0
     first_ns: int | None = None
     last_ns: int | None = None
-    _heads_of: Ints = field(init=False)
+    _heads_kept: Ints = field(init=False)
 
     def __post_init__(self) -> None:
         self.decoder = PacketDecoder(self.head)
         self.records = KeptRows(self.keep_records)
         self.heads = KeptRows(KEEP_HEADS_IN_ALL)
-        self.frames = KeptRows(100_000)
-        self.sizes = np.zeros(_LARGEST, np.int64)
-        self._heads_of = np.zeros(0, np.int64)
+        self.frames = KeptRows(_KEEP_FRAMES)
+        self.sizes = np.zeros(_SIZE_COUNT, np.int64)
+        self._heads_kept = np.zeros(0, np.int64)
 
     def run(self, capture: Capture) -> "Analysis":
         """Read a capture to its end."""
@@ -191,7 +205,7 @@ class Analysis:
         return self
 
     def add(self, records: Records) -> None:
-        """Process some packets."""
+        """Process the packets of one window of a capture."""
         if records.time_ns.size:
             first, last = int(records.time_ns.min()), int(records.time_ns.max())
             self.first_ns = first if self.first_ns is None else min(first, self.first_ns)
@@ -201,13 +215,14 @@ class Analysis:
                 self._add_batch(batch)
 
     def _add_batch(self, batch: DatagramBatch) -> None:
-        kinds, rows = name(batch)
+        """Classify the datagrams of a batch, and add them to all tables."""
+        kinds, rows = classify(batch)
         flow = self.flows.add(batch, kinds)
         udp = batch.protocol == UDP
         datagrams = np.flatnonzero(udp)
         self.udp += datagrams.size
         self.tcp += udp.size - datagrams.size
-        sizes = np.bincount(np.minimum(batch.full[datagrams], _LARGEST - 1))
+        sizes = np.bincount(np.minimum(batch.full[datagrams], _SIZE_COUNT - 1))
         self.sizes[: sizes.size] += sizes
         self.activity.add(batch.time_ns, kinds)
         self._add_records(flow, batch, rows)
@@ -216,15 +231,16 @@ class Analysis:
         self._add_heads(flow, batch, udp)
         frames = np.flatnonzero(kinds == PacketKind.TEACHING)
         if frames.size:
-            kind, command = (batch.heads[frames, at] for at in (0, 12))
-            self.frames.add(flow[frames], batch.time_ns[frames], kind, command)
-            self._add_commands(flow, batch, frames[kind == _COMMAND])
+            message_type, command = batch.heads[frames, 0], batch.heads[frames, 12]
+            self.frames.add(flow[frames], batch.time_ns[frames], message_type, command)
+            self._add_commands(flow, batch, frames[message_type == _COMMAND])
 
     def _add_commands(self, flow: Numbers, batch: DatagramBatch, which: np.ndarray) -> None:
-        posed = big(batch.heads[which], 15, 4) == _POSE
-        for number in flow[which[posed]].tolist():
+        """Keep the datagrams of commands and replies, up to a limit; only count streamed poses."""
+        is_pose = big_endian(batch.heads[which], 15, 4) == _POSE  # after 15 bytes of header
+        for number in flow[which[is_pose]].tolist():
             self.poses[number] = self.poses.get(number, 0) + 1
-        others = which[~posed]
+        others = which[~is_pose]
         accepted = min(others.size, KEEP_COMMANDS - len(self.commands))
         self.commands_left_out += others.size - accepted
         kept = others[:accepted]
@@ -232,38 +248,45 @@ class Analysis:
         self.commands += zip(numbers, times_ns, map(batch.payload, kept.tolist()), strict=True)
 
     def _add_records(self, flow: Numbers, batch: DatagramBatch, rows: RecordRows) -> None:
+        """Follow the numbers of DTLS records; keep times and lengths of the encrypted ones."""
         self.dtls += rows.datagram.size
         if not rows.datagram.size:
             return
-        of = flow[rows.datagram]
-        self.tracks.add(of, rows)
+        record_flows = flow[rows.datagram]
+        self.tracks.add(record_flows, rows)
         data = (rows.type == APPLICATION) & (rows.epoch > 0)
         if not data.all():
-            of, rows = of[data], rows.part(data)
+            record_flows, rows = record_flows[data], rows.part(data)
         self.records.add(
-            of.astype(np.int32), batch.time_ns[rows.datagram], rows.length.astype(np.uint16)
+            record_flows.astype(np.int32),
+            batch.time_ns[rows.datagram],
+            rows.length.astype(np.uint16),
         )
 
     def _add_heads(self, flow: Numbers, batch: DatagramBatch, udp: np.ndarray) -> None:
-        need = len(self.flows) + 1
-        if self._heads_of.size < need:
-            more = np.zeros(2 * need - self._heads_of.size, np.int64)
-            self._heads_of = np.append(self._heads_of, more)
-        selected = udp & (self._heads_of[np.minimum(flow, need)] < KEEP_HEADS)
-        selected &= flow < self.flows.limit
+        """Keep the first bytes of UDP datagrams, up to `KEEP_HEADS` per direction.
+
+        `flow` is the direction of each packet, `udp` whether it is a UDP datagram.
+        """
+        flow_count = len(self.flows) + 1
+        if self._heads_kept.size < flow_count:
+            more = np.zeros(2 * flow_count - self._heads_kept.size, np.int64)
+            self._heads_kept = np.append(self._heads_kept, more)
+        selected = udp & (self._heads_kept[np.minimum(flow, flow_count)] < KEEP_HEADS)
+        selected &= flow < self.flows.limit  # directions beyond the limit share this number
         which = np.flatnonzero(selected)
         if which.size:
-            self._heads_of += np.bincount(flow[which], minlength=self._heads_of.size)
+            self._heads_kept += np.bincount(flow[which], minlength=self._heads_kept.size)
             self.heads.add(flow[which], batch.size[which], batch.heads[which])
 
-    def heads_of(self, flow: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return first bytes and sizes of a direction's first datagrams."""
-        kept = self.heads.of(flow)
-        return None if kept is None else (kept[1], kept[0])
+    def get_heads(self, flow: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return first bytes and sizes of a direction's first datagrams; None if it has none."""
+        rows = self.heads.get_rows(flow)
+        return None if rows is None else (rows[1], rows[0])
 
-    def records_of(self, flow: int) -> tuple[Ints, NDArray[np.uint16]]:
+    def get_records(self, flow: int) -> tuple[Ints, NDArray[np.uint16]]:
         """Return times and lengths of a direction's encrypted records."""
-        kept = self.records.of(flow)
-        if kept is None:
+        rows = self.records.get_rows(flow)
+        if rows is None:
             return np.zeros(0, np.int64), np.zeros(0, np.uint16)
-        return kept[0], kept[1]
+        return rows[0], rows[1]

@@ -1,4 +1,4 @@
-"""Two directions make a conversation: its name, the reasons for it, and its contents."""
+"""Joins two directions to a conversation: its protocol, the evidence for it, and its contents."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -7,24 +7,29 @@ from typing import Any
 import numpy as np
 
 from rote.capture.decode.dtls_numbering import APPLICATION, RecordTrack
-from rote.capture.decode.media import MediaStream
-from rote.capture.decode.packet_facts import FlowFacts
+from rote.capture.decode.packet_facts import FlowFacts, MediaStream
 from rote.capture.judge.analysis import Analysis
 from rote.capture.judge.flows import Direction
-from rote.capture.judge.sizes import InferredCipher, SizeReading, infer, readings
+from rote.capture.judge.sizes import (
+    CIPHERS,
+    InferredCipher,
+    SizeReading,
+    describe_sizes,
+    infer_cipher,
+)
 from rote.capture.model import PacketKind, iso
 from rote.capture.read.packets import TCP
 from rote.wire.packets import dtls
 
 _WEBRTC = "WebRTC"
 _SECURED = {PacketKind.RTP: PacketKind.SRTP, PacketKind.RTCP: PacketKind.SRTCP}
-_SAYS_NOTHING = (PacketKind.EMPTY, PacketKind.TCP)
+_UNINFORMATIVE = (PacketKind.EMPTY, PacketKind.TCP)
 _MAX_READINGS = 32
 
 
 @dataclass(slots=True)
 class FlowSide:
-    """One direction, with everything that was seen in it."""
+    """One direction of a conversation, with everything that was seen in it."""
 
     direction: Direction
     source: str
@@ -45,7 +50,7 @@ class FlowSide:
 
     @property
     def kinds(self) -> dict[PacketKind, int]:
-        """How many of each kind."""
+        """How many packets of each kind went in this direction."""
         return self.direction.kinds
 
     @property
@@ -71,7 +76,7 @@ class Conversation:
     kinds: dict[PacketKind, int] = field(default_factory=dict)
     """How many packets of each kind there are in both directions."""
     moved: dict[tuple[PacketKind, PacketKind], int] = field(default_factory=dict)
-    """Packets that count as another kind than they look like: from, to, how many."""
+    """Number of packets counted as another kind, by the kind they look like and the new kind."""
     cipher: InferredCipher | None = None
     sizes: list[SizeReading] = field(default_factory=list)
 
@@ -96,14 +101,14 @@ class Conversation:
         return max(side.direction.last_ns for side in self.sides)
 
     def count_as(self, old: PacketKind, new: PacketKind) -> None:
-        """Count the packets of one kind as another, because of the rest of the flow."""
+        """Count the packets of kind `old` as `new`, because the rest of the flow suggests it."""
         count = self.kinds.pop(old, 0)
         if count:
             self.kinds[new] = self.kinds.get(new, 0) + count
             self.moved[old, new] = count
 
     def client(self) -> FlowSide:
-        """Return the side that asks: in WebRTC the one that controls ICE, otherwise the first."""
+        """Return the client: in WebRTC the side that controls ICE, otherwise the first to send."""
         for side in self.sides:
             if True in side.facts.controlling:
                 return side
@@ -130,16 +135,16 @@ class Conversation:
             "kinds": {kind.label: count for kind, count in self.kinds.items()},
         }
         if PacketKind.STUN in self.kinds:
-            document["stun"] = self._stun_document()
+            document["stun"] = self._describe_stun()
         if PacketKind.DTLS in self.kinds:
-            document["dtls"] = self._dtls_document()
-        if media := self._media_document():
+            document["dtls"] = self._describe_dtls()
+        if media := self._describe_media():
             document["media"] = media
         if notes := sorted({note for side in self.sides for note in side.facts.notes}):
             document["notes"] = notes
         return document
 
-    def _stun_document(self) -> dict[str, Any]:
+    def _describe_stun(self) -> dict[str, Any]:
         messages: Counter[str] = Counter()
         for side in self.sides:
             messages.update(side.facts.stun)
@@ -152,19 +157,19 @@ class Conversation:
             "messages": dict(messages),
             "users": sorted(set().union(*(side.facts.users for side in self.sides))),
             "roles": roles,
-            "unanswered": sum(map(self.unanswered, self.sides)),
+            "unanswered": sum(map(self.count_unanswered, self.sides)),
             "mapped": sorted(set().union(*(side.facts.mapped for side in self.sides))),
         }
 
-    def unanswered(self, side: FlowSide) -> int:
-        """Return how many STUN requests of one side have no answer in the capture."""
-        others = [other.facts.answered for other in self.sides if other is not side]
-        return len(side.facts.asked.difference(*others))
+    def count_unanswered(self, side: FlowSide) -> int:
+        """Return how many STUN requests of one side have no response in the capture."""
+        responses = [other.facts.stun_responses for other in self.sides if other is not side]
+        return len(side.facts.stun_requests.difference(*responses))
 
-    def _dtls_document(self) -> dict[str, Any]:
+    def _describe_dtls(self) -> dict[str, Any]:
         suite = self.suite()
         return {
-            "versions": [version_words(version) for version in self.versions()],
+            "versions": [label_version(version) for version in self.versions()],
             "cipher_suite": None if suite is None else suite.name,
             "cipher": None if self.cipher is None else self.cipher._asdict(),
             "fingerprints": {
@@ -183,7 +188,7 @@ class Conversation:
             "sizes": [reading.document() for reading in self.sizes[:_MAX_READINGS]],
         }
 
-    def _media_document(self) -> list[dict[str, Any]]:
+    def _describe_media(self) -> list[dict[str, Any]]:
         return [
             {
                 "direction": side.label,
@@ -205,41 +210,44 @@ class Conversation:
         """Return the cipher suite that the handshake chose, if it was seen."""
         for side in self.sides:
             if side.facts.suite is not None:
-                return dtls.suite_of(side.facts.suite)
+                return dtls.find_suite(side.facts.suite)
         return None
 
 
-def version_words(version: int) -> str:
-    """Return a version of DTLS as text."""
+def label_version(version: int) -> str:
+    """Return a version of DTLS as text, such as `DTLS 1.2`."""
     known = version in set(dtls.Version)
     return dtls.Version(version).label if known else f"0x{version:04x}"
 
 
-def conversations(analysis: Analysis) -> list[Conversation]:
-    """Return all conversations, in the order of their first packets."""
+def build_conversations(analysis: Analysis) -> list[Conversation]:
+    """Join the directions of a capture to conversations, in the order of their first packets."""
     sides = _build_sides(analysis)
     found: dict[tuple[object, ...], Conversation] = {}
     for side in sides:
-        one = side.direction
-        low, high = sorted((one.source, one.destination))
-        protocol = "tcp" if one.protocol == TCP else "udp"
+        direction = side.direction
+        low, high = sorted((direction.source, direction.destination))
+        protocol = "tcp" if direction.protocol == TCP else "udp"
         known = found.get((protocol, low, high))
         if known is None:
             found[protocol, low, high] = Conversation(protocol, [side])
         else:
             known.sides.append(side)
     for conversation in found.values():
-        _set_name(conversation)
+        _name_conversation(conversation)
         if PacketKind.DTLS in conversation.kinds:
-            _read_sizes(conversation, analysis)
+            _set_cipher_and_sizes(conversation, analysis)
     return list(found.values())
 
 
 def _build_sides(analysis: Analysis) -> list[FlowSide]:
-    texts, nothing = _EndpointTexts(analysis), FlowFacts()
+    """Return all directions, each with its facts, record tracks and media streams."""
+    texts, no_facts = _EndpointTexts(analysis), FlowFacts()
     sides = [
-        FlowSide(one, texts.end(one.source), texts.end(one.destination), nothing)
-        for one in analysis.flows.directions()
+        FlowSide(
+            direction, texts.format(direction.source), texts.format(direction.destination), no_facts
+        )
+        for direction in analysis.flows.directions()
     ]
     for number, facts in analysis.details.facts.items():
         if number < len(sides):
@@ -254,101 +262,112 @@ def _build_sides(analysis: Analysis) -> list[FlowSide]:
 
 
 class _EndpointTexts:
-    """Addresses as text, each formatted once."""
+    """Formats addresses with ports, and remembers the addresses, because many flows share them."""
 
     def __init__(self, analysis: Analysis) -> None:
         self._decoder = analysis.decoder
-        self._known: dict[tuple[int, int], str] = {}
+        self._hosts: dict[tuple[int, int], str] = {}
 
-    def end(self, end: tuple[int, int, int]) -> str:
+    def format(self, end: tuple[int, int, int]) -> str:
+        """Return an IP version, an address as a number and a port as text."""
         version, number, port = end
-        host = self._known.get((version, number))
+        host = self._hosts.get((version, number))
         if host is None:
             text = self._decoder.address(number, version)
-            host = self._known[version, number] = text if version == 4 else f"[{text}]"
+            host = self._hosts[version, number] = text if version == 4 else f"[{text}]"
         return f"{host}:{port}"
 
 
-def _set_name(one: Conversation) -> None:
-    """Set the name of a conversation, and the reasons for it."""
-    one.kinds = kinds = dict(one.sides[0].kinds)
-    for side in one.sides[1:]:
+def _name_conversation(conversation: Conversation) -> None:
+    """Name a conversation by the kinds of its packets, and set why it has this name."""
+    conversation.kinds = kinds = dict(conversation.sides[0].kinds)
+    for side in conversation.sides[1:]:
         for kind, count in side.kinds.items():
             kinds[kind] = kinds.get(kind, 0) + count
-    _settle_quic(one)
+    _resolve_short_quic(conversation)
     if not (PacketKind.DTLS in kinds or PacketKind.STUN in kinds):
-        _doubt_media(one)
+        _reclassify_doubtful_media(conversation)
     elif PacketKind.DTLS in kinds:
-        _secure_media(one)
-        parts = (PacketKind.DTLS, PacketKind.STUN, PacketKind.SRTP, PacketKind.SRTCP)
-        if any(kind in kinds for kind in parts[1:]):
-            one.name = _WEBRTC
-            seen = ", ".join(f"{kinds[kind]:,} of {kind.label}" for kind in parts if kind in kinds)
-            one.why = f"datagrams that share one pair of ports, as only WebRTC does: {seen}"
+        _reclassify_secured_media(conversation)
+        webrtc_kinds = (PacketKind.DTLS, PacketKind.STUN, PacketKind.SRTP, PacketKind.SRTCP)
+        present = [kind for kind in webrtc_kinds if kind in kinds]
+        if present != [PacketKind.DTLS]:
+            conversation.name = _WEBRTC
+            seen = ", ".join(f"{kinds[kind]:,} of {kind.label}" for kind in present)
+            conversation.why = (
+                f"datagrams that share one pair of ports, as only WebRTC does: {seen}"
+            )
             return
-    named = [kind for kind in kinds if kind not in _SAYS_NOTHING]
+    named = [kind for kind in kinds if kind not in _UNINFORMATIVE]
     if named:
         commonest = max(named, key=kinds.__getitem__)
     else:
-        commonest = PacketKind.TCP if one.protocol == "tcp" else PacketKind.EMPTY
-    one.name = commonest.label
+        commonest = PacketKind.TCP if conversation.protocol == "tcp" else PacketKind.EMPTY
+    conversation.name = commonest.label
     if commonest is PacketKind.UNKNOWN:
-        one.why = f"{_NOT_KNOWN}{'; ' + one.why if one.why else ''}"
+        conversation.why = f"{_WHY_UNKNOWN}{'; ' + conversation.why if conversation.why else ''}"
     else:
-        one.why = _REASONS.get(commonest, "")
+        conversation.why = _REASONS.get(commonest, "")
 
 
-def _settle_quic(one: Conversation) -> None:
-    """Count QUIC's short headers, which have no mark, if a long one was seen in the flow."""
-    kind = PacketKind.QUIC if PacketKind.QUIC in one.kinds else PacketKind.UNKNOWN
-    one.count_as(PacketKind.QUIC_SHORT, kind)
+def _resolve_short_quic(conversation: Conversation) -> None:
+    """Count QUIC's short headers, which have no marker, as QUIC only if the flow has a long one."""
+    kind = PacketKind.QUIC if PacketKind.QUIC in conversation.kinds else PacketKind.UNKNOWN
+    conversation.count_as(PacketKind.QUIC_SHORT, kind)
 
 
-def _secure_media(one: Conversation) -> None:
-    """Count media beside DTLS as secured with keys from it."""
+def _reclassify_secured_media(conversation: Conversation) -> None:
+    """Count RTP and RTCP in a flow with DTLS as SRTP and SRTCP: DTLS gives them their keys."""
     for plain, secured in _SECURED.items():
-        one.count_as(plain, secured)
+        conversation.count_as(plain, secured)
 
 
-def _doubt_media(one: Conversation) -> None:
-    """Count as unknown what only begins like media."""
-    doubts = [
-        (kind, doubt)
-        for kind, why in ((PacketKind.RTP, _rtp_doubt), (PacketKind.RTCP, _rtcp_doubt))
-        if kind in one.kinds and (doubt := why(one))
-    ]
-    for kind, doubt in doubts:
-        one.why = doubt
-        one.count_as(kind, PacketKind.UNKNOWN)
+def _reclassify_doubtful_media(conversation: Conversation) -> None:
+    """Count packets that begin like media as unknown unless the whole flow confirms it."""
+    # Both doubts are found before anything is reclassified, because RTP decides about RTCP.
+    doubts = {
+        PacketKind.RTP: _find_rtp_doubt(conversation),
+        PacketKind.RTCP: _find_rtcp_doubt(conversation),
+    }
+    for kind, doubt in doubts.items():
+        if doubt and kind in conversation.kinds:
+            conversation.why = doubt
+            conversation.count_as(kind, PacketKind.UNKNOWN)
 
 
-def _rtp_doubt(one: Conversation) -> str:
-    if any(stream.believed for side in one.sides for stream in side.streams):
+def _find_rtp_doubt(conversation: Conversation) -> str:
+    """Return why packets that look like RTP are something else; empty if they are RTP."""
+    if any(stream.believed for side in conversation.sides for stream in side.streams):
         return ""
-    return "begins like RTP, but source and sequence numbers do not go on from packet to packet"
+    return "begins like RTP, but source and sequence numbers do not continue from packet to packet"
 
 
-def _rtcp_doubt(one: Conversation) -> str:
-    if PacketKind.RTP in one.kinds and not _rtp_doubt(one):
+def _find_rtcp_doubt(conversation: Conversation) -> str:
+    """Return why packets that look like RTCP are something else; empty if they are RTCP."""
+    if PacketKind.RTP in conversation.kinds and not _find_rtp_doubt(conversation):
         return ""
-    return "begins like RTCP, but nothing else of a call goes over these ports"
+    return "begins like RTCP, but there is no RTP between these ports"
 
 
-def _read_sizes(one: Conversation, analysis: Analysis) -> None:
-    lengths = [analysis.records_of(side.number)[1] for side in one.sides]
+def _set_cipher_and_sizes(conversation: Conversation, analysis: Analysis) -> None:
+    """Set the cipher of a conversation, and what the sizes of its records mean.
+
+    The handshake states the cipher; without it, the cipher is inferred from the sizes.
+    """
+    lengths = [analysis.get_records(side.number)[1] for side in conversation.sides]
     joined = np.concatenate(lengths)
-    suite = one.suite()
+    suite = conversation.suite()
     if suite is not None and suite.overhead:
         why = f"the handshake chose {suite.name}"
-        name = {16: "ChaCha20-Poly1305", 24: "AES-GCM"}[suite.overhead]
-        one.cipher = InferredCipher(suite.overhead, name, True, why)
+        cipher_name = CIPHERS[suite.overhead]
+        conversation.cipher = InferredCipher(suite.overhead, cipher_name, True, why)
     else:
-        guesses = [guess for part in lengths if (guess := infer(part)) is not None]
-        one.cipher = guesses[0] if guesses else None
-    one.sizes = readings(joined, one.cipher)
+        guesses = [guess for part in lengths if (guess := infer_cipher(part)) is not None]
+        conversation.cipher = guesses[0] if guesses else None
+    conversation.sizes = describe_sizes(joined, conversation.cipher)
 
 
-_NOT_KNOWN = (
+_WHY_UNKNOWN = (
     "no STUN cookie, no DTLS version, no long header of QUIC, no RTPS magic, no DNS header, no "
     "discovery document, no valid checksum of a teaching or A1 frame"
 )
@@ -356,21 +375,21 @@ _REASONS = {
     PacketKind.EMPTY: "datagrams without content",
     PacketKind.DTLS: "type, version and length of every record fit, to the last byte",
     PacketKind.STUN: "the cookie 2112a442, and lengths that fit",
-    PacketKind.RTP: "source numbers come again, and sequence numbers go on",
+    PacketKind.RTP: "source numbers repeat, and sequence numbers continue",
     PacketKind.RTCP: "reports beside RTP",
     PacketKind.TEACHING: "documented teaching frames, each with a valid CRC-32",
     PacketKind.A1: "a length of the A1's or Go1's frames, and a valid CRC over its words",
-    PacketKind.DISCOVERY: "JSON that calls for a robot, or is one's answer",
+    PacketKind.DISCOVERY: "the JSON of a robot discovery request or of its answer",
     PacketKind.RTPS: "the magic word RTPS and its version",
-    PacketKind.DNS: "a sane header, and a name made of labels",
+    PacketKind.DNS: "a plausible header, and a name made of labels",
     PacketKind.MDNS: "DNS to the multicast group, or between the ports for it",
     PacketKind.TLS: "records of TLS",
     PacketKind.HTTP: "lines of HTTP in the clear",
     PacketKind.QUIC: "long headers with a known version; short ones of the same flow count too",
-    PacketKind.SSDP: "lines of HTTP in datagrams, as UPnP devices are searched for",
+    PacketKind.SSDP: "lines of HTTP in datagrams, as UPnP devices send them",
     PacketKind.NTP: "a version and a mode of NTP, and its port",
     PacketKind.DHCP: "the cookie 63825363, or a message between the ports of DHCPv6",
     PacketKind.NETBIOS: "names of 32 letters from A to P",
     PacketKind.WSD: "XML to or from the port of WS-Discovery",
-    PacketKind.TCP: "a stream that begins with nothing known here",
+    PacketKind.TCP: "a stream whose first bytes match no known protocol",
 }

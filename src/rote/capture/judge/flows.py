@@ -9,16 +9,17 @@ from rote.capture.read.flow_ids import Interner, Numbers
 from rote.capture.read.packets import DatagramBatch
 
 MAX_FLOWS = 1 << 16
-"""How many directions get their own row; the packets of all others are counted together."""
+"""Maximum number of directions with their own row; all others share one more row."""
 _KINDS = len(PacketKind)
 _BY_NUMBER = tuple(PacketKind)
 _NEVER = 2**62
 
 
 class Direction(NamedTuple):
-    """What one side sent to the other."""
+    """Counts of what one side sent to the other."""
 
     number: int
+    """Its row in the table of flows."""
     source: tuple[int, int, int]
     """IP version, address as a number, port."""
     destination: tuple[int, int, int]
@@ -51,7 +52,7 @@ class Flows:
         return self._keys.refused
 
     def add(self, batch: DatagramBatch, kinds: PacketKinds) -> Numbers:
-        """Count a batch and return the direction of each packet."""
+        """Count a batch; return the row of each packet's direction."""
         known = len(self._keys)
         flow = self._keys.numbers(batch.flow_a, batch.flow_b)
         if not flow.size:
@@ -59,29 +60,34 @@ class Flows:
         self._grow_tables(len(self._keys) + 1)
         wire = np.bincount(flow, batch.wire)
         self._wire[: wire.size] += wire.astype(np.int64)
+        # Row and kind in one number, so that one count serves both.
         pairs = np.bincount(flow * _KINDS + kinds)
         self._kinds.ravel()[: pairs.size] += pairs
         self._add_times(flow, batch.time_ns, known)
         return flow
 
     def _add_times(self, flow: Numbers, time_ns: Numbers, known: int) -> None:
-        """Note the times of a batch; before it there were `known` directions."""
+        """Update the first and last times by those of a batch.
+
+        Before the batch there were `known` directions.
+        """
         if time_ns[0] < self._newest_ns or (time_ns[1:] < time_ns[:-1]).any():
             np.minimum.at(self._first, flow, time_ns)
             np.maximum.at(self._last, flow, time_ns)
             self._newest_ns = max(self._newest_ns, int(time_ns.max()))
             return
-        # In order, as nearly always: the last assignment to a row is the one that stays.
+        # In order, as nearly always. The last assignment to a row is the one that stays; for the
+        # first times it must be the earliest, so they are assigned backwards.
         self._last[flow] = time_ns
         new = np.flatnonzero(flow >= known)[::-1]
         self._first[flow[new]] = time_ns[new]
         self._newest_ns = int(time_ns[-1])
 
-    def _grow_tables(self, need: int) -> None:
-        have = self._first.size
-        if need <= have:
+    def _grow_tables(self, row_count: int) -> None:
+        size = self._first.size
+        if row_count <= size:
             return
-        more = min(2 * need, self.limit + 1) - have
+        more = min(2 * row_count, self.limit + 1) - size
         self._wire = np.append(self._wire, np.zeros(more, np.int64))
         self._first = np.append(self._first, np.full(more, _NEVER))
         self._last = np.append(self._last, np.full(more, -_NEVER))
@@ -100,19 +106,22 @@ class Flows:
         kinds: list[dict[PacketKind, int]] = [{} for _ in range(count)]
         row, kind = np.nonzero(self._kinds[:count])
         counts = self._kinds[row, kind].tolist()
-        for at, what, number in zip(row.tolist(), kind.tolist(), counts, strict=True):
-            kinds[at][_BY_NUMBER[what]] = number
+        for number, kind_number, packet_count in zip(
+            row.tolist(), kind.tolist(), counts, strict=True
+        ):
+            kinds[number][_BY_NUMBER[kind_number]] = packet_count
+        # A key is `flow_a` (both addresses) and `flow_b` (version, protocol, ports) of a batch.
         return [
             Direction(
-                number,
-                (b >> 40, a >> 32, b >> 16 & 0xFFFF),
-                (b >> 40, a & 0xFFFF_FFFF, b & 0xFFFF),
-                b >> 32 & 0xFF,
-                packets[number],
-                wire[number],
-                first[number],
-                last[number],
-                kinds[number],
+                number=number,
+                source=(b >> 40, a >> 32, b >> 16 & 0xFFFF),
+                destination=(b >> 40, a & 0xFFFF_FFFF, b & 0xFFFF),
+                protocol=b >> 32 & 0xFF,
+                packets=packets[number],
+                wire_bytes=wire[number],
+                first_ns=first[number],
+                last_ns=last[number],
+                kinds=kinds[number],
             )
             for number, (a, b) in enumerate(self._keys.keys)
         ]

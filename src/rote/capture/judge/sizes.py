@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 
 Lengths = NDArray[np.integer]
 HEADER, SACK, DATA = 12, 16, 16
+"""Bytes of SCTP: the header of a packet, an acknowledgement, the header of a piece of data."""
 _CHACHA, _GCM = 16, 24
+"""Bytes that a cipher adds to each record."""
+_MIN_FITTING_SHARE, _MIN_ACKNOWLEDGEMENTS = 0.95, 0.02
+"""Minimum shares of the records that fit the cipher, and that are acknowledgements."""
 CIPHERS = {_CHACHA: "ChaCha20-Poly1305", _GCM: "AES-GCM"}
 
 
@@ -30,72 +34,81 @@ class SizeReading(NamedTuple):
     """What records of one size are likely to be."""
 
     record_bytes: int
-    """With the header of 13 bytes, as the seed documents and Wireshark count."""
+    """Size with the header of 13 bytes, as the seed documents and Wireshark count."""
     records: int
+    """Number of records of this size."""
     plain_bytes: int
+    """Size of the decrypted content; 0 if the cipher is not known."""
     meaning: str
 
     def document(self) -> dict[str, int | str]:
         """Return what `--json` shows."""
-        return {
-            "record_bytes": self.record_bytes,
-            "records": self.records,
-            "plain_bytes": self.plain_bytes,
-            "meaning": self.meaning,
-        }
+        return self._asdict()
 
 
-def infer(lengths: Lengths) -> InferredCipher | None:
-    """Guess the cipher from the lengths of one direction's records; None if nothing fits."""
+def infer_cipher(lengths: Lengths) -> InferredCipher | None:
+    """Infer the cipher from the lengths of one direction's records; None if none fits.
+
+    Under the right cipher, nearly all contents are whole words of 4 bytes, as SCTP is, and some
+    have exactly the size of an acknowledgement.
+    """
     if not lengths.size:
         return None
     counts = np.bincount(lengths, minlength=_GCM + HEADER + SACK + 1)
     shares = {}
     for overhead in (_CHACHA, _GCM):
-        fits = int(counts[overhead + HEADER + 4 :: 4].sum()) / lengths.size
-        acknowledgements = int(counts[overhead + HEADER + SACK]) / lengths.size
-        shares[overhead] = fits, acknowledgements
+        fitting_share = int(counts[overhead + HEADER + 4 :: 4].sum()) / lengths.size
+        acknowledgement_share = int(counts[overhead + HEADER + SACK]) / lengths.size
+        shares[overhead] = fitting_share, acknowledgement_share
+    # The cipher with more acknowledgements; if both have as many, the one that adds less.
     overhead = max(shares, key=lambda key: (shares[key][1], -key))
-    fits, acknowledgements = shares[overhead]
-    if fits < 0.95 or acknowledgements < 0.02:
+    fitting_share, acknowledgement_share = shares[overhead]
+    if fitting_share < _MIN_FITTING_SHARE or acknowledgement_share < _MIN_ACKNOWLEDGEMENTS:
         return None
+    name, size = CIPHERS[overhead], overhead + HEADER + SACK
     why = (
-        f"inferred: {acknowledgements:.0%} of the records have exactly the {overhead + 28} bytes "
-        f"of an SCTP acknowledgement under {CIPHERS[overhead]}, {fits:.0%} leave a multiple of 4"
+        f"inferred: {acknowledgement_share:.0%} of the records have exactly the {size} bytes of an "
+        f"SCTP acknowledgement under {name}, {fitting_share:.0%} leave a multiple of 4"
     )
-    return InferredCipher(overhead, CIPHERS[overhead], False, why)
+    return InferredCipher(overhead, name, False, why)
 
 
 def is_acknowledgement(lengths: Lengths, overhead: int) -> np.ndarray:
-    """Return which records contain an acknowledgement without gaps, and nothing else."""
-    found: np.ndarray = lengths == overhead + HEADER + SACK
-    return found
+    """Return which records have the size of an acknowledgement without gaps, and nothing else.
+
+    `overhead` is the number of bytes that the cipher adds.
+    """
+    is_ack: np.ndarray = lengths == overhead + HEADER + SACK
+    return is_ack
 
 
-def readings(lengths: Lengths, cipher: InferredCipher | None) -> list[SizeReading]:
-    """Return what the records of each size probably are, the commonest size first."""
+def describe_sizes(lengths: Lengths, cipher: InferredCipher | None) -> list[SizeReading]:
+    """Return what the records of each size probably are, the most frequent size first."""
     counts = np.bincount(lengths)
     sizes = np.flatnonzero(counts)
     counts = counts[sizes]
     order = np.argsort(-counts, kind="stable")
-    found = []
+    size_readings = []
     for size, count in zip(sizes[order].tolist(), counts[order].tolist(), strict=True):
         plain = size - cipher.overhead if cipher else 0
-        found.append(SizeReading(size + 13, count, plain, _describe_size(plain, cipher)))
-    return found
+        size_readings.append(SizeReading(size + 13, count, plain, _describe_size(plain, cipher)))
+    return size_readings
 
 
 def _describe_size(plain: int, cipher: InferredCipher | None) -> str:
+    """Return what a record with `plain` bytes of decrypted content probably is."""
     if cipher is None:
         return "unknown: no cipher fits the sizes"
-    rest = plain - HEADER
+    after_header = plain - HEADER
     under = f"under {cipher.name}"
-    if rest == SACK:
+    if after_header == SACK:
         return f"SCTP acknowledgement (SACK), {under}"
-    if plain % 4 or rest < 4:
+    if plain % 4 or after_header < 4:
         return f"no SCTP packet {under}"
-    if rest < DATA:
+    if after_header < DATA:
         return f"SCTP control, {under}"
-    if rest <= SACK + 12:
-        return f"SCTP acknowledgement with gaps, or a message of {rest - DATA} bytes, {under}"
-    return f"SCTP data: a message of up to {rest - DATA} bytes, {under}"
+    if after_header <= SACK + 12:  # three gaps of 4 bytes
+        return (
+            f"SCTP acknowledgement with gaps, or a message of {after_header - DATA} bytes, {under}"
+        )
+    return f"SCTP data: a message of up to {after_header - DATA} bytes, {under}"

@@ -11,15 +11,18 @@ from typing import IO, Any
 
 from rote.errors import MissingExtraError
 
-_CHUNK = 1 << 16
-_MAX_PIECE = 1 << 20
-_SMALL_CHUNK = 1 << 10
+_CHUNK_BYTES = 1 << 16
+_MAX_PIECE_BYTES = 1 << 20
+"""Maximum size of a decompressed piece."""
+_SMALL_CHUNK_BYTES = 1 << 10
 """A kilobyte of zstd becomes 32 MB at most, so a malicious file cannot fill the memory."""
+_GZIP_WINDOW_BITS = 31
+"""The largest window, 15, plus 16, which tells zlib to expect the header of gzip."""
 FORMATS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
 
 
-def format_of(head: bytes) -> str:
-    """Return how a file is compressed, by its first bytes; empty if it is not."""
+def detect_compression(head: bytes) -> str:
+    """Return the compression format of a file that begins with `head`; empty if it has none."""
     return next((name for magic, name in FORMATS.items() if head.startswith(magic)), "")
 
 
@@ -29,83 +32,92 @@ def open_compressed(source: IO[bytes], format_: str) -> io.BufferedIOBase:
     Raises `MissingExtraError` if the library for the format is not installed.
     """
     if format_ == "gzip":
-        return Unpacked(_Gzip(source))
-    return Unpacked(_Library(source, format_))
+        return Unpacked(_GzipDecompressor(source))
+    return Unpacked(_LibraryDecompressor(source, format_))
 
 
 class Unpacked(io.BufferedIOBase):
-    """Reads from a decompressor."""
+    """A readable file with the decompressed content of another."""
 
-    def __init__(self, decompressor: "_Gzip | _Library") -> None:
+    def __init__(self, decompressor: "_GzipDecompressor | _LibraryDecompressor") -> None:
         self._decompressor = decompressor
-        self._held = b""
-        self._trouble = ""
+        self._buffer = b""
+        self._damage = ""
 
     def readable(self) -> bool:
-        """Return True: it can be read."""
+        """Return True."""
         return True
 
     def readinto1(self, buffer: Any) -> int:
         """Fill part of the buffer; raises `EOFError` if the file is damaged."""
         view = memoryview(buffer).cast("B")
-        if not self._held:
+        if not self._buffer:
             self._fill_buffer()
-        size = min(len(view), len(self._held))
-        view[:size] = self._held[:size]
-        self._held = self._held[size:]
+        size = min(len(view), len(self._buffer))
+        view[:size] = self._buffer[:size]
+        self._buffer = self._buffer[size:]
         return size
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Return as many bytes as wanted, or all that are left."""
+        """Return `size` bytes, or all that are left.
+
+        Raises `EOFError` if the file is damaged before the first of them.
+        """
         missing = 1 << 62 if size is None or size < 0 else size
         parts: list[bytes] = []
         while missing > 0:
-            if not self._held:
+            if not self._buffer:
                 self._fill_buffer(quietly=bool(parts))
-            if not self._held:
+            if not self._buffer:
                 break
-            parts.append(self._held[:missing])
-            self._held = self._held[missing:]
+            parts.append(self._buffer[:missing])
+            self._buffer = self._buffer[missing:]
             missing -= len(parts[-1])
         return b"".join(parts)
 
     def _fill_buffer(self, *, quietly: bool = False) -> None:
-        if not self._trouble:
+        """Decompress the next bytes; at damage raise `EOFError`, unless `quietly`."""
+        if not self._damage:
             try:
-                self._held = self._decompressor.more()
+                self._buffer = self._decompressor.read_piece()
             except EOFError as error:
-                self._trouble = str(error)
-                self._held = self._decompressor.rescued
-        if not self._held and self._trouble and not quietly:
-            raise EOFError(self._trouble)
+                # What could be decompressed before the damage is returned first.
+                self._damage = str(error)
+                self._buffer = self._decompressor.rescued
+        if not self._buffer and self._damage and not quietly:
+            raise EOFError(self._damage)
 
 
-class _Gzip:
-    """Decompresses gzip, also several files one after the other."""
+class _GzipDecompressor:
+    """Decompresses gzip, including several gzip members one after the other."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source = source
-        self._inflate = zlib.decompressobj(31)
+        self._inflate = zlib.decompressobj(_GZIP_WINDOW_BITS)
         self._input = b""
-        self._begun = False
+        self._inside_frame = False
         self.rescued = b""
+        """What the damaged input contained before the damage."""
 
-    def more(self) -> bytes:
-        """Return the next bytes; none at the end."""
+    def read_piece(self) -> bytes:
+        """Return the next decompressed bytes; none at the end.
+
+        Raises `EOFError` if the input is damaged.
+        """
         while True:
-            if self._inflate.eof:
+            if self._inflate.eof:  # another member may follow, after padding
                 self._input = self._inflate.unused_data.lstrip(b"\0")
-                self._inflate, self._begun = zlib.decompressobj(31), False
+                self._inflate, self._inside_frame = zlib.decompressobj(_GZIP_WINDOW_BITS), False
             if not self._input:
-                self._input = self._source.read(_CHUNK)
+                self._input = self._source.read(_CHUNK_BYTES)
                 if not self._input:
-                    if self._begun:
+                    if self._inside_frame:
                         raise EOFError("it ends too early")
                     return b""
-            self._begun = True
-            before = self._inflate.copy()
+            self._inside_frame = True
+            before = self._inflate.copy()  # to read this input again if it is damaged
             try:
-                found = self._inflate.decompress(self._input, _MAX_PIECE)
+                found = self._inflate.decompress(self._input, _MAX_PIECE_BYTES)
             except zlib.error as error:
                 self.rescued = _decompress_until_damage(before, self._input)
                 raise EOFError(str(error)) from None
@@ -115,37 +127,40 @@ class _Gzip:
 
 
 def _decompress_until_damage(inflate: Any, data: bytes) -> bytes:
-    """Return what can be decompressed before the damage, byte by byte."""
+    """Decompress byte by byte up to the damage, and return the result."""
     result = bytearray()
     with suppress(zlib.error):
-        for at in range(len(data)):
-            result += inflate.decompress(data[at : at + 1])
+        for index in range(len(data)):
+            result += inflate.decompress(data[index : index + 1])
     return bytes(result)
 
 
-class _Library:
-    """Decompresses zstd and lz4 with the libraries for them."""
+class _LibraryDecompressor:
+    """Decompresses zstd or lz4 with the library for it."""
 
     def __init__(self, source: IO[bytes], format_: str) -> None:
         self._source = source
-        self._new, self._errors = _find_decompressor(format_)
-        self._decompress = self._new()
-        self._begun = False
+        self._make_decompressor, self._errors = _find_decompressor(format_)
+        self._decompress = self._make_decompressor()
+        self._inside_frame = False
         self._input = b""
         self.rescued = b""
 
-    def more(self) -> bytes:
-        """Return the next bytes; none at the end."""
+    def read_piece(self) -> bytes:
+        """Return the next decompressed bytes; none at the end.
+
+        Raises `EOFError` if the input is damaged.
+        """
         while True:
             if self._decompress.eof:
                 self._input = self._decompress.unused_data or b""
-                self._decompress, self._begun = self._new(), False
-            self._input = self._input or self._source.read(_SMALL_CHUNK)
+                self._decompress, self._inside_frame = self._make_decompressor(), False
+            self._input = self._input or self._source.read(_SMALL_CHUNK_BYTES)
             if not self._input:
-                if self._begun:
+                if self._inside_frame:
                     raise EOFError("it ends too early")
                 return b""
-            self._begun = True
+            self._inside_frame = True
             try:
                 found: bytes = self._decompress.decompress(self._input)
             except self._errors as error:
@@ -156,7 +171,7 @@ class _Library:
 
 
 def _find_decompressor(format_: str) -> tuple[Callable[[], Any], tuple[type[Exception], ...]]:
-    """Return the decompressor's constructor, and the errors it raises for damage."""
+    """Return the constructor of a decompressor, and the errors that it raises for damage."""
     try:
         if format_ == "zstd":
             import zstandard  # noqa: PLC0415 - optional

@@ -12,6 +12,7 @@ KeyParts = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 
 _SLOT_BITS = 14
+"""The table has 2 to this power slots."""
 _MIX_A, _MIX_B = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 
 
@@ -22,54 +23,61 @@ class Interner:
         self.limit = limit
         self.keys: list[tuple[int, int]] = []
         self.refused = 0
-        """How often a key came that could not get a number."""
+        """How often a key came that could not get a number of its own."""
         self._numbers: dict[tuple[int, int], int] = {}
-        slots = 1 << _SLOT_BITS
-        self._a = np.zeros(slots, np.uint64)
-        self._b = np.zeros(slots, np.uint64)
-        self._number = np.full(slots, -1, np.int64)
+        # A table of recent keys: both halves of the key in each slot and its number, or -1.
+        slot_count = 1 << _SLOT_BITS
+        self._a_in_slot = np.zeros(slot_count, np.uint64)
+        self._b_in_slot = np.zeros(slot_count, np.uint64)
+        self._number_in_slot = np.full(slot_count, -1, np.int64)
 
     def __len__(self) -> int:
         return len(self.keys)
 
     @property
     def full(self) -> bool:
-        """Whether new keys can get no number any more."""
+        """Whether the limit is reached, so that new keys get no number of their own."""
         return len(self.keys) >= self.limit
 
     def numbers(self, a: KeyParts, b: KeyParts) -> Numbers:
-        """Return the number of each key (a[i], b[i])."""
+        """Return the number of each key (a[i], b[i]); a new key gets the next number."""
+        # A hash of the key is the slot in which it may be.
         slot = (((a * _MIX_A) ^ b) * _MIX_B >> np.uint64(64 - _SLOT_BITS)).view(np.int64)
-        found = self._number.take(slot)
-        known = (self._a.take(slot) == a) & (self._b.take(slot) == b) & (found >= 0)
-        if known.all():
-            return found
-        unknown = np.flatnonzero(~known)
-        found[unknown] = self._number_new_keys(a[unknown], b[unknown], slot[unknown])
-        return found
+        numbers = self._number_in_slot.take(slot)
+        is_known = (self._a_in_slot.take(slot) == a) & (self._b_in_slot.take(slot) == b)
+        is_known &= numbers >= 0
+        if is_known.all():
+            return numbers
+        unknown = np.flatnonzero(~is_known)
+        numbers[unknown] = self._number_unknown_keys(a[unknown], b[unknown], slot[unknown])
+        return numbers
 
-    def _number_new_keys(self, a: KeyParts, b: KeyParts, slot: Numbers) -> Numbers:
+    def _number_unknown_keys(self, a: KeyParts, b: KeyParts, slot: Numbers) -> Numbers:
+        """Return the numbers of keys that the table lacks, and store them in their slots."""
+        # After sorting, equal keys are neighbours, so each different key is looked up only once.
         order = np.lexsort((b, a))
         a, b = a[order], b[order]
-        new = np.ones(a.size, np.bool_)
-        new[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
-        which = np.flatnonzero(new)
+        is_different = np.ones(a.size, np.bool_)
+        is_different[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
+        first_rows = np.flatnonzero(is_different)
+        keys = list(zip(a[first_rows].tolist(), b[first_rows].tolist(), strict=True))
         # In the order of appearance, so that the first flow of a capture is number 0.
-        appeared = np.minimum.reduceat(order, which)
-        numbers = np.zeros(which.size, np.int64)
-        pairs = list(zip(a[which].tolist(), b[which].tolist(), strict=True))
+        appeared = np.minimum.reduceat(order, first_rows)
+        key_numbers = np.zeros(first_rows.size, np.int64)
         for index in np.argsort(appeared).tolist():
-            numbers[index] = self._number_of(pairs[index])
+            key_numbers[index] = self._find_or_assign_number(keys[index])
         result = np.empty(a.size, np.int64)
-        result[order] = numbers[np.cumsum(new) - 1]
-        own = numbers < self.limit
-        slots = slot[order][which][own]
-        self._a[slots], self._b[slots] = a[which][own], b[which][own]
-        self._number[slots] = numbers[own]
+        result[order] = key_numbers[np.cumsum(is_different) - 1]
+        has_number = key_numbers < self.limit
+        stored_rows = first_rows[has_number]
+        slots = slot[order][stored_rows]
+        self._a_in_slot[slots], self._b_in_slot[slots] = a[stored_rows], b[stored_rows]
+        self._number_in_slot[slots] = key_numbers[has_number]
         self.refused += int((result == self.limit).sum())
         return result
 
-    def _number_of(self, key: tuple[int, int]) -> int:
+    def _find_or_assign_number(self, key: tuple[int, int]) -> int:
+        """Return the number of a key; beyond the limit, a new key gets `limit`."""
         number = self._numbers.get(key)
         if number is None:
             if self.full:
@@ -79,36 +87,36 @@ class Interner:
         return number
 
 
-def by_number(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Return the order that sorts numbers from 0 on; equal ones keep their order.
+def stable_order(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Return the indices that sort non-negative numbers; equal numbers keep their order.
 
-    Numbers of 8 or 16 bits are sorted several times as fast as longer ones.
+    Small numbers are first narrowed to 8 or 16 bits, because that sorts several times as fast.
     """
-    most = int(numbers.max()) if numbers.size else 0
-    if most < 1 << 16:
-        numbers = numbers.astype(np.uint8 if most < 1 << 8 else np.uint16)
+    largest = int(numbers.max()) if numbers.size else 0
+    if largest < 1 << 16:
+        numbers = numbers.astype(np.uint8 if largest < 1 << 8 else np.uint16)
     return np.argsort(numbers, kind="stable")
 
 
-def run_starts(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Return where runs of equal numbers begin."""
-    new = np.ones(numbers.size, np.bool_)
-    np.not_equal(numbers[1:], numbers[:-1], out=new[1:])
-    return np.flatnonzero(new)
+def find_run_starts(numbers: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Return the indices at which runs of equal numbers begin."""
+    is_start = np.ones(numbers.size, np.bool_)
+    np.not_equal(numbers[1:], numbers[:-1], out=is_start[1:])
+    return np.flatnonzero(is_start)
 
 
 def distinct(values: Numbers) -> Numbers:
-    """Return the different values, ascending.
+    """Return the different values in ascending order.
 
     `np.unique` would first import numpy's masked arrays, which takes half as long as all of numpy.
     """
     ordered = np.sort(values)
-    return ordered[run_starts(ordered)]
+    return ordered[find_run_starts(ordered)]
 
 
-def among(values: NDArray[np.generic], allowed: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Return which values are one of a few; `np.isin` takes longer to choose its method."""
-    found = np.zeros(values.size, np.bool_)
-    for one in allowed:
-        found |= values == one
-    return found
+def is_one_of(values: NDArray[np.generic], allowed: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Return which values are allowed; for few allowed values this is faster than `np.isin`."""
+    is_allowed = np.zeros(values.size, np.bool_)
+    for value in allowed:
+        is_allowed |= values == value
+    return is_allowed

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rote.capture.read.datagram import Datagram
-from rote.capture.read.flow_ids import Interner, among, distinct
+from rote.capture.model import Datagram
+from rote.capture.read.flow_ids import Interner, distinct, is_one_of
 from rote.capture.read.fragments import Piece, Reassembly
 from rote.capture.read.reader import Records
 from rote.capture.read.record_scan import GUARD, Bytes, Ints, column
@@ -23,19 +23,21 @@ HEAD = 40
 LINKTYPES = {
     0: "BSD loopback",
     1: "Ethernet",
+    9: "PPP",
     12: "raw IP",
     14: "raw IP",
+    50: "PPP in HDLC framing",
     101: "raw IP",
+    105: "IEEE 802.11",
     108: "OpenBSD loopback",
     113: "Linux cooked",
+    127: "IEEE 802.11 with radiotap",
     228: "raw IPv4",
     229: "raw IPv6",
     276: "Linux cooked v2",
 }
 UNREAD_LINKS = {
-    105: "IEEE 802.11, Wi-Fi as it is in the air",
     119: "IEEE 802.11 with a Prism header, Wi-Fi as it is in the air",
-    127: "IEEE 802.11 with radiotap, Wi-Fi as it is in the air",
     163: "IEEE 802.11 with an AVS header, Wi-Fi as it is in the air",
     187: "Bluetooth HCI",
     189: "USB",
@@ -83,18 +85,32 @@ BLOCK = 32_768
 
 _IPV4, _IPV6 = 0x0800, 0x86DD
 _PPPOE, _MPLS, _PPP_IPV4, _PPP_IPV6, _BRIDGED = 0x8864, (0x8847, 0x8848), 0x21, 0x57, 0x6558
+_MIN_ETHERTYPE = 0x0600
+"""A smaller number in place of the ethertype is a length, and an LLC header follows."""
+_SNAP = 0xAAAA03
+"""The LLC header before a SNAP header: 3 bytes of organisation, 2 bytes of ethertype."""
+_ETHERNET, _RADIOTAP = 1, 127
+_PPP_LINKS, _WIFI_LINKS = (9, 50), (105, _RADIOTAP)
+_RAW_IP_LINKS, _LOOPBACK_LINKS = (12, 14, 101, 228, 229), (0, 108)
+_ETHERTYPE_LINKS = {_ETHERNET: (12, 14), 113: (14, 16), 276: (0, 20)}
+"""Links with an ethertype: its offset in the header, and the size of the header."""
+_MAX_PRESENT_WORDS, _RADIOTAP_HEAD = 5, 40
+"""Words of radiotap that state its fields, and how many bytes they, a time and the flags take."""
 _MAX_LABELS, _MAX_TUNNELS, _MAX_SAMPLES = 8, 4, 512
 _IP_IN_IP, _IPV6_IN_IP, _GRE, _VXLAN_PORT = 4, 41, 47, 4789
 _ICMP, _ICMP6 = 1, 58
 _VLAN = (0x8100, 0x88A8, 0x9100)
 _MAX_VLAN, _MAX_EXTENSIONS = 4, 8
-_FAMILIES = (2, 10, 24, 28, 30)
+_ADDRESS_FAMILIES = (2, 10, 24, 28, 30)
+"""The numbers of IPv4 and IPv6 on Linux, macOS and the BSDs."""
 _FRAGMENT, _AUTHENTICATION = 44, 51
 _EXTENSIONS = (0, 43, _FRAGMENT, _AUTHENTICATION, 60, 135, 139, 140)
 _MAX_ADDRESSES = 1 << 17
-_TRAILER, _TRAILER_MAGIC = 32, 0x01072021
-_PAYLOAD_AT = 28
-"""Where a payload begins after UDP and IPv4 without options."""
+_MAX_APPS = 256
+_TRAILER_BYTES, _TRAILER_MAGIC = 32, 0x01072021
+"""PCAPdroid's trailer: magic number (4 bytes), user id (4), app name (20), checksum (4)."""
+_PAYLOAD_OFFSET = 28
+"""Offset of a UDP payload after an IPv4 header without options."""
 Mask = NDArray[np.bool_]
 
 
@@ -102,6 +118,7 @@ class DatagramBatch(NamedTuple):
     """UDP datagrams and TCP segments in columns."""
 
     data: Bytes
+    """The packets of the whole batch, one after the other."""
     time_ns: Ints
     flow_a: NDArray[np.uint64]
     """Source and destination address, as numbers of 32 bits each."""
@@ -110,9 +127,9 @@ class DatagramBatch(NamedTuple):
     start: Ints
     """Where the payload begins in `data`."""
     size: Ints
-    """How much of it was captured..."""
+    """Captured bytes of the payload."""
     full: Ints
-    """...and how long it was."""
+    """Bytes of the payload on the wire."""
     wire: Ints
     """Bytes of the whole packet on the wire."""
     protocol: NDArray[np.uint8]
@@ -126,22 +143,11 @@ class DatagramBatch(NamedTuple):
 
     def part(self, which: NDArray[np.generic] | slice) -> "DatagramBatch":
         """Return the selected datagrams."""
-        return DatagramBatch(
-            self.data,
-            self.time_ns[which],
-            self.flow_a[which],
-            self.flow_b[which],
-            self.start[which],
-            self.size[which],
-            self.full[which],
-            self.wire[which],
-            self.protocol[which],
-            self.heads[which],
-        )
+        return DatagramBatch._make((self.data, *(values[which] for values in self[1:])))
 
 
 class _IpPackets(NamedTuple):
-    """IP packets in columns, before their content is read."""
+    """IP packets in columns, before their headers are read."""
 
     data: Bytes
     time_ns: Ints
@@ -152,36 +158,57 @@ class _IpPackets(NamedTuple):
     """Where the captured bytes end."""
 
     def part(self, which: NDArray[np.generic]) -> "_IpPackets":
+        """Return the selected packets."""
         return _IpPackets(self.data, *(column[which] for column in self[1:]))
 
 
-def rows(data: Bytes, at: Ints, width: int) -> NDArray[np.uint8]:
-    """Return (n, width) bytes from each place; places near the end read on into the guard."""
-    # A view in which element i is the `width` bytes from place i, one byte apart: indexing it
-    # copies all rows in one call, which is several times quicker than a two-dimensional index.
+class _IpPayloads(NamedTuple):
+    """The payloads of IP packets in columns, as their headers state them."""
+
+    begin: Ints
+    """-1 if the header is damaged."""
+    end: Ints
+    """May be after the captured bytes."""
+    protocol: Ints
+    is_fragment: Mask
+
+    def part(self, which: NDArray[np.generic]) -> "_IpPayloads":
+        return _IpPayloads._make(values[which] for values in self)
+
+
+def copy_rows(data: Bytes, offsets: Ints, width: int) -> NDArray[np.uint8]:
+    """Return the `width` bytes from each offset as (n, width); they may reach into the guard."""
+    # In this view element i is the `width` bytes from offset i. Indexing it copies all rows in
+    # one call, which is several times as fast as a two-dimensional index.
     windows = np.ndarray((data.size - width + 1,), f"V{width}", data.data, 0, (1,))
-    found: NDArray[np.uint8] = windows[np.minimum(at, data.size - width)].view(np.uint8)
-    return found.reshape(-1, width)
+    rows: NDArray[np.uint8] = windows[np.minimum(offsets, data.size - width)].view(np.uint8)
+    return rows.reshape(-1, width)
 
 
-def harmless(text: str) -> str:
-    """Return text from the network without characters that would control a terminal."""
+def replace_unprintable(text: str) -> str:
+    """Replace unprintable characters by "?": text from the network could control a terminal."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
-def big(table: NDArray[np.uint8], at: int, width: int = 2) -> Ints:
-    """Return a big-endian number of each row."""
-    return table[:, at : at + width].view(f">u{width}")[:, 0].astype(np.int64)
+def big_endian(table: NDArray[np.uint8], start: int, width: int = 2) -> Ints:
+    """Return the big-endian number at byte `start` of each row, of 2, 4 or 8 bytes."""
+    return table[:, start : start + width].view(f">u{width}")[:, 0].astype(np.int64)
 
 
 class PacketDecoder:
-    """Decodes records; fragments and addresses are remembered from one batch to the next."""
+    """Decodes the packets of a capture to datagrams, and counts those that are none.
+
+    Incomplete packets and IPv6 addresses are kept from one batch to the next.
+    """
 
     def __init__(self, head: int = HEAD) -> None:
+        # A row of headers and payload may begin at the last byte, so it must fit into the guard.
         self.head = min(max(HEAD, head), GUARD - 64)
+        """How many first bytes of each payload are copied."""
         self.packets = 0
+        self.encrypted_wifi = 0
         self.not_ip = 0
         self.other: dict[int, int] = {}
         """Packets of IP protocols other than UDP and TCP, by number."""
@@ -211,10 +238,13 @@ class PacketDecoder:
             yield from self._decode_datagrams(self._find_ip_packets(part))
 
     def _decode_datagrams(self, network: _IpPackets, depth: int = 0) -> Iterator[DatagramBatch]:
-        """Yield the datagrams of IP packets, then those of packets inside them."""
-        batch, pieces, inside = self._read_ip_headers(network, unpack=depth < _MAX_TUNNELS)
+        """Yield the datagrams of IP packets, then those of packets in tunnels and in fragments.
+
+        `depth` is the number of tunnels around the packets.
+        """
+        batch, pieces, tunnelled = self._read_ip_headers(network, unpack=depth < _MAX_TUNNELS)
         yield batch
-        for inner in inside:
+        for inner in tunnelled:
             yield from self._decode_datagrams(inner, depth + 1)
         if pieces:
             whole = self._reassemble(pieces)
@@ -222,258 +252,271 @@ class PacketDecoder:
                 yield from self._decode_datagrams(whole, depth + 1)
 
     def _find_ip_packets(self, records: Records) -> _IpPackets:
-        """Find the IP headers."""
-        at = np.full(records.start.size, -1, np.int64)
+        """Locate each packet's IP header; packets without one are counted and left out."""
+        offset = np.full(records.start.size, -1, np.int64)
         end = records.start + records.captured
         # Nearly all captures have one link type; then a slice avoids copies.
-        one = records.linktype.size and bool((records.linktype == records.linktype[0]).all())
-        links = records.linktype[:1] if one else distinct(records.linktype)
+        is_single = records.linktype.size and bool((records.linktype == records.linktype[0]).all())
+        links = records.linktype[:1] if is_single else distinct(records.linktype)
         for link in links.tolist():
-            its = slice(None) if one else np.flatnonzero(records.linktype == link)
+            selected = slice(None) if is_single else np.flatnonzero(records.linktype == link)
             if link not in LINKTYPES:
-                seen = int((records.linktype == link).sum())
-                self.unknown_links[link] = self.unknown_links.get(link, 0) + seen
+                count = int((records.linktype == link).sum())
+                self.unknown_links[link] = self.unknown_links.get(link, 0) + count
                 continue
-            at[its] = self._find_ip(records.data, records.start[its], end[its], link)
-            if link == 1:
-                self._note_apps(records.data, at[its], end[its])
-        found = at >= 0
-        network = _IpPackets(records.data, records.time_ns, records.original, at, end)
+            offset[selected] = self._find_ip(
+                records.data, records.start[selected], end[selected], link
+            )
+            if link == _ETHERNET:
+                self._collect_app_names(records.data, offset[selected], end[selected])
+        found = offset >= 0
+        network = _IpPackets(records.data, records.time_ns, records.original, offset, end)
         if found.all():
             return network
         which = np.flatnonzero(found)
-        self.not_ip += at.size - which.size
+        self.not_ip += offset.size - which.size
         return network.part(which)
 
-    def _note_apps(self, data: Bytes, at: Ints, end: Ints) -> None:
-        """Note the apps in PCAPdroid's trailers, which name the app of each packet."""
-        magic = column(data, ">u4")
-        likely = (at >= 0) & (end - at >= 20 + _TRAILER)
-        trailer = end[likely] - _TRAILER
-        trailer = trailer[magic[trailer] == _TRAILER_MAGIC]
-        if trailer.size and len(self.apps) < 256:
-            for name in set(rows(data, trailer + 8, 20).view("S20").ravel().tolist()):
-                self.apps.add(harmless(name.split(b"\0")[0].decode(errors="replace")))
+    def _collect_app_names(self, data: Bytes, offset: Ints, end: Ints) -> None:
+        """Collect the app names that PCAPdroid writes in a trailer after each packet."""
+        uint32_at = column(data, ">u4")
+        has_room = (offset >= 0) & (end - offset >= 20 + _TRAILER_BYTES)  # 20: an IPv4 header
+        trailer = end[has_room] - _TRAILER_BYTES
+        trailer = trailer[uint32_at[trailer] == _TRAILER_MAGIC]
+        if trailer.size and len(self.apps) < _MAX_APPS:
+            for name in set(copy_rows(data, trailer + 8, 20).view("S20").ravel().tolist()):
+                self.apps.add(replace_unprintable(name.split(b"\0")[0].decode(errors="replace")))
 
     def _find_ip(self, data: Bytes, start: Ints, end: Ints, link: int) -> Ints:
         """Return where IP begins after a link's header; -1 if there is no IP."""
-        at, four, six, kind = _skip_link_header(data, start, link)
-        version = data[np.minimum(at, data.size - 1)] >> 4
-        found = four & (version == 4) & (at + 20 <= end)
-        found |= six & (version == 6) & (at + 40 <= end)
+        offset, may_be_ipv4, may_be_ipv6, ethertype = _skip_link_header(data, start, link)
+        if link in _WIFI_LINKS:
+            self.encrypted_wifi += _count_encrypted_wifi(
+                data, start, has_radiotap=link == _RADIOTAP
+            )
+        found = _has_ip_header(data, offset, end, may_be_ipv4, may_be_ipv6)
         if found.all():
-            return at
-        missed = np.flatnonzero(~found)
-        if kind.size == at.size:
-            at[missed] = self._find_wrapped_ip(data, at[missed], end[missed], kind[missed])
-        else:
-            self._count_ethertypes(np.zeros(missed.size, np.int64))
-            at = np.where(found, at, -1)
-        return at
+            return offset
+        missing = np.flatnonzero(~found)
+        if ethertype.size == offset.size:
+            offset[missing] = self._find_wrapped_ip(
+                data, offset[missing], end[missing], ethertype[missing]
+            )
+        else:  # the link has no ethertypes: the packets are counted under 0
+            _count_values(self.ethertypes, np.zeros(missing.size, np.int64))
+            offset = np.where(found, offset, -1)
+        return offset
 
-    def _find_wrapped_ip(self, data: Bytes, at: Ints, end: Ints, kind: Ints) -> Ints:
-        """Look for IP behind LLC/SNAP, PPPoE and MPLS; -1 if there is none."""
-        outer = kind
-        at, kind = _skip_wrapping(data, at, kind)
-        version = data[np.minimum(at, data.size - 1)] >> 4
-        found = (kind == _IPV4) & (version == 4) & (at + 20 <= end)
-        found |= (kind == _IPV6) & (version == 6) & (at + 40 <= end)
-        for value in distinct(outer[found]).tolist() if found.any() else []:
+    def _find_wrapped_ip(self, data: Bytes, offset: Ints, end: Ints, outer_type: Ints) -> Ints:
+        """Return where IP begins after LLC/SNAP, PPPoE and MPLS; -1 if there is no IP."""
+        offset, inner_type = _skip_wrapping(data, offset, outer_type)
+        found = _has_ip_header(data, offset, end, inner_type == _IPV4, inner_type == _IPV6)
+        for value in distinct(outer_type[found]).tolist() if found.any() else []:
             name = "MPLS" if value in _MPLS else "PPPoE" if value == _PPPOE else "LLC/SNAP"
-            count = int((found & (outer == value)).sum())
+            count = int((found & (outer_type == value)).sum())
             self.tunnels[name] = self.tunnels.get(name, 0) + count
-        self._count_ethertypes(kind[~found])
-        return np.where(found, at, -1)
-
-    def _count_ethertypes(self, kinds: Ints) -> None:
-        if kinds.size:
-            counts = np.bincount(kinds)
-            for value in np.flatnonzero(counts).tolist():
-                self.ethertypes[value] = self.ethertypes.get(value, 0) + int(counts[value])
+        _count_values(self.ethertypes, inner_type[~found])
+        return np.where(found, offset, -1)
 
     def _read_ip_headers(
         self, network: _IpPackets, *, unpack: bool = True
     ) -> tuple[DatagramBatch, list[tuple[int, Piece]], list[_IpPackets]]:
-        """Read the IP headers, and find what they carry: datagrams, fragments, IP again."""
+        """Return the datagrams in IP packets, the fragments with their times, and tunnelled IP.
+
+        Everything else is counted. Tunnels are read only if `unpack` is true.
+        """
         # One copy per packet holds the IP header, the UDP header and the first bytes of the
-        # payload, as long as IPv4 has no options. `_batch` copies again for all others.
-        heads = rows(network.data, network.at, _PAYLOAD_AT + self.head)
-        at, end, protocol, fragment = _read_ipv4(network, heads)
+        # payload, as long as IPv4 has no options. `_read_transport_headers` copies all others.
+        heads = copy_rows(network.data, network.at, _PAYLOAD_OFFSET + self.head)
+        payloads = _read_ipv4(network, heads)
         version = heads[:, 0] >> 4
-        six = np.flatnonzero(version == 6)
-        if six.size:
-            at[six], end[six], protocol[six], fragment[six] = _read_ipv6(
-                network.part(six), heads[six, :40]
-            )
+        ipv6 = np.flatnonzero(version == 6)
+        if ipv6.size:
+            ipv6_payloads = _read_ipv6(network.part(ipv6), heads[ipv6, :40])
+            for values, ipv6_values in zip(payloads, ipv6_payloads, strict=True):
+                values[ipv6] = ipv6_values
+        begin, end, protocol, is_fragment = payloads
         pieces = [
             (int(network.time_ns[index]), piece)
-            for index in np.flatnonzero(fragment).tolist()
-            if (piece := _make_piece(network, index, int(at[index]), int(end[index])))
+            for index in np.flatnonzero(is_fragment).tolist()
+            if (piece := _make_piece(network, index, int(begin[index]), int(end[index])))
         ]
-        sound = (at > 0) & (at + 8 <= end) & ~fragment
-        ours = sound & ((protocol == UDP) | (protocol == TCP))
-        inside: list[_IpPackets] = []
-        if not ours.all():
-            self.pieces += int(fragment.sum())
-            other = sound & ~ours
+        # Every payload that is read has at least the 8 bytes of a UDP header.
+        is_whole = (begin > 0) & (begin + 8 <= end) & ~is_fragment
+        is_transport = is_whole & ((protocol == UDP) | (protocol == TCP))
+        tunnelled: list[_IpPackets] = []
+        if not is_transport.all():
+            self.pieces += int(is_fragment.sum())
+            other = is_whole & ~is_transport
             if unpack and other.any():
-                other = self._unpack_tunnels(network, (at, end, protocol), other, inside)
-            self._count_others(protocol, other, ~sound & ~fragment)
-            self._note_control(network, (at, end, protocol), other)
-            keep = np.flatnonzero(ours)
-            network, heads = network.part(keep), heads.take(keep, axis=0)
-            at, end, protocol, version = at[keep], end[keep], protocol[keep], version[keep]
-        addresses = self._addresses_of(heads, np.flatnonzero(version == 6))
+                other = self._unpack_tunnels(network, payloads, other, tunnelled)
+            self.damaged += int((~is_whole & ~is_fragment).sum())
+            _count_values(self.other, protocol[other])
+            self._collect_icmp(network, payloads, other)
+            keep = np.flatnonzero(is_transport)
+            network, heads, version = network.part(keep), heads.take(keep, axis=0), version[keep]
+            payloads = payloads.part(keep)
+        addresses = self._pack_addresses(heads, np.flatnonzero(version == 6))
         # Layout of `flow_b`: version in bits 40 to 47, protocol in 32 to 39, then both ports, which
-        # `_batch` adds.
-        flow_b = (version.astype(np.int64) << 8 | protocol) << 32
-        batch = self._read_transport_headers(
-            network, heads, (at, end, protocol), (addresses, flow_b)
-        )
+        # `_read_transport_headers` adds.
+        flow_b = (version.astype(np.int64) << 8 | payloads.protocol) << 32
+        batch = self._read_transport_headers(network, heads, payloads, (addresses, flow_b))
         if unpack:
-            batch = self._without_vxlan(batch, inside)
-        return batch, pieces, inside
+            batch = self._unpack_vxlan(batch, tunnelled)
+        return batch, pieces, tunnelled
 
     def _unpack_tunnels(
-        self,
-        network: _IpPackets,
-        found: tuple[Ints, Ints, Ints],
-        other: Mask,
-        inside: list[_IpPackets],
+        self, network: _IpPackets, payloads: _IpPayloads, other: Mask, tunnelled: list[_IpPackets]
     ) -> Mask:
-        """Take out IP in IP and GRE; return which packets are left."""
-        at, end, protocol = found
-        likely = other & among(protocol, (_IP_IN_IP, _IPV6_IN_IP, _GRE))
-        which = np.flatnonzero(likely)
-        if not which.size:
+        """Append the packets inside IP in IP and GRE to `tunnelled`.
+
+        `other` marks the packets that are neither UDP nor TCP. Return it without the unpacked ones.
+        """
+        begin, end, protocol, _ = payloads
+        selected = np.flatnonzero(other & is_one_of(protocol, (_IP_IN_IP, _IPV6_IN_IP, _GRE)))
+        if not selected.size:
             return other
-        inner, stop = at[which].copy(), np.minimum(end, network.end)[which]
-        kind = np.where(protocol[which] == _IPV6_IN_IP, _IPV6, _IPV4)
-        gre = np.flatnonzero(protocol[which] == _GRE)
+        inner_start, inner_end = begin[selected].copy(), np.minimum(end, network.end)[selected]
+        ethertype = np.where(protocol[selected] == _IPV6_IN_IP, _IPV6, _IPV4)
+        gre = np.flatnonzero(protocol[selected] == _GRE)
         if gre.size:
-            inner[gre], kind[gre] = _behind_gre(network.data, inner[gre])
-        bridged = np.flatnonzero(kind == _BRIDGED)
+            inner_start[gre], ethertype[gre] = _skip_gre_header(network.data, inner_start[gre])
+        bridged = np.flatnonzero(ethertype == _BRIDGED)
         if bridged.size:
-            inner[bridged], _, _, kind[bridged] = _skip_link_header(network.data, inner[bridged], 1)
-        version = network.data[np.minimum(inner, network.data.size - 1)] >> 4
-        good = (kind == _IPV4) & (version == 4) & (inner + 20 <= stop)
-        good |= (kind == _IPV6) & (version == 6) & (inner + 40 <= stop)
+            inner_start[bridged], _, _, ethertype[bridged] = _skip_link_header(
+                network.data, inner_start[bridged], _ETHERNET
+            )
+        is_ip = _has_ip_header(
+            network.data, inner_start, inner_end, ethertype == _IPV4, ethertype == _IPV6
+        )
         for number in (_IP_IN_IP, _IPV6_IN_IP, _GRE):
-            count = int((good & (protocol[which] == number)).sum())
+            count = int((is_ip & (protocol[selected] == number)).sum())
             if count:
                 name = PROTOCOLS[number]
                 self.tunnels[name] = self.tunnels.get(name, 0) + count
-        taken = which[good]
-        if taken.size:
-            outer = network.part(taken)
-            inside.append(outer._replace(at=inner[good], end=stop[good]))
+        unpacked = selected[is_ip]
+        if unpacked.size:
+            outer = network.part(unpacked)
+            tunnelled.append(outer._replace(at=inner_start[is_ip], end=inner_end[is_ip]))
             other = other.copy()
-            other[taken] = False
+            other[unpacked] = False
         return other
 
-    def _without_vxlan(self, batch: DatagramBatch, inside: list[_IpPackets]) -> DatagramBatch:
-        """Take out Ethernet frames that are carried in UDP."""
-        which = np.flatnonzero(batch.flow_b.astype(np.uint16) == _VXLAN_PORT)  # the last 16 bits
+    def _unpack_vxlan(self, batch: DatagramBatch, tunnelled: list[_IpPackets]) -> DatagramBatch:
+        """Append the packets inside VXLAN to `tunnelled`; return the batch without them."""
+        destination_port = batch.flow_b.astype(np.uint16)  # the last 16 bits
+        which = np.flatnonzero(destination_port == _VXLAN_PORT)
+        # 8 bytes of VXLAN and 14 of Ethernet.
         which = which[(batch.protocol[which] == UDP) & (batch.size[which] >= 22)]
         if not which.size:
             return batch
-        header = big(batch.heads[which], 0, 8)
+        header = big_endian(batch.heads[which], 0, 8)
         # The flag for a valid network number, and zeros in the reserved bytes.
         which = which[(header & 0x7FFFFFFF_000000FF) == 0x08000000_00000000]
         start = batch.start[which] + 8
-        stop = batch.start[which] + batch.size[which]
-        at, four, six, _ = _skip_link_header(batch.data, start, 1)
-        version = batch.data[np.minimum(at, batch.data.size - 1)] >> 4
-        good = (four & (version == 4) & (at + 20 <= stop)) | (
-            six & (version == 6) & (at + 40 <= stop)
-        )
-        taken = which[good]
-        if not taken.size:
+        end = batch.start[which] + batch.size[which]
+        offset, may_be_ipv4, may_be_ipv6, _ = _skip_link_header(batch.data, start, _ETHERNET)
+        is_ip = _has_ip_header(batch.data, offset, end, may_be_ipv4, may_be_ipv6)
+        unpacked = which[is_ip]
+        if not unpacked.size:
             return batch
-        self.tunnels["VXLAN"] = self.tunnels.get("VXLAN", 0) + int(taken.size)
-        inside.append(
-            _IpPackets(batch.data, batch.time_ns[taken], batch.wire[taken], at[good], stop[good])
+        self.tunnels["VXLAN"] = self.tunnels.get("VXLAN", 0) + int(unpacked.size)
+        tunnelled.append(
+            _IpPackets(
+                batch.data, batch.time_ns[unpacked], batch.wire[unpacked], offset[is_ip], end[is_ip]
+            )
         )
         keep = np.ones(batch.size.size, np.bool_)
-        keep[taken] = False
+        keep[unpacked] = False
         return batch.part(np.flatnonzero(keep))
 
-    def _note_control(
-        self, network: _IpPackets, found: tuple[Ints, Ints, Ints], other: Mask
-    ) -> None:
-        """Count ICMP messages, and keep the first."""
-        at, end, protocol = found
-        which = np.flatnonzero(other & among(protocol, (_ICMP, _ICMP6)))
+    def _collect_icmp(self, network: _IpPackets, payloads: _IpPayloads, other: Mask) -> None:
+        """Count the ICMP messages in `other` by type, and keep the first `_MAX_SAMPLES` of all."""
+        begin, end, protocol, _ = payloads
+        which = np.flatnonzero(other & is_one_of(protocol, (_ICMP, _ICMP6)))
         if not which.size:
             return
-        table = rows(network.data, at[which], 2).astype(np.int64)
-        six = (protocol[which] == _ICMP6).astype(np.int64)
+        type_and_code = copy_rows(network.data, begin[which], 2).astype(np.int64)
+        is_ipv6 = (protocol[which] == _ICMP6).astype(np.int64)
         # Version, type and code in one number, so that one count serves all.
-        counts = np.bincount(six << 16 | table[:, 0] << 8 | table[:, 1])
+        counts = np.bincount(is_ipv6 << 16 | type_and_code[:, 0] << 8 | type_and_code[:, 1])
         for value in np.flatnonzero(counts).tolist():
             key = 6 if value >> 16 else 4, value >> 8 & 0xFF, value & 0xFF
             self.control_types[key] = self.control_types.get(key, 0) + int(counts[value])
         for index in which[: _MAX_SAMPLES - len(self.control)].tolist():
             stop = min(int(end[index]), int(network.end[index]))
             version = 6 if protocol[index] == _ICMP6 else 4
-            self.control.append((version, network.data[int(at[index]) : stop].tobytes()))
+            self.control.append((version, network.data[int(begin[index]) : stop].tobytes()))
 
     def _read_transport_headers(
         self,
         network: _IpPackets,
         heads: NDArray[np.uint8],
-        found: tuple[Ints, Ints, Ints],
+        payloads: _IpPayloads,
         flow: tuple[NDArray[np.uint64], Ints],
     ) -> DatagramBatch:
-        """Read the UDP and TCP headers. `heads` begin at the IP headers, and are overwritten."""
-        at, end, protocol = found
-        moved = np.flatnonzero(at != network.at + 20)
-        if moved.size:  # after options or an IPv6 header
-            heads[moved, 20:] = rows(network.data, at[moved], heads.shape[1] - 20)
+        """Read the UDP and TCP headers. `heads` begin at the IP headers, and are overwritten.
+
+        `flow` are the columns `flow_a` and `flow_b` of the batch, still without ports.
+        """
+        begin, end, protocol, _ = payloads
+        # The rows assume an IPv4 header of 20 bytes. After options or an IPv6 header, copy again.
+        shifted = np.flatnonzero(begin != network.at + 20)
+        if shifted.size:
+            heads[shifted, 20:] = copy_rows(network.data, begin[shifted], heads.shape[1] - 20)
         # The 8 bytes of a UDP header: source port, destination port, length, checksum. TCP has the
         # same ports.
-        word = big(heads, 20, 8)
-        payloads = heads[:, _PAYLOAD_AT:]
-        start, full = at + 8, (word >> 16 & 0xFFFF) - 8
+        udp_header = big_endian(heads, 20, 8)
+        payload_heads = heads[:, _PAYLOAD_OFFSET:]
+        start, full = begin + 8, (udp_header >> 16 & 0xFFFF) - 8
         udp = protocol == UDP
         # A UDP length of 0 means the length in IP, as in jumbograms and offloaded packets.
-        unsaid = np.flatnonzero((full < 0) | ~udp)
-        if unsaid.size:
-            tcp_header = (heads[unsaid, 32] >> 4).astype(np.int64) * 4
-            start[unsaid] = at[unsaid] + np.where(udp[unsaid], 8, tcp_header)
-            full[unsaid] = end[unsaid] - start[unsaid]
-            tcp = unsaid[~udp[unsaid]]
-            payloads[tcp] = rows(network.data, start[tcp], self.head)
+        without_length = np.flatnonzero((full < 0) | ~udp)
+        if without_length.size:
+            # Byte 12 of a TCP header has its length in units of 4 bytes.
+            tcp_header_size = (heads[without_length, 20 + 12] >> 4).astype(np.int64) * 4
+            start[without_length] = begin[without_length] + np.where(
+                udp[without_length], 8, tcp_header_size
+            )
+            full[without_length] = end[without_length] - start[without_length]
+            tcp = without_length[~udp[without_length]]
+            payload_heads[tcp] = copy_rows(network.data, start[tcp], self.head)
         captured = np.minimum(end, network.end) - start
         return DatagramBatch(
             network.data,
             network.time_ns,
             flow[0],
-            (flow[1] | word >> 32 & 0xFFFF_FFFF).view(np.uint64),
+            (flow[1] | udp_header >> 32 & 0xFFFF_FFFF).view(np.uint64),
             start,
             np.maximum(np.minimum(full, captured), 0),
             np.maximum(full, 0),
             network.wire,
             protocol.astype(np.uint8),
-            payloads,
+            payload_heads,
         )
 
-    def _addresses_of(self, heads: NDArray[np.uint8], six: NDArray[np.intp]) -> NDArray[np.uint64]:
-        """Return both addresses in 64 bits; an IPv6 address is replaced by its number here."""
-        pairs = big(heads, 12, 8).view(np.uint64)
-        if six.size:
-            long = heads[six, :40]
-            ends = [
+    def _pack_addresses(
+        self, heads: NDArray[np.uint8], ipv6: NDArray[np.intp]
+    ) -> NDArray[np.uint64]:
+        """Return source and destination of each packet in 64 bits: the column `flow_a`.
+
+        An IPv6 address is replaced by a number of 32 bits; `ipv6` are the rows that have one.
+        """
+        pairs = big_endian(heads, 12, 8).view(np.uint64)  # both IPv4 addresses
+        if ipv6.size:
+            ipv6_heads = heads[ipv6, :40]
+            source, destination = [
                 self._addresses.numbers(
-                    big(long, at, 8).view(np.uint64), big(long, at + 8, 8).view(np.uint64)
+                    big_endian(ipv6_heads, offset, 8).view(np.uint64),
+                    big_endian(ipv6_heads, offset + 8, 8).view(np.uint64),
                 ).view(np.uint64)
-                for at in (8, 24)
+                for offset in (8, 24)
             ]
-            pairs[six] = ends[0] << np.uint64(32) | ends[1]
+            pairs[ipv6] = source << np.uint64(32) | destination
         return pairs
 
     def address(self, number: int, version: int) -> str:
-        """Return an address of a batch as text."""
+        """Return an address as text: an IPv4 address, or the IPv6 address with this number."""
         if version == 4:
             return str(IPv4Address(number))
         if number >= len(self._addresses):
@@ -482,35 +525,38 @@ class PacketDecoder:
         return str(IPv6Address(high << 64 | low))
 
     def ends(self, flow_a: int, flow_b: int) -> tuple[tuple[str, int], tuple[str, int]]:
-        """Return source and destination of a flow: address and port of each."""
+        """Return source and destination of a row of a batch: address and port of each."""
         version = flow_b >> 40
         source = self.address(flow_a >> 32, version), flow_b >> 16 & 0xFFFF
         return source, (self.address(flow_a & 0xFFFF_FFFF, version), flow_b & 0xFFFF)
 
-    def _count_others(self, protocol: Ints, other: Mask, damaged: Mask) -> None:
-        self.damaged += int(damaged.sum())
-        if other.any():
-            counts = np.bincount(protocol[other], minlength=1)
-            for number in np.flatnonzero(counts).tolist():
-                self.other[number] = self.other.get(number, 0) + int(counts[number])
-
     def _reassemble(self, pieces: list[tuple[int, Piece]]) -> _IpPackets | None:
-        """Return the packets that these pieces complete, in a new buffer."""
-        found = [
+        """Return the packets that these pieces complete, in a new buffer; None if there are none.
+
+        `pieces` are fragments with their times.
+        """
+        packets = [
             (time_ns, packet)
             for time_ns, piece in pieces
             if (packet := self.fragments.add(piece)) is not None
         ]
-        if not found:
+        if not packets:
             return None
-        sizes = np.array([len(packet) for _, packet in found], np.int64)
+        sizes = np.array([len(packet) for _, packet in packets], np.int64)
         ends = np.cumsum(sizes)
-        joined = b"".join(packet for _, packet in found) + bytes(GUARD)
-        times = np.array([time_ns for time_ns, _ in found], np.int64)
+        joined = b"".join(packet for _, packet in packets) + bytes(GUARD)
+        times = np.array([time_ns for time_ns, _ in packets], np.int64)
         return _IpPackets(np.frombuffer(joined, np.uint8), times, sizes, ends - sizes, ends)
 
 
-def datagrams(batches: Iterator[DatagramBatch], decoder: PacketDecoder) -> Iterator[Datagram]:
+def _count_values(totals: dict[int, int], values: Ints) -> None:
+    """Add to `totals` how often each value occurs."""
+    counts = np.bincount(values)
+    for value in np.flatnonzero(counts).tolist():
+        totals[value] = totals.get(value, 0) + int(counts[value])
+
+
+def iter_datagrams(batches: Iterator[DatagramBatch], decoder: PacketDecoder) -> Iterator[Datagram]:
     """Yield complete UDP datagrams one by one."""
     ends: dict[tuple[int, int], tuple[tuple[str, int], tuple[str, int]]] = {}
     for batch in batches:
@@ -523,119 +569,221 @@ def datagrams(batches: Iterator[DatagramBatch], decoder: PacketDecoder) -> Itera
 
 
 def _skip_link_header(data: Bytes, start: Ints, link: int) -> tuple[Ints, Mask, Mask, Ints]:
-    """Return where a link's header ends, whether IPv4 and IPv6 may follow, and the ethertype."""
-    if link in (12, 14, 101, 228, 229):
+    """Return where a link's header ends, whether IPv4 and IPv6 may follow, and the ethertype.
+
+    The ethertypes are empty if the link has none.
+    """
+    if link in _RAW_IP_LINKS:
         either = np.ones(1, np.bool_)
         return start, either, either, np.zeros(0, np.int64)
-    if link in (0, 108):
-        # BSD loopback: the address family in the byte order of the computer that captured.
-        family = big(rows(data, start, 4), 0, 4)
-        known = np.isin(family, _FAMILIES) | np.isin(family >> 24, _FAMILIES)
+    if link in _LOOPBACK_LINKS:
+        # The address family, in the byte order of the computer that captured: read as big-endian, a
+        # small little-endian number is in the top byte.
+        family = big_endian(copy_rows(data, start, 4), 0, 4)
+        known = np.isin(family, _ADDRESS_FAMILIES) | np.isin(family >> 24, _ADDRESS_FAMILIES)
         return start + 4, known, known, np.zeros(0, np.int64)
-    type_at, header = {1: (12, 14), 113: (14, 16), 276: (0, 20)}[link]
-    at = start + header
-    kind = big(rows(data, start + type_at, 2), 0)
+    if link in _PPP_LINKS:
+        return _skip_ppp_header(data, start)
+    if link in _WIFI_LINKS:
+        return _skip_wifi_header(data, start, has_radiotap=link == _RADIOTAP)
+    type_at, header_size = _ETHERTYPE_LINKS[link]
+    offset = start + header_size
+    ethertype = big_endian(copy_rows(data, start + type_at, 2), 0)
+    # A VLAN tag has 4 bytes; its last two are the ethertype of what follows.
     for _ in range(_MAX_VLAN):
-        tagged = (kind == _VLAN[0]) | (kind == _VLAN[1]) | (kind == _VLAN[2])
+        tagged = is_one_of(ethertype, _VLAN)
         if not tagged.any():
             break
-        kind = np.where(tagged, big(rows(data, at + 2, 2), 0), kind)
-        at = np.where(tagged, at + 4, at)
-    return at, kind == _IPV4, kind == _IPV6, kind
+        ethertype = np.where(tagged, big_endian(copy_rows(data, offset + 2, 2), 0), ethertype)
+        offset = np.where(tagged, offset + 4, offset)
+    return offset, ethertype == _IPV4, ethertype == _IPV6, ethertype
 
 
-def _skip_wrapping(data: Bytes, at: Ints, kind: Ints) -> tuple[Ints, Ints]:
+def _has_ip_header(
+    data: Bytes, offset: Ints, end: Ints, may_be_ipv4: Mask, may_be_ipv6: Mask
+) -> Mask:
+    """Return at which offsets an IP header begins: its version fits, and it ends before `end`."""
+    version = data[np.minimum(offset, data.size - 1)] >> 4
+    has_header: Mask = may_be_ipv4 & (version == 4) & (offset + 20 <= end)
+    has_header |= may_be_ipv6 & (version == 6) & (offset + 40 <= end)
+    return has_header
+
+
+def _skip_ppp_header(data: Bytes, start: Ints) -> tuple[Ints, Mask, Mask, Ints]:
+    """Skip PPP: address and control, if they are not left out, and a protocol of 1 or 2 bytes."""
+    head = copy_rows(data, start, 2)
+    offset = start + 2 * ((head[:, 0] == 0xFF) & (head[:, 1] == 0x03))
+    protocol = copy_rows(data, offset, 2)
+    is_short = protocol[:, 0] & 1 == 1  # the first byte of a long protocol is even
+    number = np.where(is_short, protocol[:, 0], big_endian(protocol, 0))
+    is_ipv4, is_ipv6 = number == _PPP_IPV4, number == _PPP_IPV6
+    return offset + np.where(is_short, 1, 2), is_ipv4, is_ipv6, np.zeros(0, np.int64)
+
+
+def _skip_wifi_header(
+    data: Bytes, start: Ints, *, has_radiotap: bool
+) -> tuple[Ints, Mask, Mask, Ints]:
+    """Skip the headers of 802.11 and LLC/SNAP; returns the same as `_skip_link_header`.
+
+    Frames without data, encrypted frames and aggregates of several packets are not read.
+    """
+    offset = _skip_radiotap(data, start) if has_radiotap else start
+    control = copy_rows(data, offset, 2)
+    kind, flags = control[:, 0], control[:, 1]
+    # 24 bytes; a fourth address (6 bytes) if the frame goes from one access point to another;
+    # quality of service (2 bytes), possibly followed by throughput control (4 bytes).
+    has_quality, has_order = kind & 0x80 != 0, flags & 0x80 != 0
+    header_size = 24 + 6 * (flags & 3 == 3) + has_quality * (2 + 4 * has_order)
+    quality = copy_rows(data, offset + header_size - np.where(has_order, 6, 2), 1)[:, 0]
+    is_aggregate = has_quality & (quality & 0x80 != 0)
+    offset = offset + header_size
+    if has_radiotap:
+        is_padded = _read_radiotap_padding(copy_rows(data, start, _RADIOTAP_HEAD))
+        offset += np.where(is_padded, -header_size % 4, 0)
+    snap = copy_rows(data, offset, 8)
+    # Version 0, type 2 (data), and not one of the subtypes without data; not encrypted.
+    is_data = (kind & 0x4F == 0x08) & (flags & 0x40 == 0) & ~is_aggregate
+    is_data &= big_endian(snap, 0, 4) >> 8 == _SNAP
+    ethertype = big_endian(snap, 6)
+    is_ipv4, is_ipv6 = is_data & (ethertype == _IPV4), is_data & (ethertype == _IPV6)
+    return offset + 8, is_ipv4, is_ipv6, np.zeros(0, np.int64)
+
+
+def _skip_radiotap(data: Bytes, start: Ints) -> Ints:
+    """Return where radiotap ends: its bytes 2 and 3 are its length, little-endian."""
+    head = copy_rows(data, start, 4)
+    return start + (head[:, 2].astype(np.int64) | head[:, 3].astype(np.int64) << 8)
+
+
+def _count_encrypted_wifi(data: Bytes, start: Ints, *, has_radiotap: bool) -> int:
+    """Return the number of data frames that are encrypted."""
+    offset = _skip_radiotap(data, start) if has_radiotap else start
+    control = copy_rows(data, offset, 2)
+    is_data, is_encrypted = control[:, 0] & 0x0C == 0x08, control[:, 1] & 0x40 != 0
+    return int((is_data & is_encrypted).sum())
+
+
+def _read_radiotap_padding(head: NDArray[np.uint8]) -> Mask:
+    """Return in which frames radiotap's flags state padding after the header of 802.11."""
+    # From byte 4 on, words state which fields follow. The top bit of a word announces another word.
+    present = head[:, 4:8].copy().view("<u4")[:, 0]
+    word_count = np.ones(head.shape[0], np.int64)
+    for word in range(1, _MAX_PRESENT_WORDS):
+        has_next = head[:, 4 * word + 3] & 0x80 != 0
+        word_count += (word_count == word) & has_next
+    # The first field may be a time of 8 bytes, aligned to 8. The flags are the next.
+    has_time, has_flags = present & 1 != 0, present & 2 != 0
+    flags_at = 4 + 4 * word_count
+    flags_at = np.where(has_time, (flags_at + 7) // 8 * 8 + 8, flags_at)
+    flags = head[np.arange(head.shape[0]), np.minimum(flags_at, _RADIOTAP_HEAD - 1)]
+    is_padded: Mask = has_flags & (flags & 0x20 != 0)
+    return is_padded
+
+
+def _skip_wrapping(data: Bytes, offset: Ints, ethertype: Ints) -> tuple[Ints, Ints]:
     """Skip LLC/SNAP, PPPoE and MPLS; return where the content begins, and its ethertype."""
-    at, kind = at.copy(), kind.copy()
-    snap = np.flatnonzero(kind < 0x0600)
-    if snap.size:
-        table = rows(data, at[snap], 8)
-        is_snap = big(table, 0, 4) >> 8 == 0xAAAA03
-        is_snap &= (table[:, 3] == 0) & (table[:, 4] == 0) & (table[:, 5] == 0)
-        kind[snap] = np.where(is_snap, big(table, 6), kind[snap])
-        at[snap] += np.where(is_snap, 8, 0)
-    session = np.flatnonzero(kind == _PPPOE)
+    offset, ethertype = offset.copy(), ethertype.copy()
+    llc = np.flatnonzero(ethertype < _MIN_ETHERTYPE)
+    if llc.size:
+        header = copy_rows(data, offset[llc], 8)
+        # The organisation 0 means that an ethertype follows.
+        is_snap = big_endian(header, 0, 4) == _SNAP << 8
+        is_snap &= (header[:, 4] == 0) & (header[:, 5] == 0)
+        ethertype[llc] = np.where(is_snap, big_endian(header, 6), ethertype[llc])
+        offset[llc] += np.where(is_snap, 8, 0)
+    session = np.flatnonzero(ethertype == _PPPOE)
     if session.size:
-        protocol = big(rows(data, at[session], 8), 6)
-        kind[session[protocol == _PPP_IPV4]] = _IPV4
-        kind[session[protocol == _PPP_IPV6]] = _IPV6
-        at[session] += 8
-    labelled = np.flatnonzero(among(kind, _MPLS))
+        protocol = big_endian(copy_rows(data, offset[session], 8), 6)
+        ethertype[session[protocol == _PPP_IPV4]] = _IPV4
+        ethertype[session[protocol == _PPP_IPV6]] = _IPV6
+        offset[session] += 8
+    # An MPLS label has 4 bytes, and its bit 8 marks the last one. No ethertype follows, only IP.
+    labelled = np.flatnonzero(is_one_of(ethertype, _MPLS))
     for _ in range(_MAX_LABELS):
         if not labelled.size:
             break
-        last = rows(data, at[labelled], 4)[:, 2] & 1 == 1
-        at[labelled] += 4
-        ended = labelled[last]
-        version = data[np.minimum(at[ended], data.size - 1)] >> 4
-        kind[ended[version == 4]] = _IPV4
-        kind[ended[version == 6]] = _IPV6
-        labelled = labelled[~last]
-    return at, kind
+        is_last = copy_rows(data, offset[labelled], 4)[:, 2] & 1 == 1
+        offset[labelled] += 4
+        ended = labelled[is_last]
+        version = data[np.minimum(offset[ended], data.size - 1)] >> 4
+        ethertype[ended[version == 4]] = _IPV4
+        ethertype[ended[version == 6]] = _IPV6
+        labelled = labelled[~is_last]
+    return offset, ethertype
 
 
-def _behind_gre(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
+def _skip_gre_header(data: Bytes, offset: Ints) -> tuple[Ints, Ints]:
     """Return where the content of GRE begins, and its ethertype; 0 if it cannot be read."""
-    table = rows(data, at, 4)
-    flags, kind = big(table, 0), big(table, 2)
-    # Checksum, key and sequence number are present if their flags say so, 4 bytes each.
+    header = copy_rows(data, offset, 4)
+    flags, ethertype = big_endian(header, 0), big_endian(header, 2)
+    # Checksum, key and sequence number are optional, 4 bytes each, each with its flag.
     size = 4 + 4 * ((flags >> 15 & 1) + (flags >> 13 & 1) + (flags >> 12 & 1))
-    readable = flags & 0x4F07 == 0  # no routing, no recursion, version 0
-    return at + size, np.where(readable, kind, 0)
+    is_readable = flags & 0x4F07 == 0  # no routing, no recursion, version 0
+    return offset + size, np.where(is_readable, ethertype, 0)
 
 
-def _read_ipv4(network: _IpPackets, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, Mask]:
-    """Return where IPv4 payloads begin and end, their protocols, and which are fragments."""
-    word = big(heads, 0, 8)  # version and header length, service, length, number, fragment
-    header = (word >> 56 & 15) * 4
-    total = word >> 32 & 0xFFFF
-    unsaid = np.flatnonzero(total == 0)  # as network cards write that cut packets themselves
-    total[unsaid] = network.end[unsaid] - network.at[unsaid]
-    at = network.at + header
-    # -1 marks a damaged header. 0x3FFF are the fragment offset and the flag "more fragments".
-    at[(header < 20) | (total < header)] = -1
-    return at, network.at + total, heads[:, 9].astype(np.int64), (word & 0x3FFF) != 0
+def _read_ipv4(network: _IpPackets, heads: NDArray[np.uint8]) -> _IpPayloads:
+    """Read IPv4 headers; `heads` has the first bytes of each packet."""
+    # Version and header length (1 byte), service (1), length (2), number (2), fragment (2).
+    word = big_endian(heads, 0, 8)
+    header_size = (word >> 56 & 15) * 4
+    length = word >> 32 & 0xFFFF
+    # Network cards that split packets themselves leave the length 0.
+    without_length = np.flatnonzero(length == 0)
+    length[without_length] = network.end[without_length] - network.at[without_length]
+    begin = network.at + header_size
+    begin[(header_size < 20) | (length < header_size)] = -1
+    is_fragment = (word & 0x3FFF) != 0  # the fragment offset and the flag "more fragments"
+    return _IpPayloads(begin, network.at + length, heads[:, 9].astype(np.int64), is_fragment)
 
 
-def _read_ipv6(network: _IpPackets, heads: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints, Mask]:
-    """Return the same for IPv6, after its extension headers."""
-    length = big(heads, 4)
-    at = network.at + 40
-    end = np.where(length == 0, network.end, at + length)
-    kind = heads[:, 6].astype(np.int64)
-    fragment = np.zeros(at.size, np.bool_)
-    # One extension header per turn, for all packets at once.
+def _read_ipv6(network: _IpPackets, heads: NDArray[np.uint8]) -> _IpPayloads:
+    """Read IPv6 headers and their extensions; `heads` has the first 40 bytes of each packet."""
+    length = big_endian(heads, 4)
+    begin = network.at + 40
+    end = np.where(length == 0, network.end, begin + length)
+    next_header = heads[:, 6].astype(np.int64)  # the number of an extension or of a protocol
+    is_fragment = np.zeros(begin.size, np.bool_)
+    # Each iteration skips one extension header of all packets at once.
     for _ in range(_MAX_EXTENSIONS):
-        more = np.isin(kind, _EXTENSIONS) & ~fragment & (at + 8 <= np.minimum(end, network.end))
-        which = np.flatnonzero(more)
-        if not which.size:
+        is_captured = begin + 8 <= np.minimum(end, network.end)
+        has_extension = np.isin(next_header, _EXTENSIONS) & ~is_fragment & is_captured
+        selected = np.flatnonzero(has_extension)
+        if not selected.size:
             break
-        table = rows(network.data, at[which], 8)
-        fragmented = kind[which] == _FRAGMENT
-        fragment[which] = fragmented & ((big(table, 2) & 0xFFF9) != 0)
+        extension, number = copy_rows(network.data, begin[selected], 8), next_header[selected]
+        is_fragment_header = number == _FRAGMENT
+        # 0xFFF9: the fragment offset and the flag "more fragments".
+        has_offset_or_more = (big_endian(extension, 2) & 0xFFF9) != 0
+        is_fragment[selected] = is_fragment_header & has_offset_or_more
         # Lengths count units of 8 bytes without the first; the authentication header counts units
         # of 4 bytes without the first two.
-        steps = np.where(kind[which] == _AUTHENTICATION, 4, 8)
-        extra = np.where(kind[which] == _AUTHENTICATION, 2, 1)
-        size = np.where(fragmented, 8, (table[:, 1].astype(np.int64) + extra) * steps)
-        kind[which] = table[:, 0]
-        at[which] += size
-    return at, end, kind, fragment
+        unit_bytes = np.where(number == _AUTHENTICATION, 4, 8)
+        not_counted = np.where(number == _AUTHENTICATION, 2, 1)
+        size = (extension[:, 1].astype(np.int64) + not_counted) * unit_bytes
+        next_header[selected] = extension[:, 0]
+        begin[selected] += np.where(is_fragment_header, 8, size)
+    return _IpPayloads(begin, end, next_header, is_fragment)
 
 
-def _make_piece(network: _IpPackets, index: int, at: int, end: int) -> Piece | None:
-    """Return a fragment as a piece; None if the capture cut it off or it is inconsistent."""
+def _make_piece(network: _IpPackets, index: int, body_start: int, body_end: int) -> Piece | None:
+    """Return a fragment as a piece; None if the capture cut it off or it is inconsistent.
+
+    `index` is its row in `network`; its payload is from `body_start` to `body_end`.
+    """
     start = int(network.at[index])
-    if at < 0 or end > int(network.end[index]) or end < at:
+    if body_start < 0 or body_end > int(network.end[index]) or body_end < body_start:
         return None
-    head = network.data[start:at].tobytes()
-    body = network.data[at:end].tobytes()
+    head = network.data[start:body_start].tobytes()
+    body = network.data[body_start:body_end].tobytes()
+    # The key of a packet: IP version, protocol (only IPv4), number and both addresses.
     if head[0] >> 4 == 4:
         field = int.from_bytes(head[6:8])
         key: tuple[object, ...] = (4, head[9], head[4:6], head[12:20])
         return Piece(key, (field & 0x1FFF) * 8, bool(field & 0x2000), head, body)
-    extension = head[-8:]
+    extension = head[-8:]  # the fragment header
     field = int.from_bytes(extension[2:4])
     key = (6, extension[4:8], head[8:40])
-    fixed = head[:6] + extension[:1] + head[7:40]
-    return Piece(key, field & 0xFFF8, bool(field & 1), fixed, body)
+    # Without extensions: byte 6, the next header, becomes that of the fragment header.
+    whole_head = head[:6] + extension[:1] + head[7:40]
+    return Piece(key, field & 0xFFF8, bool(field & 1), whole_head, body)

@@ -11,34 +11,50 @@ A file that ends early or breaks in the middle gives every packet before that po
 """
 
 import io
+import struct
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple, Self, cast
 
 import numpy as np
 
-from rote.capture.read.compressed import format_of, open_compressed
-from rote.capture.read.record_scan import GUARD, Bytes, Ints
+from rote.capture.read.compressed import detect_compression, open_compressed
+from rote.capture.read.record_scan import (
+    GUARD,
+    Bytes,
+    Ints,
+    RecordLayout,
+    column,
+    find_first_in_rows,
+    find_marked_offsets,
+    scan_view,
+    walk_records,
+)
 from rote.errors import BadRequestError, DecodeError
 from rote.text import Act, Text
 
+# ---- the reader ----------------------------------------------------------------------------------
+
+
 WINDOW = 4 << 20
+"""Number of bytes of a file that are in memory at a time."""
 MAX_PACKET_BYTES = 1 << 20
-"""A record that claims more is taken for damage: no link rote knows has larger packets."""
+"""A packet that claims more is taken for damage: no link that rote knows has larger ones."""
 MAX_BLOCK_BYTES = 16 << 20
-_NG = b"\x0a\x0d\x0d\x0a"
+PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
 
 
 class Records(NamedTuple):
-    """Packets in columns. `data` is reused: copy what you need before the next ones are read."""
+    """Packets in columns. `data` is reused: copy what you need before the next iteration."""
 
     data: Bytes
     """The packets, followed by GUARD bytes without meaning."""
     start: Ints
+    """Where each begins in `data`."""
     captured: Ints
+    """How many bytes of each were captured."""
     original: Ints
     """The length of each on the wire; more than was captured if the capture cut it off."""
     time_ns: Ints
@@ -46,7 +62,7 @@ class Records(NamedTuple):
 
 
 class NotACaptureError(DecodeError):
-    """The file is something else."""
+    """The file is neither pcap nor pcapng."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
@@ -58,45 +74,46 @@ class NotACaptureError(DecodeError):
 
 
 class Window:
-    """A moving window over the bytes of a source: used bytes are dropped at the front, new ones
-    added.
-    """
+    """A window that moves over a file: used bytes are dropped in front, new ones read behind."""
 
     def __init__(self, source: io.BufferedIOBase, size: int = WINDOW) -> None:
         self.source = source
         self.data: Bytes = np.zeros(size + GUARD, np.uint8)
         self.filled = 0
-        self.at = 0
+        """Number of bytes in the window; GUARD zeros follow them."""
+        self.source_offset = 0
         """The position of the window's first byte in the source."""
         self.ended = False
-        self.trouble = ""
+        self.damage = ""
+        """Why the source cannot be read to its end; empty if it can."""
 
-    def fill(self, least: int = 0) -> None:
-        """Read until the window is full or the source ends; make room for `least` bytes."""
-        if least + GUARD > self.data.size:
-            grown = np.zeros(least + GUARD, np.uint8)
+    def fill(self, min_size: int = 0) -> None:
+        """Read until the window is full or the source ends; first enlarge it to `min_size`."""
+        if min_size + GUARD > self.data.size:
+            grown = np.zeros(min_size + GUARD, np.uint8)
             grown[: self.filled] = self.data[: self.filled]
             self.data = grown
         view = memoryview(self.data.data)[: self.data.size - GUARD]
         while not self.ended and self.filled < len(view):
-            got = self._read_source(view[self.filled :])
-            self.filled += got
-            self.ended = got == 0
+            count = self._read_source(view[self.filled :])
+            self.filled += count
+            self.ended = count == 0
         self.data[self.filled : self.filled + GUARD] = 0
 
     def _read_source(self, buffer: memoryview) -> int:
+        """Read into `buffer`; return the number of bytes, 0 at the end and at damage."""
         try:
             return self.source.readinto1(buffer)
         except EOFError as error:
-            self.trouble = f"the compressed file is damaged ({error})"
+            self.damage = f"the compressed file is damaged ({error})"
             return 0
 
     def drop(self, count: int) -> None:
         """Drop the first `count` bytes."""
-        rest = self.filled - count
-        self.data[:rest] = self.data[count : self.filled].copy()
-        self.filled = rest
-        self.at += count
+        remaining = self.filled - count
+        self.data[:remaining] = self.data[count : self.filled].copy()
+        self.filled = remaining
+        self.source_offset += count
 
 
 class Capture:
@@ -107,10 +124,12 @@ class Capture:
         self.warnings: list[str] = []
         self.secrets: list[bytes] = []
         """Key log lines that the file itself carries (pcapng decryption secrets)."""
-        self._owned: list[AbstractContextManager[object]] = [source]
+        self._source = source
         buffered = cast("io.BufferedReader", source)
-        packed = format_of(buffered.peek(4)[:4])
-        self.window = Window(open_compressed(buffered, packed) if packed else buffered, window)
+        compression = detect_compression(buffered.peek(4)[:4])
+        self.window = Window(
+            open_compressed(buffered, compression) if compression else buffered, window
+        )
         self.format = ""
 
     def __enter__(self) -> Self:
@@ -122,50 +141,48 @@ class Capture:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for owned in reversed(self._owned):
-            owned.__exit__(kind, error, trace)
+        self._source.close()
 
     def __iter__(self) -> Iterator[Records]:
-        # Here, so that neither format's module has to be imported for the other.
-        from rote.capture.read import pcap_format as classic  # noqa: PLC0415
+        # Imported here, so that only the module of the file's format is loaded.
         from rote.capture.read import pcapng  # noqa: PLC0415
 
         self.window.fill()
-        head = bytes(self.window.data[:28][: self.window.filled])
+        head = bytes(self.window.data[: min(_HEADER_BYTES, self.window.filled)])
         if not head:
-            raise NotACaptureError(self.name, self.window.trouble or "it is empty")
-        if head[:4] == _NG:
+            raise NotACaptureError(self.name, self.window.damage or "it is empty")
+        if head[:4] == PCAPNG_MAGIC:
             self.format = "pcapng"
-            yield from pcapng.records(self)
+            yield from pcapng.read_records(self)
             return
-        header = classic.header(head)
+        header = read_header(head)
         if header is None:
-            seen = f"it begins with {head[:8].hex(' ')}"
-            raise NotACaptureError(self.name, f"{self.window.trouble} {seen}".strip())
+            start = f"it begins with {head[:8].hex(' ')}"
+            raise NotACaptureError(self.name, f"{self.window.damage} {start}".strip())
         self.format = header.description
-        yield from classic.records(self, header)
+        yield from read_records(self, header)
 
     def warn(self, message: str) -> None:
-        """Note once what is wrong with the file."""
+        """Add a warning about the file, unless it has been added before."""
         if message not in self.warnings:
             self.warnings.append(message)
 
-    def cut_short(self, count: int) -> None:
-        """Note how the file ended, if not between two packets."""
+    def warn_cut_short(self, packets_read: int) -> None:
+        """Warn if the file ended at damage or in the middle of a packet."""
         window = self.window
-        if window.trouble:
-            self.warn(f"{window.trouble}; the {count:,} packets before that were read")
+        if window.damage:
+            self.warn(f"{window.damage}; the {packets_read:,} packets before that were read")
         elif window.filled:
             self.warn(
                 f"the file ends in the middle of a packet: its last {window.filled:,} bytes are "
-                f"the start of one; the {count:,} whole packets were read"
+                f"the start of one; the {packets_read:,} whole packets were read"
             )
 
-    def broken_off(self, count: int, seen: str) -> None:
-        """Note where reading had to stop."""
+    def warn_broken(self, packets_read: int, problem: str) -> None:
+        """Warn that reading stopped in the middle of the file, at which byte, and why."""
         self.warn(
-            f"at byte {self.window.at:,} {seen}; the {count:,} packets before that were read, "
-            "what follows was not"
+            f"at byte {self.window.source_offset:,} {problem}; "
+            f"only the {packets_read:,} packets before it were read"
         )
 
 
@@ -184,3 +201,140 @@ def open_capture(path: Path | str, window: int = WINDOW) -> Capture:
         reason = error.strerror or str(error)
         raise BadRequestError(f"{path} cannot be read: {reason}", "Check the path.") from error
     return Capture(source, str(path), window)
+
+
+# ---- the formats ---------------------------------------------------------------------------------
+
+
+_HEADER_BYTES = 24
+# magic: (nanoseconds per tick, size of a record's header, bytes of the file's header beyond 24)
+_MAGICS = {
+    0xA1B2C3D4: (1000, 16, 0),
+    0xA1B23C4D: (1, 16, 0),
+    0xA1B2CD34: (1000, 24, 0),  # Kuznetsov's: interface, protocol and packet type follow
+    0x1C0001AC: (1, 16, 4),  # written by test hardware
+    0x1C0001AB: (1, 16, 4),
+}
+_LINKTYPE_BITS = 0x03FF_FFFF
+"""The bits above these state the length of the frame check sequence, in files of some writers."""
+
+
+class PcapHeader(NamedTuple):
+    """What the header of a pcap file states."""
+
+    order: str
+    """The byte order: < or >."""
+    tick_ns: int
+    """The unit of the fraction of a second in time stamps."""
+    record_header: int
+    """The size of the header before each packet, in bytes."""
+    size: int
+    """The size of this header, in bytes."""
+    linktype: int
+
+    @property
+    def description(self) -> str:
+        """The format as text, such as `pcap, microseconds, little-endian`."""
+        order = "little" if self.order == "<" else "big"
+        return f"pcap, {'nano' if self.tick_ns == 1 else 'micro'}seconds, {order}-endian"
+
+
+def read_header(head: bytes) -> PcapHeader | None:
+    """Decode the first bytes of a file as a pcap header; return None if they are not one."""
+    if len(head) < _HEADER_BYTES:
+        return None
+    for order in "<>":
+        (magic,) = struct.unpack_from(order + "I", head)
+        if magic in _MAGICS:
+            tick_ns, record_header, further_bytes = _MAGICS[magic]
+            (linktype,) = struct.unpack_from(order + "I", head, 20)
+            size = _HEADER_BYTES + further_bytes
+            return PcapHeader(order, tick_ns, record_header, size, linktype & _LINKTYPE_BITS)
+    return None
+
+
+def read_records(capture: Capture, header: PcapHeader) -> Iterator[Records]:
+    """Yield the packets of a pcap file, one window of them at a time."""
+    window = capture.window
+    window.drop(header.size)
+    layout = RecordLayout(
+        order=header.order,
+        length_at=8,
+        added=header.record_header,
+        smallest=header.record_header,
+        largest=MAX_PACKET_BYTES + 24,  # the largest header of a record
+    )
+    count = 0
+    while True:
+        window.fill()
+        chain = walk_records(window.data, window.filled, layout, _RecordGuess(header))
+        if chain.offsets.size:
+            count += chain.offsets.size
+            yield _make_records(window.data, chain.offsets, chain.sizes, header)
+            window.drop(chain.end)
+        if chain.broken:
+            (size,) = struct.unpack_from(header.order + "I", window.data.data, layout.length_at)
+            capture.warn_broken(count, f"a packet claims {size:,} bytes")
+            return
+        if window.ended:
+            capture.warn_cut_short(count)
+            return
+
+
+def _make_records(data: Bytes, offsets: Ints, sizes: Ints, header: PcapHeader) -> Records:
+    """Return the packets of the records at `offsets`, in columns."""
+    # Element i of the view is the 16 bytes from offset i. In a record header they are four numbers:
+    # seconds, fraction of a second in ticks, captured length, original length.
+    heads = np.ndarray((data.size - 15,), "V16", data.data, 0, (1,))[offsets]
+    fields = heads.view(header.order + "u4").reshape(-1, 4)
+    seconds, fraction, original = (fields[:, index].astype(np.int64) for index in (0, 1, 3))
+    return Records(
+        data,
+        offsets + header.record_header,
+        sizes - header.record_header,
+        original,
+        seconds * 1_000_000_000 + fraction * header.tick_ns,
+        np.broadcast_to(np.int64(header.linktype), offsets.shape),
+    )
+
+
+class _RecordGuess:
+    """Finds likely records: a time near the first packet's, and another record right after."""
+
+    def __init__(self, header: PcapHeader) -> None:
+        self.header = header
+
+    def __call__(self, data: Bytes, first: int, distance: int, count: int, end: int) -> Ints:
+        """Return likely records of `data`, as described at `record_scan.Guess`."""
+        order, record_header = self.header.order, self.header.record_header
+        # The upper half of the seconds, with which a record begins, changes only every 18 hours, so
+        # most packets share it. Its upper byte is compared first: that is the fastest.
+        upper_half_at, upper_byte_at = (2, 3) if order == "<" else (0, 0)
+        upper_bytes = scan_view(data, "u1", first + upper_byte_at, distance, count)
+        offsets = find_marked_offsets(upper_bytes == data[upper_byte_at], first, distance)
+        upper_half_of = column(data, order + "u2", upper_half_at)
+        usual_half = upper_half_of[0]
+        offsets = offsets[upper_half_of[offsets] == usual_half]
+        uint32_at = column(data, order + "u4")
+        offsets = offsets[self._are_likely_headers(uint32_at, offsets, end)]
+        next_offsets = offsets + record_header + uint32_at[offsets + 8]
+        is_likely = (next_offsets < end - record_header) & (
+            upper_half_of[np.minimum(next_offsets, end)] == usual_half
+        )
+        offsets, next_offsets = offsets[is_likely], next_offsets[is_likely]
+        is_confirmed = self._are_likely_headers(uint32_at, next_offsets, end)
+        return find_first_in_rows(offsets[is_confirmed], first, distance)
+
+    def _are_likely_headers(self, uint32_at: np.ndarray, offsets: Ints, end: int) -> np.ndarray:
+        """Return at which offsets a plausible record header begins: fraction and lengths fit.
+
+        `uint32_at` has the 32-bit number at each byte.
+        """
+        offsets = np.minimum(offsets, end)
+        fraction, captured, original = (uint32_at[offsets + field] for field in (4, 8, 12))
+        are_likely: np.ndarray = (
+            (fraction < 1_000_000_000 // self.header.tick_ns)
+            & (captured <= original)
+            & (original <= MAX_PACKET_BYTES)
+        )
+        return are_likely

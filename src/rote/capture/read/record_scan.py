@@ -1,10 +1,10 @@
 """Finds where the records of a capture file begin.
 
 Each record states its own length, so the next one is found only through it: a chain. A loop in
-Python follows four million per second at best. Here many lanes work in parallel: guess a record
-near each of many places, follow all of them by array arithmetic, and accept the result only if
-every record ends where the next begins, from the first byte to the last. A wrong guess costs time,
-never truth.
+Python follows at most four million records per second. Here many lanes work in parallel: guess a
+record near each of many offsets, follow all of them by array arithmetic, and accept the result only
+if every record ends where the next begins, from the first byte to the last. A wrong guess costs
+time but cannot give a wrong result.
 """
 
 import math
@@ -19,25 +19,28 @@ Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 
 GUARD = 512
-"""How many bytes after a window's end may be read; they have no meaning."""
-WORTH_LANES = 1 << 20
-_SCAN = 512
-_SPREAD = 16
-"""A window of n bytes has as many lanes as the square root of n / _SPREAD: 512 in 4 MB."""
+"""Number of bytes after a window's end that may be read; they have no meaning."""
+MIN_BYTES_FOR_LANES = 1 << 20
+"""Shorter windows are read in a plain loop, which is faster for them."""
+_SCANNED_BYTES = 512
+"""Number of bytes in which a record is guessed for each lane."""
+_BYTES_PER_LANE_SQUARED = 16
+"""A window of n bytes has sqrt(n / this) lanes: 512 in 4 MB."""
 
 
 class RecordLayout(NamedTuple):
     """How a record states its length."""
 
     order: str
-    """< or >."""
+    """The byte order: < or >."""
     length_at: int
-    """Where the 32-bit length is."""
+    """Offset of the 32-bit length in the record."""
     added: int
     """Bytes that the length does not include."""
     smallest: int
+    """The smallest size of a record in bytes."""
     largest: int
-    """The largest size of a record; anything larger is none."""
+    """The largest size of a record in bytes; anything larger is damage."""
 
 
 class RecordChain(NamedTuple):
@@ -55,18 +58,22 @@ class RecordChain(NamedTuple):
 
 
 Guess = Callable[[Bytes, int, int, int, int], Ints]
-"""(data, first place, distance, places, end) -> one likely record near each place, ascending."""
+"""(data, first offset, distance, count, end) -> a likely record near each of `count` offsets that
+are `distance` bytes apart, ascending."""
 
 
-def column(data: Bytes, dtype: str, at: int = 0) -> NDArray[Any]:
-    """Return a view in which element i is the value at byte `at + i`, aligned or not."""
-    kind = np.dtype(dtype)
-    return np.ndarray((data.size - at - kind.itemsize + 1,), kind, data.data, at, (1,))
+def column(data: Bytes, dtype: str, offset: int = 0) -> NDArray[Any]:
+    """Return a view in which element i is the value at byte `offset + i`, aligned or not."""
+    item = np.dtype(dtype)
+    return np.ndarray((data.size - offset - item.itemsize + 1,), item, data.data, offset, (1,))
 
 
-def walk(data: Bytes, end: int, layout: RecordLayout, guess: Guess) -> RecordChain:
-    """Return the records of `data[:end]`; `data` continues for GUARD bytes."""
-    if end >= WORTH_LANES:
+def walk_records(data: Bytes, end: int, layout: RecordLayout, guess: Guess) -> RecordChain:
+    """Return where the records of `data[:end]` begin; `data` continues for GUARD bytes.
+
+    `guess` proposes records in the middle, from which long data is read in parallel.
+    """
+    if end >= MIN_BYTES_FOR_LANES:
         chain = _walk_in_lanes(data, end, layout, guess)
         if chain is not None:
             return chain
@@ -74,6 +81,7 @@ def walk(data: Bytes, end: int, layout: RecordLayout, guess: Guess) -> RecordCha
 
 
 def _walk_one_by_one(data: Bytes, end: int, layout: RecordLayout) -> RecordChain:
+    """Follow the records in a plain loop, up to the window's end or the first invalid length."""
     unpack = struct.Struct(layout.order + "I").unpack_from
     view = data.data
     offsets: list[int] = []
@@ -95,31 +103,35 @@ def _walk_one_by_one(data: Bytes, end: int, layout: RecordLayout) -> RecordChain
 
 
 def _walk_in_lanes(data: Bytes, end: int, layout: RecordLayout, guess: Guess) -> RecordChain | None:
-    """Follow the records from guessed places in parallel; None if the lanes do not meet."""
-    lanes = max(8, math.isqrt(end // _SPREAD))
-    distance = end // lanes
-    guessed = guess(data, distance, distance, lanes - 1, end)
+    """Follow the records from many guessed offsets at once; return None if a guess was wrong.
+
+    A lane is the records from one guessed offset up to the next.
+    """
+    lane_count = max(8, math.isqrt(end // _BYTES_PER_LANE_SQUARED))
+    distance = end // lane_count
+    guessed = guess(data, distance, distance, lane_count - 1, end)
     starts = np.concatenate((np.zeros(1, np.int64), guessed))
     limits = np.append(starts[1:], end)
     lengths = column(data, layout.order + "u4", layout.length_at)
-    position, rows = starts, []
+    # Each step moves all lanes by one record: `position` has one offset per lane.
+    position, steps = starts, []
     # Twice what records of the smallest size would need; after that the guesses were bad.
     for step in range(1 + 2 * int((limits - starts).max()) // layout.smallest):
-        if step % 8 == 0 and not (position < limits).any():
+        if step % 8 == 0 and not (position < limits).any():  # checked seldom, to save time
             break
-        rows.append(position)
+        steps.append(position)
         size = lengths[position].astype(np.int64)
         size += layout.added
-        # A wrong length leads past the end, and the proof below fails.
+        # A length that is too small would stop the lane; past the end, the check below fails.
         if not layout.added:
             size[size < layout.smallest] = end
         size += position
         position = np.minimum(size, end, out=size)
-    table = np.array([*rows, position]).T
+    table = np.array([*steps, position]).T  # one row per lane
     inside = table < limits[:, None]
     if inside[:, -1].any():
         return None
-    # Each lane must reach exactly the place where the next one began.
+    # Each lane must reach exactly the offset at which the next one began.
     if (table[np.arange(starts.size), np.count_nonzero(inside, axis=1)] != limits).any():
         return None
     offsets = table[inside]
@@ -127,24 +139,28 @@ def _walk_in_lanes(data: Bytes, end: int, layout: RecordLayout, guess: Guess) ->
     sizes = np.diff(offsets, append=last)
     if sizes.min() < layout.smallest or sizes.max() > layout.largest:
         return None
-    whole = offsets.size - int(last > end)
-    return RecordChain(offsets[:whole], sizes[:whole], False)
+    whole_count = offsets.size - int(last > end)  # the window may cut off the last record
+    return RecordChain(offsets[:whole_count], sizes[:whole_count], False)
 
 
-def near(marked: NDArray[np.bool_], first: int, distance: int) -> Ints:
-    """Return the places of a (place, byte) table that are True, as offsets, ascending."""
+def find_marked_offsets(marked: NDArray[np.bool_], first: int, distance: int) -> Ints:
+    """Return the offsets of the True cells, ascending; row i begins at `first + i * distance`."""
     row, byte = np.divmod(np.flatnonzero(marked), marked.shape[1])
     return (first + row * distance + byte).astype(np.int64)
 
 
-def one_each(offsets: Ints, first: int, distance: int) -> Ints:
-    """Keep the first offset near each place."""
+def find_first_in_rows(offsets: Ints, first: int, distance: int) -> Ints:
+    """Return the first offset of each row; row i begins at `first + i * distance`."""
     rows = (offsets - first) // distance
     return offsets[np.flatnonzero(np.diff(rows, prepend=-1))]
 
 
-def windows(data: Bytes, dtype: str, at: int, distance: int, count: int) -> NDArray[np.generic]:
-    """Return a (place, byte) view of the values that begin within a scan of each place."""
-    kind = np.dtype(dtype)
-    scan = min(_SCAN, distance)
-    return np.ndarray((count, scan), kind, data.data, at, (distance, 1))
+def scan_view(
+    data: Bytes, dtype: str, start: int, distance: int, count: int
+) -> NDArray[np.generic]:
+    """Return a (row, byte) view of `count` rows: the value at each of the row's first bytes.
+
+    Row i begins at `start + i * distance`.
+    """
+    width = min(_SCANNED_BYTES, distance)
+    return np.ndarray((count, width), np.dtype(dtype), data.data, start, (distance, 1))

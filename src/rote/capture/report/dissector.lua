@@ -97,7 +97,7 @@ local function told_alone(buffer, kind, command, length)
   end
   if command == 0x2B or command == 0x41 then return "reply" end
   local word = buffer(HEADER, 4):uint()
-  local code = @LEAST_CODE@ <= word and word <= @MOST_CODE@
+  local code = @MIN_CODE@ <= word and word <= @MAX_CODE@
   local opaque = command == 0x0A or command == 0x0B
   if code and not (opaque and not all_zero(buffer, HEADER + 4, SHORT - 4)) then return "reply" end
   if not all_zero(buffer, HEADER, SHORT) then return "request" end

@@ -1,4 +1,4 @@
-"""The messages of a made-up session, as both sides send them.
+"""The messages of an invented session, as both sides send them.
 
 The same steps on each wire: connect, list, teach, list again, play, rename, disconnect.
 """
@@ -26,12 +26,13 @@ class ScriptLine(NamedTuple):
     """One message of a data channel."""
 
     time_s: float
+    """Seconds after the channel was opened."""
     to_robot: bool
     value: channel.Value
 
 
 class ScriptMessage(NamedTuple):
-    """One message of a data channel, as it was sent."""
+    """One message of a data channel, already encoded."""
 
     time_s: float
     to_robot: bool
@@ -50,31 +51,38 @@ class ScriptFrame(NamedTuple):
 
 
 def webrtc() -> list[ScriptLine]:
-    """Return the messages of client and robot in the data channel, from the moment it is open."""
+    """Return the messages of client and robot in the data channel, in order of time."""
     end_s = 24.0
-    lines = list(_greeting_lines()) + list(_request_lines())
-    lines += [
-        ScriptLine(at / 10, False, _arm_state_message(at / 10)) for at in range(3, int(end_s * 10))
+    lines = list(_make_greeting_lines()) + list(_make_request_lines())
+    lines += [  # ten states per second
+        ScriptLine(number / 10, False, _make_arm_state(number / 10))
+        for number in range(3, int(end_s * 10))
     ]
-    for at in range(2, int(end_s), 2):
-        beat = channel.heartbeat_at(1_769_635_657 + at)
-        lines += [ScriptLine(float(at), True, beat), ScriptLine(at + 0.004, False, beat)]
+    for time_s in range(2, int(end_s), 2):
+        heartbeat = channel.make_heartbeat(1_769_635_657 + time_s)
+        lines += [
+            ScriptLine(float(time_s), True, heartbeat),
+            ScriptLine(time_s + 0.004, False, heartbeat),
+        ]
     return sorted(lines, key=lambda line: line.time_s)
 
 
-def _greeting_lines() -> Iterator[ScriptLine]:
+def _make_greeting_lines() -> Iterator[ScriptLine]:
+    """Yield the first messages: the robot validates the client, and the client subscribes."""
     challenge = "c0ffee" * 4
     yield ScriptLine(0.01, False, channel.Validation(challenge))
-    yield ScriptLine(0.03, True, channel.Validation(channel.answer_to(challenge)))
+    yield ScriptLine(0.03, True, channel.Validation(channel.answer_challenge(challenge)))
     yield ScriptLine(0.05, False, channel.Validation(channel.VALIDATION_OK))
     yield ScriptLine(0.12, False, faults.Faults(faults.Change.ALL))
     yield ScriptLine(0.2, True, channel.Subscription(rpc.ARM_STATE_TOPIC))
 
 
-def _request_lines() -> Iterator[ScriptLine]:
+def _make_request_lines() -> Iterator[ScriptLine]:
+    """Yield the requests of the session, each followed by the robot's response."""
     taught = RpcTaughtAction(NAME, TEACH_S)
     begin, end = rpc.start_teaching(NAME), 3.0 + TEACH_S
-    asked: list[tuple[float, Call, float, str]] = [
+    # Time, request, latency and data of the response.
+    exchanges: list[tuple[float, Call, float, str]] = [
         (1.0, rpc.LIST_ACTIONS, 0.021, rpc.encode_actions(_PRESETS, _FACTORY)),
         (3.0, begin, 0.33, ""),
         *((3.0 + n, rpc.KEEP_TEACHING, 0.024, "") for n in range(1, int(TEACH_S))),
@@ -84,16 +92,17 @@ def _request_lines() -> Iterator[ScriptLine]:
         (20.0, rpc.rename_taught(NAME, NEW_NAME), 0.036, ""),
         (21.0, rpc.execute_preset(1), 0.02, ""),
     ]
-    for number, (at, call, latency_s, data) in enumerate(asked, 1):
-        yield ScriptLine(at, True, call.request(number))
-        code = 7404 if call.api_id == rpc.ArmApi.EXECUTE_PRESET else 0
+    for number, (time_s, call, latency_s, data) in enumerate(exchanges, 1):
+        yield ScriptLine(time_s, True, call.request(number))
+        code = 7404 if call.api_id == rpc.ArmApi.EXECUTE_PRESET else 0  # one request is refused
         answer = RpcResponse(
             service=call.service, api_id=call.api_id, id=number, code=code, data=data
         )
-        yield ScriptLine(at + latency_s, False, answer)
+        yield ScriptLine(time_s + latency_s, False, answer)
 
 
-def _arm_state_message(time_s: float) -> channel.ChannelMessage:
+def _make_arm_state(time_s: float) -> channel.ChannelMessage:
+    """Return the state of the arms at a time: teaching, then playing, then releasing."""
     state = ArmState()
     if 3.3 <= time_s < 3.0 + TEACH_S:
         state = ArmState(id=-1, name=NAME)
@@ -108,7 +117,7 @@ def _arm_state_message(time_s: float) -> channel.ChannelMessage:
 
 
 def frames() -> list[ScriptFrame]:
-    """Return a teaching session in the documented frames."""
+    """Return a teaching session in the documented frames, in order of time."""
     taught = m.ActionEntry(NEW_NAME, int(TEACH_S * 1000))
     save = m.SaveAction(
         name=NEW_NAME,
@@ -117,7 +126,7 @@ def frames() -> list[ScriptFrame]:
         keyframes=(m.Keyframe(joint=15, time_ms=4000, value_rad=-0.5),),
     )
     end_s = 2.0 + TEACH_S
-    plot: list[tuple[float, m.Command, m.Reply]] = [
+    steps: list[tuple[float, m.Command, m.Reply]] = [
         (0.00, m.TakeControl(), m.Status()),
         (0.02, m.SyncParameters(), m.Status()),
         (0.04, m.Subscribe(), m.Status()),
@@ -132,51 +141,61 @@ def frames() -> list[ScriptFrame]:
         (end_s + 0.6, m.ListActions(), m.ActionList((taught,))),
         (end_s + 1.0, m.PlayAction(action=1), m.Status()),
     ]
-    numbered: list[ScriptFrame] = []
-    for number, (at, command, reply) in enumerate(sorted(plot, key=lambda part: part[0])):
+    script_frames: list[ScriptFrame] = []
+    for number, (time_s, command, reply) in enumerate(sorted(steps, key=lambda step: step[0])):
         kind, payload = teaching.encode_command(command)
-        asked = teaching.encode(teaching.Frame(kind, number, payload))
-        said = teaching.encode(teaching.Frame(kind, number, teaching.encode_reply(reply)))
-        numbered += [ScriptFrame(at, True, asked), ScriptFrame(at + 0.003, False, said)]
-    numbered += _state_frames(end_s + 1.0 + PLAY_S)
-    return sorted(numbered, key=lambda frame: frame.time_s)
+        request_frame = teaching.encode(teaching.Frame(kind, number, payload))
+        reply_frame = teaching.encode(teaching.Frame(kind, number, teaching.encode_reply(reply)))
+        script_frames += [
+            ScriptFrame(time_s, True, request_frame),
+            ScriptFrame(time_s + 0.003, False, reply_frame),
+        ]
+    script_frames += _make_state_frames(end_s + 1.0 + PLAY_S)
+    return sorted(script_frames, key=lambda frame: frame.time_s)
 
 
-def _state_frames(end_s: float) -> Iterator[ScriptFrame]:
+def _make_state_frames(end_s: float) -> Iterator[ScriptFrame]:
+    """Yield the robot's states at 50 Hz, and the client's heartbeats."""
     for number in range(int((end_s - 0.1) * 50)):
-        at = 0.1 + number / 50
-        soft = 1.5 <= at < 2.2 + TEACH_S
-        angle = 0.3 * math.sin(at) if soft else 0.0
+        time_s = 0.1 + number / 50
+        is_soft = 1.5 <= time_s < 2.2 + TEACH_S
+        angle = 0.3 * math.sin(time_s) if is_soft else 0.0
         state = m.RobotState(
-            arms_soft=soft,
-            recording=2.0 <= at < 2.0 + TEACH_S,
+            arms_soft=is_soft,
+            recording=2.0 <= time_s < 2.0 + TEACH_S,
             joints_rad=(angle,) * m.JOINT_COUNT,
             velocities_rad_s=(0.0,) * m.JOINT_COUNT,
-            time_us=int(at * 1e6),
+            time_us=int(time_s * 1e6),
         )
         payload = teaching_state.encode_state(state, all_joints=False)
         frame = teaching.Frame(0, number & 0xFFFF, payload, teaching.MessageType.STATE)
-        yield ScriptFrame(at, False, teaching.encode(frame))
+        yield ScriptFrame(time_s, False, teaching.encode(frame))
     for number in range(int(end_s / 4.5)):
-        beat = teaching.Frame(0, number, b"", teaching.MessageType.HEARTBEAT)
-        yield ScriptFrame(4.5 * (number + 1), True, teaching.encode(beat))
+        heartbeat = teaching.Frame(0, number, b"", teaching.MessageType.HEARTBEAT)
+        yield ScriptFrame(4.5 * (number + 1), True, teaching.encode(heartbeat))
 
 
 # ---- to an A1 -----------------------------------------------------------------------------------
 
 
 def walk() -> list[ScriptFrame]:
-    """Return a short walk of an A1, with a hundred commands and states per second."""
+    """Return the datagrams of an A1 that walks for a second: 100 commands and states per second."""
     dialect = a1_values.Dialect.A1_3_3
-    steps: list[ScriptFrame] = []
+    script_frames: list[ScriptFrame] = []
     for number in range(300):
-        at = number / 100
+        time_s = number / 100
         mode, speed = (2, 0.2) if 100 <= number < 200 else (1, 0.0)
         command = a1_values.HighCmd(mode=mode, gait=int(mode == 2), velocity_m_s=(speed, 0.0))
-        moved = max(0, min(100, number - 100)) / 100 * 0.2
+        moved_m = max(0, min(100, number - 100)) / 100 * 0.2
         state = a1_values.HighState(
-            mode=mode, gait=0, progress=0.0, position_m=(moved, 0.0, 0.0), foot_raise_height_m=0.08
+            mode=mode,
+            gait=0,
+            progress=0.0,
+            position_m=(moved_m, 0.0, 0.0),
+            foot_raise_height_m=0.08,
         )
-        steps.append(ScriptFrame(at, True, a1.encode(command, dialect)))
-        steps.append(ScriptFrame(at + 0.002, False, a1.encode(a1.fit(state, dialect), dialect)))
-    return steps
+        script_frames.append(ScriptFrame(time_s, True, a1.encode(command, dialect)))
+        script_frames.append(
+            ScriptFrame(time_s + 0.002, False, a1.encode(a1.fit(state, dialect), dialect))
+        )
+    return script_frames

@@ -23,11 +23,11 @@ from rote.motion.track_build import a_robot, family_of
 from rote.text import Act, Text
 
 MAX_STEP_RAD = 0.03
-"""No joint moves further between two tested poses: 2 cm at the end of a stretched arm."""
+"""Maximum motion of a joint between two tested poses: 2 cm at the end of a stretched arm."""
 
 _MAX_POSES = 30_000
-_SAME_PLACE_HOPS = 2  # a link, its neighbours and theirs share a housing
-_MIN_KG = 1e-3  # mujoco moves nothing without mass; for contact the mass does not matter
+_HOUSING_JOINTS = 2  # links at most this many joints apart share a housing
+_MIN_KG = 1e-3  # mujoco needs a mass and an inertia; for contact they do not matter
 
 
 class Contact(NamedTuple):
@@ -37,6 +37,7 @@ class Contact(NamedTuple):
     """The time at which they are nearest, or overlap most."""
     a: str
     b: str
+    """The names of the links, in alphabetical order."""
     distance_m: float
     """The smallest distance. Below 0, the links overlap by at least this depth."""
 
@@ -44,7 +45,10 @@ class Contact(NamedTuple):
 def body_xml(
     family: Family, margin_m: float = 0.0, excluded_pairs: Sequence[tuple[str, str]] = ()
 ) -> str:
-    """Return a robot as MJCF with a fixed base; links in `excluded_pairs` never touch."""
+    """Return a robot with a fixed base as MJCF, mujoco's XML format.
+
+    Shapes nearer than `margin_m` are reported, except for those of `excluded_pairs` of links.
+    """
     excludes = "".join(f'<exclude body1="{a}" body2="{b}"/>' for a, b in excluded_pairs)
     hulls = "".join(
         f'<mesh name="{_mesh_name(number)}" '
@@ -56,36 +60,37 @@ def body_xml(
     return (
         f'<mujoco model="{family.name}">'
         '<compiler angle="radian" eulerseq="XYZ" autolimits="true"/>'
-        # Two shapes are reported when nearer than the sum of their margins.
+        # Two shapes are reported if they are nearer than the sum of their margins.
         f'<default><geom margin="{margin_m / 2:g}" density="0"/></default>'
         f'<asset>{hulls}</asset><worldbody><body name="{base}">'
-        f"{_shapes_xml(family, base)}{_children_xml(body, base)}</body></worldbody>"
+        f"{_write_shapes_xml(family, base)}{_write_children_xml(body, base)}</body></worldbody>"
         f"<contact>{excludes}</contact></mujoco>"
     )
 
 
-def _children_xml(body: Kinematics, parent: str) -> str:
-    return "".join(_link_xml(body, joint) for joint in body.joints if joint.parent == parent)
+def _write_children_xml(body: Kinematics, parent: str) -> str:
+    return "".join(_write_link_xml(body, joint) for joint in body.joints if joint.parent == parent)
 
 
-def _link_xml(body: Kinematics, joint: Joint) -> str:
-    load = body.weights()
+def _write_link_xml(body: Kinematics, joint: Joint) -> str:
+    load = body.link_masses()
     mass, centre = load.masses_kg[joint.index], load.centres_m[joint.index]
     # Roll, pitch and yaw are about fixed axes, which is the meaning of capitals in `eulerseq`.
-    place = f'pos="{_format_vector(joint.origin_m)}" euler="{_format_vector(joint.origin_rpy_rad)}"'
+    frame = f'pos="{_format_vector(joint.origin_m)}" euler="{_format_vector(joint.origin_rpy_rad)}"'
     inertial = f'pos="{_format_vector(centre)}" mass="{max(mass, _MIN_KG):g}"'
     return (
-        f'<body name="{joint.link}" {place}>'
+        f'<body name="{joint.link}" {frame}>'
         f'<inertial {inertial} diaginertia="0.001 0.001 0.001"/>'
         f'<joint name="{joint.name}" axis="{_format_vector(joint.axis)}" '
         f'range="{joint.lower_rad:g} {joint.upper_rad:g}"/>'
-        f"{_shapes_xml(body.family, joint.link)}{_children_xml(body, joint.link)}</body>"
+        f"{_write_shapes_xml(body.family, joint.link)}"
+        f"{_write_children_xml(body, joint.link)}</body>"
     )
 
 
-def _shapes_xml(family: Family, link: str) -> str:
+def _write_shapes_xml(family: Family, link: str) -> str:
     return "".join(
-        _shape_xml(shape, number)
+        _write_shape_xml(shape, number)
         for number, shape in enumerate(family.body.shapes)
         if shape.link == link
     )
@@ -96,7 +101,7 @@ def _mesh_name(number: int) -> str:
     return f"shape_{number}"
 
 
-def _shape_xml(shape: Shape | Hull, number: int) -> str:
+def _write_shape_xml(shape: Shape | Hull, number: int) -> str:
     if isinstance(shape, Hull):
         return f'<geom type="mesh" mesh="{_mesh_name(number)}"/>'
     if shape.radius_m:
@@ -122,7 +127,7 @@ class ContactModel:
         try:
             import mujoco  # noqa: PLC0415 - optional
         except ImportError as error:
-            raise MissingExtraError("looking for contact", "physics") from error
+            raise MissingExtraError("the check for contact", "physics") from error
         self.mujoco: Any = mujoco
         self.margin_m = margin_m
         self._body = kinematics_of(family)
@@ -132,6 +137,7 @@ class ContactModel:
     @property
     def excluded_pairs(self) -> list[tuple[str, str]]:
         """The pairs of links that are not tested."""
+        # mujoco stores the numbers of two links as (one << 16) + other.
         pairs = (divmod(int(pair), 1 << 16) for pair in self._model.exclude_signature)
         return [(self._bodies[one], self._bodies[other]) for one, other in pairs]
 
@@ -142,17 +148,15 @@ class ContactModel:
 
         `start_pose` is in the columns of `build`; the default build is the family's first.
         """
-        if not len(track):
-            return []
         build = build or self._body.family.default
-        absent = _absent_links(self._body, build)
+        absent = _find_absent_links(self._body, build)
         poses_rad = self._body.poses(track, start_pose, build)
-        found_contacts = self.iter_contacts(*_resample_finely(track.times_s, poses_rad))
-        worst: dict[tuple[str, str], _Meeting] = {}
-        for time_s, group in groupby(found_contacts, key=attrgetter("time_s")):
-            for pair, now in _meetings_by_pair(time_s, group).items():
-                known = worst.get(pair)
-                worst[pair] = now if known is None else known.with_later(now)
+        contacts = self.iter_contacts(*_resample_finely(track.times_s, poses_rad))
+        worst: dict[tuple[str, str], _Meeting] = {}  # by pair of links
+        for time_s, group in groupby(contacts, key=attrgetter("time_s")):
+            for pair, now in _collect_meetings(time_s, group).items():
+                before = worst.get(pair)
+                worst[pair] = now if before is None else before.merge_later(now)
         found = [
             Contact(meeting.time_s, a, b, meeting.distance_m)
             for (a, b), meeting in worst.items()
@@ -169,7 +173,7 @@ class ContactModel:
 
 
 class _Meeting(NamedTuple):
-    """The distance or overlap of two links."""
+    """The distance or overlap of two links at one moment."""
 
     distance_m: float
     overlap_m: float
@@ -177,17 +181,22 @@ class _Meeting(NamedTuple):
     another meets many of its shapes, none of them deeper than its thickness."""
     time_s: float
 
-    def with_later(self, later: "_Meeting") -> "_Meeting":
-        """Return the worse of both moments, with the smaller distance of both."""
-        least_m = min(self.distance_m, later.distance_m)
-        worse = (later.overlap_m, -later.distance_m) > (self.overlap_m, -self.distance_m)
-        return (later if worse else self)._replace(distance_m=least_m)
+    def merge_later(self, later: "_Meeting") -> "_Meeting":
+        """Return the moment with more overlap or, if equal, less distance.
+
+        Its distance is the smaller one of both moments.
+        """
+        min_distance_m = min(self.distance_m, later.distance_m)
+        is_later_worse = (later.overlap_m, -later.distance_m) > (self.overlap_m, -self.distance_m)
+        return (later if is_later_worse else self)._replace(distance_m=min_distance_m)
 
 
-def _meetings_by_pair(time_s: float, found: Iterable[Contact]) -> dict[tuple[str, str], _Meeting]:
+def _collect_meetings(
+    time_s: float, contacts: Iterable[Contact]
+) -> dict[tuple[str, str], _Meeting]:
     """Return the distance and overlap of each pair of links at one moment."""
     meetings: dict[tuple[str, str], _Meeting] = {}
-    for contact in found:
+    for contact in contacts:
         pair = (contact.a, contact.b)
         distance_m, overlap_m, _ = meetings.get(pair, (np.inf, 0.0, time_s))
         meetings[pair] = _Meeting(
@@ -199,16 +208,17 @@ def _meetings_by_pair(time_s: float, found: Iterable[Contact]) -> dict[tuple[str
 def _iter_contacts(
     mujoco: Any, model: Any, body: Kinematics, times_s: Array, poses_rad: Array
 ) -> Iterator[Contact]:
+    """Yield what `ContactModel.iter_contacts` yields, for any model of mujoco."""
     data, bodies = mujoco.MjData(model), [model.body(i).name for i in range(model.nbody)]
-    order = [model.joint(joint.name).qposadr[0] for joint in body.joints]
-    body_of = np.asarray(model.geom_bodyid)
+    qpos_indices = [model.joint(joint.name).qposadr[0] for joint in body.joints]
+    body_of_shape = np.asarray(model.geom_bodyid)
     for time_s, pose in zip(times_s.tolist(), poses_rad, strict=True):
-        data.qpos[order] = pose
+        data.qpos[qpos_indices] = pose
         mujoco.mj_kinematics(model, data)
         mujoco.mj_collision(model, data)
         if not data.ncon:
             continue
-        pairs, distances = body_of[data.contact.geom], data.contact.dist
+        pairs, distances = body_of_shape[data.contact.geom], data.contact.dist
         for (one, other), distance_m in zip(pairs.tolist(), distances.tolist(), strict=True):
             a, b = sorted((bodies[one], bodies[other]))
             yield Contact(time_s, a, b, distance_m)
@@ -216,15 +226,21 @@ def _iter_contacts(
 
 @lru_cache(maxsize=8)
 def _compile_model(family: Family, margin_m: float) -> Any:
-    """Return mujoco's model of a family. Do not modify it: it is cached, compiling takes 0.1 s."""
+    """Return mujoco's model of a family, without the pairs of links that touch at rest.
+
+    Do not modify it: it is cached, because compiling takes 0.1 s.
+    """
     import mujoco  # noqa: PLC0415 - optional
 
     body = kinematics_of(family)
     excluded_pairs = neighbour_pairs(body)
-    bare = mujoco.MjModel.from_xml_string(body_xml(family, 0.0, sorted(excluded_pairs)))
-    at_ease = np.array([_rest_pose_rad(family), (0.0,) * len(family.joints)])
+    model_without_margin = mujoco.MjModel.from_xml_string(
+        body_xml(family, 0.0, sorted(excluded_pairs))
+    )
+    rest_poses = np.array([_rest_pose_rad(family), (0.0,) * len(family.joints)])
     excluded_pairs |= {
-        (found.a, found.b) for found in _iter_contacts(mujoco, bare, body, np.zeros(2), at_ease)
+        (contact.a, contact.b)
+        for contact in _iter_contacts(mujoco, model_without_margin, body, np.zeros(2), rest_poses)
     }
     return mujoco.MjModel.from_xml_string(body_xml(family, margin_m, sorted(excluded_pairs)))
 
@@ -244,37 +260,41 @@ def find_contacts(track: Track, margin_m: float = 0.0) -> list[Contact]:
 
 
 def _rest_pose_rad(family: Family) -> list[float]:
-    """Return the rest positions of all joints of a family, including those of other builds."""
+    """Return the rest positions of all joints of a family; the first build that has one counts."""
     rest = {name: angle for build in reversed(family.builds) for name, angle in build.rest.items()}
     return [rest.get(name, 0.0) for name in family.names]
 
 
-def _absent_links(body: Kinematics, build: Build) -> set[str]:
-    """Return the links that a build lacks: other joints may be locked, but legs are missing."""
+def _find_absent_links(body: Kinematics, build: Build) -> set[str]:
+    """Return the links of the legs that a build lacks; its other missing joints are only locked."""
     return {
         joint.link for joint in body.joints if joint.part == "leg" and joint.name not in build.names
     }
 
 
 def neighbour_pairs(body: Kinematics) -> set[tuple[str, str]]:
-    """Return the pairs of links, in alphabetical order, that share a housing."""
+    """Return the pairs of links that share a housing, each pair in alphabetical order."""
     parents = {joint.link: joint.parent for joint in body.joints}
-    near: dict[str, set[str]] = {link: {link} for link in (*body.links, body.family.body.base)}
-    for _ in range(_SAME_PLACE_HOPS):
-        wider = {link: set(found) for link, found in near.items()}
+    all_links = (*body.links, body.family.body.base)
+    neighbours: dict[str, set[str]] = {link: {link} for link in all_links}
+    for _ in range(_HOUSING_JOINTS):  # each round adds the links one joint further
+        further = {link: set(links) for link, links in neighbours.items()}
         for link, parent in parents.items():
-            wider[link] |= near[parent]
-            wider[parent] |= near[link]
-        near = wider
+            further[link] |= neighbours[parent]
+            further[parent] |= neighbours[link]
+        neighbours = further
     close_pairs = {(min(pair), max(pair)) for pair in body.family.body.close_pairs}
-    return {(a, b) for a, found in near.items() for b in found if a < b} - close_pairs
+    return {(a, b) for a, links in neighbours.items() for b in links if a < b} - close_pairs
 
 
 def _resample_finely(times_s: Array, poses_rad: Array) -> tuple[Array, Array]:
-    """Return times and poses so close together that no contact between two of them is missed."""
-    moved = np.abs(np.diff(poses_rad, axis=0)).max(axis=1)
-    far = np.concatenate([[0.0], np.cumsum(moved + 1e-9)])  # a pause counts as a short path
-    steps = int(min(np.ceil(far[-1] / MAX_STEP_RAD), _MAX_POSES))
-    targets = np.linspace(0.0, far[-1], steps + 1)
-    at_s = np.interp(targets, far, times_s)
+    """Return times and poses between which no joint moves further than `MAX_STEP_RAD`.
+
+    For a very long track the number of poses is limited, and the steps are larger.
+    """
+    moved_rad = np.abs(np.diff(poses_rad, axis=0)).max(axis=1)
+    # The sum of the steps so far; 1e-9 lets it increase in a pause too, as `interp` requires.
+    path_rad = np.concatenate([[0.0], np.cumsum(moved_rad + 1e-9)])
+    steps = int(min(np.ceil(path_rad[-1] / MAX_STEP_RAD), _MAX_POSES))
+    at_s = np.interp(np.linspace(0.0, path_rad[-1], steps + 1), path_rad, times_s)
     return at_s, sample(times_s, poses_rad, at_s, Interpolation.LINEAR)

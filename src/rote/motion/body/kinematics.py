@@ -20,9 +20,9 @@ Pose = Sequence[float] | Array
 
 GRAVITY_M_S2 = 9.81
 
-# For a rotation about axis k: the two columns that the angle mixes.
-_MIXED = {0: (1, 2), 1: (2, 0), 2: (0, 1)}
-_BASE = -1
+# For a rotation about axis x, y or z: the two columns of the orientation that the angle mixes.
+_MIXED_COLUMNS = {0: (1, 2), 1: (2, 0), 2: (0, 1)}
+_BASE = -1  # the index of the base link, which no joint moves
 _HAND_PARTS = frozenset({"wrist", "finger"})
 
 
@@ -31,14 +31,14 @@ class Frames(NamedTuple):
 
     positions_m: Array
     """The position of each link's joint, (joints, 3, n)."""
-    turns: Array
+    rotations: Array
     """The orientation of each link: columns are its axes; (joints, 3, 3, n)."""
 
     def points_m(self, link: int, point_m: ArrayLike) -> Array:
-        """Return the position of a point of a link, (3, n)."""
+        """Return the position of a point of a link in every pose, (3, n)."""
         point = np.asarray(point_m, dtype=np.float64)
-        place: Array = self.positions_m[link] + np.einsum("ijn,j->in", self.turns[link], point)
-        return place
+        offset_m = np.einsum("ijn,j->in", self.rotations[link], point)
+        return np.asarray(self.positions_m[link] + offset_m)
 
 
 class LinkMasses(NamedTuple):
@@ -51,20 +51,17 @@ class LinkMasses(NamedTuple):
 
 
 class _Hinge(NamedTuple):
-    """A joint in the form that `forward` needs."""
+    """A joint in the form that `Kinematics.update` needs."""
 
-    joint_index: int
-    """Its index in the family's table."""
     parent: int
+    """The index of the link that it is mounted on; -1 for the base."""
     origin_m: Vector
     tilt: Array | None
-    """Its orientation on its parent, (3, 3); None if it is not turned."""
+    """The orientation of its mounting on the parent, (3, 3); None if it is not turned."""
     axis: Array
     """A unit vector."""
-    along: tuple[int, float] | None
-    """Which axis of its frame it rotates about, and with which sign; None if it is no axis of the
-    frame.
-    """
+    coordinate_axis: tuple[int, float] | None
+    """The index and sign of the coordinate axis about which it turns; None for an oblique axis."""
 
 
 def rotation(rpy_rad: Vector) -> Array:
@@ -80,7 +77,7 @@ def rotation(rpy_rad: Vector) -> Array:
 
 
 def whole_pose(start_pose: Pose | None, build: Build) -> Array:
-    """Return one angle per column of a build: `start_pose`, or its rest position."""
+    """Return `start_pose`, by default the rest pose of a build, as an array; refuse a wrong one."""
     pose: Array = np.array(build.rest_rad if start_pose is None else start_pose, dtype=np.float64)
     count = len(build.names)
     if pose.shape != (count,) or not np.isfinite(pose).all():
@@ -114,23 +111,24 @@ class Kinematics:
             | {link for link, _ in family.body.tips}
         )
         """The links that count as a hand: all from the wrist on."""
-        self._hinges = [self._make_hinge(family.joints[index]) for index in self.order]
+        self._hinges = [self._make_hinge(joint) for joint in family.joints]
 
     def _make_hinge(self, joint: Joint) -> _Hinge:
         axis: Array = np.array(joint.axis, dtype=np.float64)
         axis = axis / np.linalg.norm(axis)
-        main = int(np.abs(axis).argmax())
+        main_axis = int(np.abs(axis).argmax())
+        # Without a tilt, and about a coordinate axis, `update` needs no matrix product.
+        is_along_main_axis = abs(axis[main_axis]) == 1.0
         return _Hinge(
-            joint.index,
-            self.parents[joint.index],
-            joint.origin_m,
-            rotation(joint.origin_rpy_rad) if any(joint.origin_rpy_rad) else None,
-            axis,
-            (main, float(axis[main])) if abs(axis[main]) == 1.0 else None,
+            parent=self.parents[joint.index],
+            origin_m=joint.origin_m,
+            tilt=rotation(joint.origin_rpy_rad) if any(joint.origin_rpy_rad) else None,
+            axis=axis,
+            coordinate_axis=(main_axis, float(axis[main_axis])) if is_along_main_axis else None,
         )
 
     def chain(self, link: str) -> frozenset[str]:
-        """Return the names of the joints between the base and a link."""
+        """Return the names of the joints between the base and a link; empty for an unknown link."""
         names = []
         index = self.links.index(link) if link in self.links else _BASE
         while index != _BASE:
@@ -144,13 +142,14 @@ class Kinematics:
         return bool(feet) and all(self.chain(foot.link) <= set(build.names) for foot in feet)
 
     def outermost_joint(self, *links: str) -> str | None:
-        """Return the joint that a person would move to separate these links: that of the outermost.
-
-        None if none of them is moved by a joint: the base, or the floor.
+        """Return the name of the joint of the outermost link, which a person would move to separate
+        these links. None if no joint moves any of them: the base, or the floor.
         """
-        own = [joint for joint in self.joints if joint.link in links]
-        found = max(own, key=lambda joint: (joint.link in self.hands, joint.index), default=None)
-        return None if found is None else found.name
+        moving = [joint for joint in self.joints if joint.link in links]
+        outermost = max(
+            moving, key=lambda joint: (joint.link in self.hands, joint.index), default=None
+        )
+        return None if outermost is None else outermost.name
 
     def poses(
         self, track: Track, start_pose: Pose | None = None, build: Build | None = None
@@ -164,39 +163,45 @@ class Kinematics:
         """
         build = build or self.family.default
         index = {joint.name: joint.index for joint in self.joints}
-        pose, body = np.zeros(len(self.joints)), build.bare.names
-        pose[[index[name] for name in body]] = whole_pose(start_pose, build)[: len(body)]
-        full = np.repeat(pose[None, :], len(track), axis=0)
+        body_names = build.bare.names  # without hands, whose columns are the last ones
+        pose = np.zeros(len(self.joints))
+        pose[[index[name] for name in body_names]] = whole_pose(start_pose, build)[
+            : len(body_names)
+        ]
+        all_poses = np.repeat(pose[None, :], len(track), axis=0)
         known = [name for name in track.names if name in index]
-        full[:, [index[name] for name in known]] = track.joints_rad[:, track.columns_of(known)]
-        return full
+        all_poses[:, [index[name] for name in known]] = track.joints_rad[:, track.columns_of(known)]
+        return all_poses
 
     def forward(self, poses_rad: Array) -> Frames:
-        """Return the positions of all links; `poses_rad` is (n, joints)."""
-        angles = poses_rad.T
-        cosines, sines = np.cos(angles), np.sin(angles)
-        count = angles.shape[1]
-        places, turns = (
-            np.empty((len(self.links), 3, count)),
-            np.empty((len(self.links), 3, 3, count)),
+        """Return the positions and orientations of all links; `poses_rad` is (n, joints)."""
+        count = len(poses_rad)
+        frames = Frames(
+            np.empty((len(self.links), 3, count)), np.empty((len(self.links), 3, 3, count))
         )
-        trunk = np.repeat(np.eye(3)[:, :, None], count, axis=2)
-        for hinge in self._hinges:
-            base = turns[hinge.parent] if hinge.parent != _BASE else trunk
-            place = places[hinge.joint_index]
-            place[:] = np.einsum("ijn,j->in", base, hinge.origin_m)
+        self.update(frames, poses_rad, self.order)
+        return frames
+
+    def update(self, frames: Frames, poses_rad: Array, joints: Sequence[int]) -> None:
+        """Write the positions and orientations of the links of these joints into `frames`.
+
+        `joints` are ascending indices. The links that these joints are mounted on must be up to
+        date; any other link that these joints move is outdated afterwards.
+        """
+        positions, rotations = frames
+        identity = np.repeat(np.eye(3)[:, :, None], len(poses_rad), axis=2)
+        for index in joints:
+            hinge, angles = self._hinges[index], poses_rad[:, index]
+            mounting = rotations[hinge.parent] if hinge.parent != _BASE else identity
+            position = positions[index]
+            position[:] = np.einsum("ijn,j->in", mounting, hinge.origin_m)
             if hinge.parent != _BASE:
-                place += places[hinge.parent]
+                position += positions[hinge.parent]
             if hinge.tilt is not None:
-                base = np.einsum("ijn,jk->ikn", base, hinge.tilt)
-            _write_rotation(
-                turns[hinge.joint_index],
-                base,
-                hinge,
-                cosines[hinge.joint_index],
-                sines[hinge.joint_index],
+                mounting = np.einsum("ijn,jk->ikn", mounting, hinge.tilt)
+            _write_link_orientation(
+                rotations[index], mounting, hinge, np.cos(angles), np.sin(angles)
             )
-        return Frames(places, turns)
 
     def at(self, frames: Frames, point: Point) -> Array:
         """Return the position of a point of a link, or of the base, (3, n)."""
@@ -208,11 +213,11 @@ class Kinematics:
     def tips_m(self, frames: Frames) -> Array:
         """Return the positions of the tips of the arms, (n, tips, 3): the middle of each hand."""
         tips = [self.at(frames, tip) for tip in self.family.body.tips]
-        both = np.array(tips).reshape(len(tips), 3, frames.positions_m.shape[2])
-        return np.ascontiguousarray(both.transpose(2, 0, 1))
+        positions = np.array(tips).reshape(len(tips), 3, frames.positions_m.shape[2])
+        return np.ascontiguousarray(positions.transpose(2, 0, 1))
 
-    def weights(self, payload_kg: float = 0.0) -> LinkMasses:
-        """Return the masses of the links with what is fixed to them, a head or a hand.
+    def link_masses(self, payload_kg: float = 0.0) -> LinkMasses:
+        """Return the masses of the links, including parts fixed to them, such as a head or a hand.
 
         `payload_kg` is held at each tip of the arms.
         """
@@ -221,56 +226,58 @@ class Kinematics:
         body = self.family.body
         fixed = [(mass.link, mass.mass_kg, mass.com_m) for mass in body.fixed]
         fixed += [(link, payload_kg, offset_m) for link, offset_m in body.tips]
-        for name, mass_kg, centre in fixed:
+        for name, mass_kg, centre_m in fixed:
             if name in self.links and mass_kg > 0.0:
                 link = self.links.index(name)
-                total = masses[link] + mass_kg
-                centres[link] = (masses[link] * centres[link] + mass_kg * np.array(centre)) / total
-                masses[link] = total
+                total_kg = masses[link] + mass_kg
+                moment = masses[link] * centres[link] + mass_kg * np.array(centre_m)
+                masses[link], centres[link] = total_kg, moment / total_kg
         return LinkMasses(masses, centres)
 
     def base_mass(self) -> tuple[float, Array]:
-        """Return the mass of the base and everything fixed to it, in kg, and its centre; (3,)."""
+        """Return the mass of the base with everything fixed to it, in kg, and its centre, (3,)."""
         body = self.family.body
         parts = [(body.base_mass_kg, body.base_com_m)]
         parts += [(each.mass_kg, each.com_m) for each in body.fixed if each.link == body.base]
-        masses, centres = np.array([mass for mass, _ in parts]), np.array([at for _, at in parts])
+        masses = np.array([mass for mass, _ in parts])
+        centres = np.array([centre for _, centre in parts])
         total = float(masses.sum())
         return total, np.asarray(masses @ centres / total) if total else np.zeros(3)
 
     def centre_of_mass_m(self, frames: Frames, load: LinkMasses) -> Array:
         """Return the centre of mass of the whole robot, (n, 3)."""
         base_kg, centre = self.base_mass()
-        total = _mass_moments(frames, load).sum(axis=0) + base_kg * centre[:, None]
+        total = _compute_mass_moments(frames, load).sum(axis=0) + base_kg * centre[:, None]
         return np.asarray(total.T / (base_kg + load.masses_kg.sum()))
 
-    def axes(self, frames: Frames) -> Array:
-        """Return the direction of each joint's axis, (joints, 3, n)."""
-        axes = np.empty_like(frames.positions_m)
-        for hinge in self._hinges:
-            turn = frames.turns[hinge.joint_index]
-            if hinge.along is None:
-                axes[hinge.joint_index] = np.einsum("ijn,j->in", turn, hinge.axis)
+    def axes(self, frames: Frames, joints: Sequence[int] | None = None) -> Array:
+        """Return the directions of the axes of all joints, or of these indices, (joints, 3, n)."""
+        directions = []
+        for joint in self.order if joints is None else joints:
+            hinge, orientation = self._hinges[joint], frames.rotations[joint]
+            if hinge.coordinate_axis is None:
+                directions.append(np.einsum("ijn,j->in", orientation, hinge.axis))
             else:
-                main, sense = hinge.along
-                axes[hinge.joint_index] = sense * turn[:, main]
-        return axes
+                index, sign = hinge.coordinate_axis
+                directions.append(sign * orientation[:, index])
+        return np.array(directions)
 
     def gravity_torque_nm(self, frames: Frames, load: LinkMasses) -> Array:
         """Return the torque of gravity on each joint of an upright robot, (n, joints).
 
-        It is that of the links beyond the joint; it is meaningless for the legs, which support the
-        body.
+        It is that of the weight of all links that the joint moves. So it is meaningless for legs,
+        which support the body.
         """
-        masses, moments = load.masses_kg.copy(), _mass_moments(frames, load)
+        masses, moments = load.masses_kg.copy(), _compute_mass_moments(frames, load)
+        # Add each link to its parent, outermost first: then each has the sum of all it carries.
         for link in reversed(self.order):
             if (parent := self.parents[link]) != _BASE:
                 masses[parent] += masses[link]
                 moments[parent] += moments[link]
-        arms = moments - masses[:, None, None] * frames.positions_m
+        about_joints = moments - masses[:, None, None] * frames.positions_m  # mass * lever arm
         axes = self.axes(frames)
-        # axis . (arm x (0, 0, -g))
-        torque = -GRAVITY_M_S2 * (axes[:, 0] * arms[:, 1] - axes[:, 1] * arms[:, 0])
+        # axis . (mass * lever arm x (0, 0, -g))
+        torque = -GRAVITY_M_S2 * (axes[:, 0] * about_joints[:, 1] - axes[:, 1] * about_joints[:, 0])
         return np.asarray(torque.T)
 
 
@@ -280,24 +287,29 @@ def kinematics_of(family: Family) -> Kinematics:
     return Kinematics(family)
 
 
-def _write_rotation(turn: Array, base: Array, hinge: _Hinge, cosine: Array, sine: Array) -> None:
-    """Write the orientation of a link into `turn`; `base` is its mounting; both (3, 3, n)."""
-    if hinge.along is None:
+def _write_link_orientation(
+    orientation: Array, mounting: Array, hinge: _Hinge, cosine: Array, sine: Array
+) -> None:
+    """Write the orientation of a link: its mounting, turned about its hinge; both are (3, 3, n).
+
+    This is Rodrigues' formula. For a hinge along a coordinate axis it only mixes two columns.
+    """
+    if hinge.coordinate_axis is None:
         x, y, z = hinge.axis
         cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-        turned = np.eye(3)[:, :, None] + sine * cross[:, :, None]
-        turned += (1.0 - cosine) * (cross @ cross)[:, :, None]
-        turn[:] = np.einsum("ijn,jkn->ikn", base, turned)
+        rotation_matrix = np.eye(3)[:, :, None] + sine * cross[:, :, None]
+        rotation_matrix += (1.0 - cosine) * (cross @ cross)[:, :, None]
+        orientation[:] = np.einsum("ijn,jkn->ikn", mounting, rotation_matrix)
         return
-    axis, sense = hinge.along
-    sine = sine if sense > 0 else -sine
-    i, k = _MIXED[axis]
-    turn[:, axis] = base[:, axis]
-    turn[:, i] = cosine * base[:, i] + sine * base[:, k]
-    turn[:, k] = cosine * base[:, k] - sine * base[:, i]
+    axis, sign = hinge.coordinate_axis
+    sine = sine if sign > 0 else -sine
+    one, other = _MIXED_COLUMNS[axis]
+    orientation[:, axis] = mounting[:, axis]
+    orientation[:, one] = cosine * mounting[:, one] + sine * mounting[:, other]
+    orientation[:, other] = cosine * mounting[:, other] - sine * mounting[:, one]
 
 
-def _mass_moments(frames: Frames, load: LinkMasses) -> Array:
-    """Return mass times centre of each link, (joints, 3, n)."""
-    centres = frames.positions_m + np.einsum("lijn,lj->lin", frames.turns, load.centres_m)
+def _compute_mass_moments(frames: Frames, load: LinkMasses) -> Array:
+    """Return the mass of each link times the position of its centre, in kg m, (joints, 3, n)."""
+    centres = frames.positions_m + np.einsum("lijn,lj->lin", frames.rotations, load.centres_m)
     return np.asarray(load.masses_kg[:, None, None] * centres)

@@ -14,11 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rote.errors import BadRequestError
-from rote.findings import Finding, FindingKind, Severity
+from rote.findings import Finding, FindingKind, Severity, worst_first
 from rote.messages import Interpolation
 from rote.model.family import Build, Family, Joint
 from rote.motion.body.kinematics import Kinematics, kinematics_of
-from rote.motion.body.preview_body import CANCELS, FLOOR, STEP_S, PreviewBody, compile_body, gains
+from rote.motion.body.preview_body import (
+    CANCELLED_SHARE,
+    FLOOR,
+    STEP_S,
+    PreviewBody,
+    choose_gains,
+    compile_body,
+)
 from rote.motion.interpolate import sample
 from rote.motion.track import Array, Track
 from rote.motion.track_build import a_robot, build_of, family_of, joints_by_name
@@ -27,18 +34,17 @@ from rote.text import Act, Text, rad, seconds
 Base = Literal["fixed", "free"]
 
 FOLLOWS_RAD, LOST_RAD = 0.1, 0.5
-"""A joint further from its target than this does not follow well, or not at all."""
-MAX_SATURATED = 0.1
-"""A motor may be at its limit for a moment, but not for a larger share of the time."""
+"""A joint further from its target than the first follows badly; than the second, not at all."""
+MAX_SATURATED_SHARE = 0.1
+"""A motor may be at its full torque for a moment, but not for a larger share of the time."""
 FALLEN_RAD = 0.6
 """A robot that leans further does not recover."""
 MAX_S = 600.0
 
-_BEFORE_S, _AFTER_S = 1.0, 1.0  # time to settle in the first pose, and to fall after the last
-_ACHIEVED_EVERY = 5  # steps: 100 Hz
-_WEIGHT_EVERY = 10  # steps: a weight changes no faster than a body moves
-_AT_LIMIT = 1.0 - 1e-6
-_ORDER = tuple(Severity)
+_SETTLE_S, _FALL_S = 1.0, 1.0  # time to settle in the first pose, and to fall after the last
+_ACHIEVED_EVERY = 5  # steps from one sample of the achieved track to the next: 100 Hz
+_GRAVITY_EVERY = 10  # steps from one computation of the gravity torques to the next
+_FULL_TORQUE_SHARE = 1.0 - 1e-6  # of the maximum torque; rounding makes it a little less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +58,7 @@ class JointPreview:
     saturated_share: float
     """The share of the time at which the motor gave its full torque, 0 to 1."""
     saturated_at_s: float | None
-    """When it first did."""
+    """When it first gave its full torque, on the clock of the track; None if never."""
     peak_torque_nm: float
     effort_nm: float
     """Its maximum torque."""
@@ -66,12 +72,12 @@ class Touch:
     b: str
     first_s: float
     depth_m: float
-    """How far one was pressed into the other at most; real links are hard."""
+    """Maximum depth to which one was pressed into the other; real links are hard."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What happened. All times are on the clock of the track, whatever the speed."""
+    """The result of a preview. All times are on the clock of the track, whatever the speed."""
 
     base: Base
     speed: float
@@ -82,14 +88,14 @@ class Preview:
     contacts: tuple[Touch, ...]
     """In the order they happened."""
     upright: bool | None
-    """Whether it never fell; None if the base is fixed."""
+    """Whether the robot never fell; None if the base is fixed."""
     most_tilt_rad: float
     fell_at_s: float | None
     real_time_factor: float | None
     """Seconds of motion per second of computing; None if no clock was given."""
     findings: tuple[Finding, ...]
     achieved: Track
-    """What the body did, at 100 Hz."""
+    """The simulated motion, at 100 Hz."""
 
     @property
     def ok(self) -> bool:
@@ -121,7 +127,7 @@ class Preview:
 
 
 class _PreviewRobot(NamedTuple):
-    """What a track is simulated on."""
+    """The robot on which a track is simulated."""
 
     build: Build
     family: Family
@@ -131,6 +137,7 @@ class _PreviewRobot(NamedTuple):
 
     @property
     def legs(self) -> list[int]:
+        """The indices of the joints of the legs."""
         return [joint.index for joint in self.joints if joint.part == "leg"]
 
     def clip_to_range(self, poses_rad: Array) -> Array:
@@ -140,26 +147,29 @@ class _PreviewRobot(NamedTuple):
         return np.clip(poses_rad, lower, upper)
 
 
-class _Plan(NamedTuple):
+class _ServoPlan(NamedTuple):
     """The commands to the servos, step by step."""
 
     times_s: Array
     """On the clock of the track, (n,); its first or last time while the body settles."""
     targets_rad: Array
-    """The targets of the joints, (n, joints), even outside their range."""
+    """The angles of the track, (n, joints), even outside the joints' range."""
     controls: Array
-    counts: NDArray[np.bool_]
+    """The inputs of mujoco's servos, (n, joints)."""
+    in_motion: NDArray[np.bool_]
     """Whether a step belongs to the motion, and not to the time before or after."""
 
 
-class _Run(NamedTuple):
-    """What the body did, up to the end or to its fall."""
+class _SimulatedMotion(NamedTuple):
+    """The simulated motion, up to the end or to a fall."""
 
     joints_rad: Array
     torques_nm: Array
+    """(n, joints), like `joints_rad`."""
     tilts_rad: Array
+    """The tilt of the base, (n,)."""
     touches: dict[tuple[str, str], tuple[int, float]]
-    """For each pair, the first step and the largest depth."""
+    """For each pair of links that touched, the first step and the largest depth in m."""
 
 
 def preview(
@@ -170,7 +180,7 @@ def preview(
     payload_kg: float = 0.0,
     clock: Callable[[], float] | None = None,
 ) -> Preview:
-    """Simulate a track on a body and return the result, which is deterministic.
+    """Simulate a track on the body of its robot and return the result, which is deterministic.
 
     `base` is fixed or free, `speed` a factor. Each hand carries `payload_kg`, which the controller
     does not know. Joints that the track does not have stay at rest; so do all joints of the legs if
@@ -184,14 +194,14 @@ def preview(
     plan = _plan_commands(track, robot, speed, free=free)
     start = robot.clip_to_range(plan.targets_rad[0])
     body = compile_body(robot.build, robot.family, start, free=free, payload_kg=payload_kg)
-    begun_s = clock() if clock else 0.0
     feet = frozenset(foot.link for foot in robot.family.body.feet) if free else None
+    started_s = clock() if clock else 0.0
     run = _simulate(body, plan.controls, feet)
-    took_s = clock() - begun_s if clock else 0.0
+    took_s = clock() - started_s if clock else 0.0
     duration_s = track.duration_s / speed
-    steps = len(run.joints_rad)
+    steps = len(run.joints_rad)  # fewer than planned if the robot fell
     fell_at_s = float(plan.times_s[steps - 1]) if steps < len(plan.controls) else None
-    joints, contacts = _joint_previews(track, robot, plan, run), _list_touches(plan, run)
+    joints, contacts = _summarise_joints(track, robot, plan, run), _list_touches(plan, run)
     return Preview(
         base=base,
         speed=speed,
@@ -204,22 +214,23 @@ def preview(
         fell_at_s=fell_at_s,
         real_time_factor=duration_s / took_s if took_s else None,
         findings=_make_findings(robot, joints, contacts, fell_at_s, free=free),
-        achieved=_achieved_track(track, robot, plan, run),
+        achieved=_make_achieved_track(track, robot, plan, run),
     )
 
 
 def _check_arguments(track: Track, base: str, speed: float, payload_kg: float) -> None:
     track.require_samples(1)
     if base not in get_args(Base):
-        raise BadRequestError(f"a base is {' or '.join(get_args(Base))}, not {base!r}")
+        raise BadRequestError(f"the base must be {' or '.join(get_args(Base))}, not {base!r}")
     if not 0.05 <= speed <= 10.0:
-        raise BadRequestError(f"a speed is 0.05 to 10 times the taught one, not {speed:g}")
+        raise BadRequestError(f"the speed must be 0.05 to 10 times the recorded one, not {speed:g}")
     if not 0.0 <= payload_kg <= 20.0:
-        raise BadRequestError(f"a payload is 0 to 20 kg, not {payload_kg:g}")
+        raise BadRequestError(f"the payload must be 0 to 20 kg, not {payload_kg:g}")
     if track.duration_s / speed > MAX_S:
         raise BadRequestError(
-            f"the motion takes {track.duration_s / speed:.0f} s; at most {MAX_S:.0f} s are run",
-            "Trim it, or run it faster.",
+            f"the motion takes {track.duration_s / speed:.0f} s, but at most {MAX_S:.0f} s can "
+            "be simulated",
+            "Trim it, or choose a higher speed.",
         )
 
 
@@ -231,11 +242,11 @@ def _find_robot(track: Track, base: str) -> _PreviewRobot:
             "no known robot has any of the track's joints",
             Text("Draw its curves instead: {plot}.", plot=Act.PLOT),
         )
-    if unknown := _missing_data(build, family, base):
+    if unknown := _describe_missing_data(build, family, base):
         raise BadRequestError(
             f"{a_robot(family)} cannot be previewed: {unknown}",
             Text(
-                "Check it instead, {check}, then play it slowly on a simulated one.",
+                "Check it instead ({check}), then play it slowly on a simulated robot.",
                 check=Act.CHECK,
             ),
         )
@@ -244,22 +255,25 @@ def _find_robot(track: Track, base: str) -> _PreviewRobot:
     return _PreviewRobot(build, family, kinematics_of(family), joints)
 
 
-def _missing_data(build: Build, family: Family, base: str) -> str:
+def _describe_missing_data(build: Build, family: Family, base: str) -> str:
     """Return which data a preview needs and this body lacks; empty if it has everything."""
     if not family.body.shapes:
-        return "its shapes are not known here"
+        return "its shapes are not known"
     if not all(joint.mass_kg > 0.0 and joint.effort_nm > 0.0 for joint in family.joints):
-        return "its weights and motors are not known here"
+        return "its masses and motors are not known"
     stands = kinematics_of(family).stands(build)
     return "" if stands or base == "fixed" else f"{build.name} has no feet to stand on"
 
 
-def _plan_commands(track: Track, robot: _PreviewRobot, speed: float, *, free: bool) -> _Plan:
-    """Return the commands to the servos: positions, speeds, and part of the weight."""
+def _plan_commands(track: Track, robot: _PreviewRobot, speed: float, *, free: bool) -> _ServoPlan:
+    """Return the commands to the servos: positions, speeds, and part of the gravity torques.
+
+    They begin before the motion and end after it, so that the body can settle and fall.
+    """
     duration_s = track.duration_s / speed
-    steps = np.arange(-round(_BEFORE_S / STEP_S), round((duration_s + _AFTER_S) / STEP_S))
-    at_s: Array = np.multiply(steps, STEP_S, dtype=np.float64)
-    times_s: Array = track.times_s[0] + np.clip(at_s, 0.0, duration_s) * speed
+    steps = np.arange(-round(_SETTLE_S / STEP_S), round((duration_s + _FALL_S) / STEP_S))
+    since_start_s: Array = np.multiply(steps, STEP_S, dtype=np.float64)
+    times_s: Array = track.times_s[0] + np.clip(since_start_s, 0.0, duration_s) * speed
     body, legs = robot.body, robot.legs
     poses_rad = body.poses(track, build=robot.build)
     targets = sample(track.times_s, poses_rad, times_s, Interpolation.LINEAR)
@@ -267,19 +281,26 @@ def _plan_commands(track: Track, robot: _PreviewRobot, speed: float, *, free: bo
         targets[:, legs] = [robot.build.rest.get(robot.joints[leg].name, 0.0) for leg in legs]
     clipped = robot.clip_to_range(targets)
     speeds = np.gradient(clipped, STEP_S, axis=0)
-    few = np.unique(np.append(np.arange(0, at_s.size, _WEIGHT_EVERY), at_s.size - 1))
-    weight = body.gravity_torque_nm(body.forward(clipped[few]), body.weights())
-    weight[:, legs] = 0.0
-    weight = sample(at_s[few], weight, at_s, Interpolation.LINEAR)
+    # Gravity torques change no faster than a body moves: some rows are computed, the rest
+    # interpolated. Legs carry the body, so that these torques are meaningless for them.
+    rows = np.unique(np.append(np.arange(0, steps.size, _GRAVITY_EVERY), steps.size - 1))
+    gravity_nm = body.gravity_torque_nm(body.forward(clipped[rows]), body.link_masses())
+    gravity_nm[:, legs] = 0.0
+    gravity_nm = sample(since_start_s[rows], gravity_nm, since_start_s, Interpolation.LINEAR)
     # A servo's force is stiffness * (control - angle) - damping * speed, so any other force is
     # added to the control, divided by the stiffness.
-    servos = gains(robot.family, free=free)
-    controls = clipped + (servos.damping * speeds - CANCELS * weight) / servos.stiffness
-    return _Plan(times_s, targets, controls, (at_s >= 0.0) & (at_s <= duration_s))
+    servos = choose_gains(robot.family, free=free)
+    forces_nm = servos.damping * speeds - CANCELLED_SHARE * gravity_nm
+    controls = clipped + forces_nm / servos.stiffness
+    in_motion = (since_start_s >= 0.0) & (since_start_s <= duration_s)
+    return _ServoPlan(times_s, targets, controls, in_motion)
 
 
-def _simulate(body: PreviewBody, controls: Array, feet: frozenset[str] | None) -> _Run:
-    """Step the body; `feet` are the links that may stand on the floor, None if it is held."""
+def _simulate(body: PreviewBody, controls: Array, feet: frozenset[str] | None) -> _SimulatedMotion:
+    """Step a body with these controls, (n, joints), to the end or until it falls.
+
+    `feet` are the links that may touch the floor; None if the base is fixed.
+    """
     model, data, step = body.model, body.data, body.mujoco.mj_step
     positions, torques = np.empty_like(controls), np.empty_like(controls)
     tilts = np.zeros(len(controls))
@@ -287,7 +308,7 @@ def _simulate(body: PreviewBody, controls: Array, feet: frozenset[str] | None) -
     for row, control in enumerate(controls):
         positions[row] = data.qpos[body.qpos_indices]
         if feet is not None:
-            x, y = data.qpos[4], data.qpos[5]
+            _, x, y, _ = data.qpos[3:7]  # the base's quaternion, after its position
             tilts[row] = np.arccos(max(-1.0, 1.0 - 2.0 * (x * x + y * y)))
         data.ctrl[:] = control
         step(model, data)
@@ -296,8 +317,10 @@ def _simulate(body: PreviewBody, controls: Array, feet: frozenset[str] | None) -
             first, deepest_m = touches.get(pair, (row, 0.0))
             touches[pair] = (first, max(deepest_m, depth_m))
         if tilts[row] > FALLEN_RAD:
-            return _Run(positions[: row + 1], torques[: row + 1], tilts[: row + 1], touches)
-    return _Run(positions, torques, tilts, touches)
+            return _SimulatedMotion(
+                positions[: row + 1], torques[: row + 1], tilts[: row + 1], touches
+            )
+    return _SimulatedMotion(positions, torques, tilts, touches)
 
 
 def _iter_touching_links(
@@ -313,22 +336,27 @@ def _iter_touching_links(
             yield (a, b), -distance_m
 
 
-def _motion_rows(plan: _Plan, run: _Run) -> NDArray[np.intp]:
-    """Return the steps of the motion; only the last one if the robot fell before it began."""
+def _select_motion_rows(plan: _ServoPlan, run: _SimulatedMotion) -> NDArray[np.intp]:
+    """Return the numbers of the simulated steps that belong to the motion.
+
+    If the robot fell before the motion began, this is only the last step.
+    """
     last = len(run.joints_rad) - 1
-    rows = np.flatnonzero(plan.counts[: last + 1])
+    rows = np.flatnonzero(plan.in_motion[: last + 1])
     return rows if rows.size else np.array([last])
 
 
-def _joint_previews(
-    track: Track, robot: _PreviewRobot, plan: _Plan, run: _Run
+def _summarise_joints(
+    track: Track, robot: _PreviewRobot, plan: _ServoPlan, run: _SimulatedMotion
 ) -> tuple[JointPreview, ...]:
-    """Return how each joint of the track, and each other joint of its robot, behaved."""
-    rows = _motion_rows(plan, run)
+    """Return how the joints of the track and the other joints of its build behaved."""
+    rows = _select_motion_rows(plan, run)
     times_s = plan.times_s[rows]
     errors = np.abs(run.joints_rad[rows] - plan.targets_rad[rows])
     torques = np.abs(run.torques_nm[rows])
-    saturated = torques >= _AT_LIMIT * np.array([joint.effort_nm for joint in robot.joints])
+    is_saturated = torques >= _FULL_TORQUE_SHARE * np.array(
+        [joint.effort_nm for joint in robot.joints]
+    )
     reported = {*track.names, *robot.build.names}
     return tuple(
         JointPreview(
@@ -336,9 +364,9 @@ def _joint_previews(
             rms_error_rad=float(np.sqrt(np.square(errors[:, column]).mean())),
             max_error_rad=float(errors[:, column].max()),
             max_error_at_s=float(times_s[errors[:, column].argmax()]),
-            saturated_share=float(saturated[:, column].mean()),
-            saturated_at_s=float(times_s[saturated[:, column].argmax()])
-            if saturated[:, column].any()
+            saturated_share=float(is_saturated[:, column].mean()),
+            saturated_at_s=float(times_s[is_saturated[:, column].argmax()])
+            if is_saturated[:, column].any()
             else None,
             peak_torque_nm=float(torques[:, column].max()),
             effort_nm=joint.effort_nm,
@@ -348,15 +376,17 @@ def _joint_previews(
     )
 
 
-def _list_touches(plan: _Plan, run: _Run) -> tuple[Touch, ...]:
+def _list_touches(plan: _ServoPlan, run: _SimulatedMotion) -> tuple[Touch, ...]:
     return tuple(
         Touch(a=a, b=b, first_s=float(plan.times_s[row]), depth_m=depth_m)
         for (a, b), (row, depth_m) in sorted(run.touches.items(), key=lambda item: item[1][0])
     )
 
 
-def _achieved_track(track: Track, robot: _PreviewRobot, plan: _Plan, run: _Run) -> Track:
-    rows = _motion_rows(plan, run)[::_ACHIEVED_EVERY]
+def _make_achieved_track(
+    track: Track, robot: _PreviewRobot, plan: _ServoPlan, run: _SimulatedMotion
+) -> Track:
+    rows = _select_motion_rows(plan, run)[::_ACHIEVED_EVERY]
     joints = [joint for joint in robot.joints if joint.name in track.names]
     return Track(
         times_s=plan.times_s[rows],
@@ -383,20 +413,20 @@ def _make_findings(
 ) -> tuple[Finding, ...]:
     """Return the problems with playing it, the worst first.
 
-    Standing legs are held by stiffness alone here, so the torque of their motors is not reported.
+    The stiff legs of a standing robot are left out: their torques say nothing about real legs.
     """
-    found = [
-        *_fall_findings(fell_at_s),
-        *(_contact_finding(touch, robot.body) for touch in contacts),
+    findings = [
+        *_make_fall_findings(fell_at_s),
+        *(_make_contact_finding(touch, robot.body) for touch in contacts),
     ]
-    standing = {robot.joints[leg].name for leg in robot.legs} if free else set[str]()
+    leg_names = {robot.joints[leg].name for leg in robot.legs}
     for joint in joints:
-        if joint.joint not in standing:
-            found += [*_torque_findings(joint), *_tracking_findings(joint)]
-    return tuple(sorted(found, key=lambda finding: _ORDER.index(finding.severity)))
+        if not free or joint.joint not in leg_names:
+            findings += [*_make_torque_findings(joint), *_make_tracking_findings(joint)]
+    return tuple(worst_first(findings))
 
 
-def _fall_findings(fell_at_s: float | None) -> Iterator[Finding]:
+def _make_fall_findings(fell_at_s: float | None) -> Iterator[Finding]:
     if fell_at_s is not None:
         yield Finding(
             severity=Severity.WARNING,  # a real robot balances
@@ -414,27 +444,29 @@ def _fall_findings(fell_at_s: float | None) -> Iterator[Finding]:
         )
 
 
-def _contact_finding(touch: Touch, body: Kinematics) -> Finding:
-    hands = {touch.a, touch.b} <= body.hands
+def _make_contact_finding(touch: Touch, body: Kinematics) -> Finding:
+    are_hands = {touch.a, touch.b} <= body.hands
     return Finding(
-        severity=Severity.WARNING if hands else Severity.ERROR,
+        severity=Severity.WARNING if are_hands else Severity.ERROR,
         kind=FindingKind.COLLISION,
         joint=body.outermost_joint(touch.a, touch.b),
         time_s=touch.first_s,
         value=-touch.depth_m,
         limit=0.0,
         margin=-touch.depth_m,
-        message=f"{touch.a} runs against {touch.b}",
+        message=f"{touch.a} collides with {touch.b}",
         remedy=Text(
-            "Look at it: {show}. Teach it again with more room between the two.", show=Act.SHOW
+            "Look at it: {show}. Then teach it again with more room between the two.", show=Act.SHOW
         ),
     )
 
 
-def _torque_findings(joint: JointPreview) -> Iterator[Finding]:
+def _make_torque_findings(joint: JointPreview) -> Iterator[Finding]:
     if joint.saturated_at_s is not None:
         yield Finding(
-            severity=Severity.ERROR if joint.saturated_share > MAX_SATURATED else Severity.WARNING,
+            severity=Severity.ERROR
+            if joint.saturated_share > MAX_SATURATED_SHARE
+            else Severity.WARNING,
             kind=FindingKind.TORQUE,
             joint=joint.joint,
             time_s=joint.saturated_at_s,
@@ -442,7 +474,7 @@ def _torque_findings(joint: JointPreview) -> Iterator[Finding]:
             limit=joint.effort_nm,
             margin=joint.effort_nm - joint.peak_torque_nm,
             message=Text(
-                "{joint} gives all its {effort} for {share} of the time",
+                "{joint} is at its full torque of {effort} for {share} of the time",
                 joint=joint.joint,
                 effort=f"{joint.effort_nm:g} N.m",
                 share=f"{joint.saturated_share:.0%}",
@@ -451,7 +483,7 @@ def _torque_findings(joint: JointPreview) -> Iterator[Finding]:
         )
 
 
-def _tracking_findings(joint: JointPreview) -> Iterator[Finding]:
+def _make_tracking_findings(joint: JointPreview) -> Iterator[Finding]:
     if joint.max_error_rad > FOLLOWS_RAD:
         limit = LOST_RAD if joint.max_error_rad > LOST_RAD else FOLLOWS_RAD
         yield Finding(

@@ -17,18 +17,18 @@ __all__ = ["RootPath"]
 
 Array = NDArray[np.float64]
 
-_UNIT = 1e-3  # tolerated error of a quaternion's length, as after 32 bits or a few digits
-_ROUNDED = 1e-12
-_PARALLEL = 0.9995  # for quaternions this close, a straight line is as good as an arc
-_FAR_M = 1e5
+_LENGTH_TOLERANCE = 1e-3  # of a quaternion, as after rounding to 32 bits or a few digits
+_EXACT = 1e-12  # a smaller error of length is not corrected
+_PARALLEL = 0.9995  # cosine above which a straight line between quaternions is as good as an arc
+_MAX_DISTANCE_M = 1e5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RootPath:
     """The base's path through the world, z up. Immutable, like the track it belongs to.
 
-    Raises `BadRequestError` for other shapes, values that are no numbers, and quaternions that are
-    not of length 1.
+    Raises `BadRequestError` for wrong shapes, values that are not finite or too far away, and
+    quaternions whose length is not 1.
     """
 
     position_m: Array
@@ -38,24 +38,26 @@ class RootPath:
 
     def __post_init__(self) -> None:
         position = np.array(self.position_m, dtype=np.float64)
-        turn = np.array(self.quaternion_wxyz, dtype=np.float64)
-        if position.shape != (len(position), 3) or turn.shape != (len(position), 4):
+        quaternion = np.array(self.quaternion_wxyz, dtype=np.float64)
+        if position.shape != (len(position), 3) or quaternion.shape != (len(position), 4):
             raise BadRequestError(
                 f"the root's path has positions of shape {position.shape} and quaternions of shape "
-                f"{turn.shape}, not (n, 3) and (n, 4)"
+                f"{quaternion.shape}, not (n, 3) and (n, 4)"
             )
-        far = ~(np.abs(position) <= _FAR_M).all(axis=1)
+        # `~(... <=` also refuses NaN.
+        is_too_far = ~(np.abs(position) <= _MAX_DISTANCE_M).all(axis=1)
         with np.errstate(over="ignore"):
-            length = np.sqrt(np.square(turn).sum(axis=1))
-        for bad, what in (
-            (far, "the root's position is not a number of metres"),
-            (~(np.abs(length - 1.0) <= _UNIT), "the root's quaternion is not of length 1"),
+            length = np.sqrt(np.square(quaternion).sum(axis=1))
+        has_wrong_length = ~(np.abs(length - 1.0) <= _LENGTH_TOLERANCE)
+        for is_bad, problem in (
+            (is_too_far, "the root's position is not a number, or too far from the origin"),
+            (has_wrong_length, "the root's quaternion is not of length 1"),
         ):
-            if bad.any():
-                raise BadRequestError(f"sample {int(np.argmax(bad)) + 1}: {what}")
-        if (np.abs(length - 1.0) > _ROUNDED).any():  # otherwise keep every bit
-            turn /= length[:, None]
-        for name, values in (("position_m", position), ("quaternion_wxyz", turn)):
+            if is_bad.any():
+                raise BadRequestError(f"sample {int(np.argmax(is_bad)) + 1}: {problem}")
+        if (np.abs(length - 1.0) > _EXACT).any():  # otherwise a file keeps every bit of them
+            quaternion /= length[:, None]
+        for name, values in (("position_m", position), ("quaternion_wxyz", quaternion)):
             values.setflags(write=False)
             object.__setattr__(self, name, values)
 
@@ -64,23 +66,25 @@ class RootPath:
 
     @property
     def tilt_rad(self) -> Array:
-        """How far the base's own z axis is from upright, (n,)."""
+        """The angle between the base's own z axis and the vertical, (n,)."""
         _, x, y, _ = self.quaternion_wxyz.T
         return np.asarray(np.arccos(np.clip(1.0 - 2.0 * (x * x + y * y), -1.0, 1.0)))
 
     @property
     def yaw_rad(self) -> Array:
-        """Where the base faces: the angle of its x axis on the floor, (n,)."""
+        """The direction that the base faces: the angle of its x axis on the floor, (n,)."""
         w, x, y, z = self.quaternion_wxyz.T
         return np.asarray(np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z)))
 
     def rows(self, chosen: Any) -> "RootPath":
-        """Return some of the samples: a slice, a mask or numbers."""
+        """Return the path with only the samples `chosen`, by a slice, a mask or indices."""
         return RootPath(self.position_m[chosen], self.quaternion_wxyz[chosen])
 
     def at(self, times_s: Array, at_s: Array) -> "RootPath":
-        """Return the path at other times: straight lines between positions, arcs between
-        orientations. `times_s` are the times of its samples; before and after them it holds.
+        """Return the path at other times, `at_s`; `times_s` are the times of its samples.
+
+        Positions are interpolated on straight lines, orientations on arcs. Before the first sample
+        and after the last one, the path stays there.
         """
         if len(self) == 1 or not at_s.size:
             return self.rows(np.zeros(at_s.size, dtype=np.int64))
@@ -89,19 +93,23 @@ class RootPath:
         return self.rows(left).interpolate_to(self.rows(left + 1), share)
 
     def interpolate_to(self, other: "RootPath", share: ArrayLike) -> "RootPath":
-        """Interpolate to another path of equal length: 0 is this one, 1 the other."""
-        part: Array = np.broadcast_to(np.asarray(share, dtype=np.float64), (len(self),))[:, None]
-        position = self.position_m + part * (other.position_m - self.position_m)
+        """Return a path between this one, for a share of 0, and another of equal length, for 1.
+
+        `share` is one number, or one for each sample.
+        """
+        weights: Array = np.broadcast_to(np.asarray(share, dtype=np.float64), (len(self),))[:, None]
+        position = self.position_m + weights * (other.position_m - self.position_m)
         begin, end = self.quaternion_wxyz, other.quaternion_wxyz
         cosine = (begin * end).sum(axis=1, keepdims=True)
-        end, cosine = np.where(cosine < 0, -end, end), np.abs(cosine)
+        end, cosine = np.where(cosine < 0, -end, end), np.abs(cosine)  # the shorter arc
         angle = np.arccos(np.clip(cosine, -1.0, 1.0))
-        near = cosine > _PARALLEL
-        sine = np.where(near, 1.0, np.sin(angle))
-        first = np.where(near, 1.0 - part, np.sin((1.0 - part) * angle) / sine)
-        second = np.where(near, part, np.sin(part * angle) / sine)
-        turn = first * begin + second * end
-        return RootPath(position, turn / np.linalg.norm(turn, axis=1, keepdims=True))
+        is_nearly_parallel = cosine > _PARALLEL
+        sine = np.where(is_nearly_parallel, 1.0, np.sin(angle))
+        arc_begin = np.sin((1.0 - weights) * angle) / sine
+        begin_weights = np.where(is_nearly_parallel, 1.0 - weights, arc_begin)
+        end_weights = np.where(is_nearly_parallel, weights, np.sin(weights * angle) / sine)
+        quaternion = begin_weights * begin + end_weights * end
+        return RootPath(position, quaternion / np.linalg.norm(quaternion, axis=1, keepdims=True))
 
     def mirror(self) -> "RootPath":
         """Return the path with left and right exchanged."""
@@ -115,13 +123,14 @@ class RootPath:
         """
         turn_rad = float(other.yaw_rad[-1] - self.yaw_rad[0])
         cosine, sine = np.cos(turn_rad), np.sin(turn_rad)
-        floor = self.position_m[:, :2] - self.position_m[0, :2]
-        turned = floor @ np.array([[cosine, sine], [-sine, cosine]]) + other.position_m[-1, :2]
-        position = np.column_stack([turned, self.position_m[:, 2]])
+        from_start = self.position_m[:, :2] - self.position_m[0, :2]
+        turned = from_start @ np.array([[cosine, sine], [-sine, cosine]])
+        position = np.column_stack([turned + other.position_m[-1, :2], self.position_m[:, 2]])
+        # The product of the turn's quaternion, (a, 0, 0, b), and each orientation.
         w, x, y, z = self.quaternion_wxyz.T
         a, b = np.cos(turn_rad / 2), np.sin(turn_rad / 2)
-        turn = np.column_stack([a * w - b * z, a * x - b * y, a * y + b * x, a * z + b * w])
-        return RootPath(position, turn)
+        quaternion = np.column_stack([a * w - b * z, a * x - b * y, a * y + b * x, a * z + b * w])
+        return RootPath(position, quaternion)
 
     @staticmethod
     def concatenate(parts: "Sequence[RootPath]") -> "RootPath":
@@ -134,5 +143,5 @@ class RootPath:
     @staticmethod
     def standing(samples: int, height_m: float) -> "RootPath":
         """Return the path of a base that stays upright at the origin, at `height_m`."""
-        turn = np.tile([1.0, 0.0, 0.0, 0.0], (samples, 1))
-        return RootPath(np.tile([0.0, 0.0, height_m], (samples, 1)), turn)
+        quaternion = np.tile([1.0, 0.0, 0.0, 0.0], (samples, 1))
+        return RootPath(np.tile([0.0, 0.0, height_m], (samples, 1)), quaternion)

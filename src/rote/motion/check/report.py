@@ -13,7 +13,7 @@ __all__ = ["CheckReport"]
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """All findings, the worst first."""
+    """All findings of a check, the worst first."""
 
     findings: tuple[Finding, ...]
 
@@ -24,13 +24,13 @@ class CheckReport:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """What forbids playing it."""
-        return self._with_severity(Severity.ERROR)
+        """The findings that forbid playing it."""
+        return self._select_severity(Severity.ERROR)
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
-        """What a person should inspect first."""
-        return self._with_severity(Severity.WARNING)
+        """The findings that a person should inspect before playing it."""
+        return self._select_severity(Severity.WARNING)
 
     def needs_force(self, family: Family | None = None) -> bool:
         """Whether a robot of this family plays it only if a person overrides the warnings.
@@ -60,7 +60,7 @@ class CheckReport:
                 finding.joint or "the motion", finding.time_s or 0.0, finding.message, remedy
             )
 
-    def _with_severity(self, severity: Severity) -> tuple[Finding, ...]:
+    def _select_severity(self, severity: Severity) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.severity is severity)
 
     def as_json(self) -> dict[str, Any]:

@@ -23,18 +23,18 @@ class Sticks(NamedTuple):
     head_m: Array
     """(3, n)."""
     hands_m: Array
-    """The points that leave a trail, left and right, (2, 3, n): hands, or front feet."""
+    """The points whose paths are drawn, left and right, (2, 3, n): hands, or front feet."""
     sides: tuple[str, ...]
     """For each stick: left, right, or empty for the middle."""
     head_radius_m: float
 
 
-def body_of(track: Track, times_s: Array) -> Sticks:
-    """Return the poses of a track's robot at these times."""
+def pose_sticks(track: Track, times_s: Array) -> Sticks:
+    """Return the sticks of a track's robot in its poses at these times."""
     family = family_of(track)
     if family is None:
         raise BadRequestError(
-            "no known robot has any of the track's joints, and no other robot is drawn",
+            "the robot cannot be drawn: no known robot has any of the track's joints",
             Text("Draw its curves instead: {plot}.", plot=Act.PLOT),
         )
     poses_rad = kinematics_of(family).poses(track, build=build_of(track))
@@ -42,78 +42,83 @@ def body_of(track: Track, times_s: Array) -> Sticks:
 
 
 def sticks(family: Family, poses_rad: Array) -> Sticks:
-    """Return a robot in these poses, (n, joints of the family), each standing on the floor."""
+    """Return the sticks of a robot in these poses, (n, joints of the family).
+
+    In each pose the robot stands on the floor.
+    """
     body, figure = kinematics_of(family), figure_of(family)
     frames = body.forward(poses_rad)
 
-    def at(point: Point) -> Array:
+    def locate(point: Point) -> Array:
         return body.at(frames, point)
 
-    floor = np.zeros((3, len(poses_rad)))
-    floor[2] = np.min([at(point)[2] for point in figure.floor], axis=0)
-    ends = np.array([[at(start), at(end)] for _, start, end in figure.sticks])
-    trails = np.array([at(point) for point in figure.trails])
+    floor = np.zeros((3, len(poses_rad)))  # below the base
+    floor[2] = np.min([locate(point)[2] for point in figure.floor], axis=0)
+    ends = np.array([[locate(start), locate(end)] for _, start, end in figure.sticks])
+    trails = np.array([locate(point) for point in figure.trails])
     sides = tuple(side for side, _, _ in figure.sticks)
     return Sticks(
-        ends - floor, at(figure.head) - floor, trails - floor, sides, figure.head_radius_m
+        ends - floor, locate(figure.head) - floor, trails - floor, sides, figure.head_radius_m
     )
 
 
 @cache
 def figure_of(family: Family) -> Figure:
-    """Return how a family is drawn; by default from its tree of joints.
+    """Return how a family is drawn: by its own figure, or else by its tree of joints.
 
-    Then each joint has a stick to each joint that is mounted on its link, and a joint without
-    further ones has a stick to its link's centre of mass. There is no head.
+    In the tree, a stick leads from each joint to each joint mounted on its link, or to its link's
+    centre of mass if there is none. There is no head.
     """
     return family.body.figure or _figure_from_joints(kinematics_of(family))
 
 
 def _figure_from_joints(body: Kinematics) -> Figure:
     family, joints = body.family, body.joints
-    carrying = {joint.parent for joint in joints}
+    parent_links = {joint.parent for joint in joints}
     ends: dict[str, Point] = {joint.link: (joint.link, joint.com_m) for joint in joints}
-    leaves = [joint for joint in joints if joint.link not in carrying]
-    sides = _joint_sides(body)
-    drawn = [(sides[joint.name], (joint.parent, ZERO), (joint.link, ZERO)) for joint in joints]
-    drawn += [(sides[joint.name], (joint.link, ZERO), ends[joint.link]) for joint in leaves]
+    leaves = [joint for joint in joints if joint.link not in parent_links]
+    sides = _find_joint_sides(body)
+    sticks = [(sides[joint.name], (joint.parent, ZERO), (joint.link, ZERO)) for joint in joints]
+    sticks += [(sides[joint.name], (joint.link, ZERO), ends[joint.link]) for joint in leaves]
     base: Point = (family.body.base, ZERO)
     tips = family.body.tips
     return Figure(
-        sticks=tuple(drawn),
+        sticks=tuple(sticks),
         head=base,
         head_radius_m=0.0,
-        trails=(tips[0], tips[1]) if len(tips) > 1 else _trail_points(leaves, ends, sides),
-        floor=(base, *(point for _, start, end in drawn for point in (start, end))),
+        trails=(tips[0], tips[1]) if len(tips) > 1 else _choose_trail_points(leaves, ends, sides),
+        floor=(base, *(point for _, start, end in sticks for point in (start, end))),
     )
 
 
-def _joint_sides(body: Kinematics) -> dict[str, str]:
-    """Return left or right for each joint, by its position at 0; neither for one without a partner.
+def _find_joint_sides(body: Kinematics) -> dict[str, str]:
+    """Return for each joint name the side of the joint: left, right, or "" in the middle.
 
-    Joints mounted on a joint of a side belong to that side too.
+    A joint mounted on a link of one side belongs to that side. Otherwise a joint with a mirrored
+    partner is on the side where it is if all angles are 0.
     """
-    middle_m = body.forward(np.zeros((1, len(body.joints)))).positions_m[:, 1, 0]
+    left_m = body.forward(np.zeros((1, len(body.joints)))).positions_m[:, 1, 0]
     sides: dict[str, str] = {}
     for index in body.order:
         joint, parent = body.joints[index], body.parents[index]
-        above = sides[body.joints[parent].name] if parent >= 0 else ""
-        paired = joint.name in body.family.mirror and middle_m[index] != 0.0
-        sides[joint.name] = above or (
-            ("left" if middle_m[index] > 0 else "right") if paired else ""
-        )
+        parent_side = sides[body.joints[parent].name] if parent >= 0 else ""
+        if parent_side or joint.name not in body.family.mirror or left_m[index] == 0.0:
+            sides[joint.name] = parent_side
+        else:
+            sides[joint.name] = "left" if left_m[index] > 0 else "right"
     return sides
 
 
-def _trail_points(
+def _choose_trail_points(
     leaves: list[Joint], ends: dict[str, Point], sides: dict[str, str]
 ) -> tuple[Point, Point]:
-    """Return the ends of the first limb on the left and on the right; otherwise of the first of
-    all.
+    """Return the end of the first limb on the left, and that of the first one on the right.
+
+    For a side without a limb it is the end of the first limb of all.
     """
 
-    def first(side: str) -> Point:
+    def find_first_end(side: str) -> Point:
         limb = next((joint for joint in leaves if sides[joint.name] == side), leaves[0])
         return ends[limb.link]
 
-    return first("left"), first("right")
+    return find_first_end("left"), find_first_end("right")

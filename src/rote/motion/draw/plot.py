@@ -4,6 +4,7 @@ Only this module imports matplotlib. `blank_figure` returns a figure and `save` 
 uses both.
 """
 
+import math
 import warnings
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -14,36 +15,37 @@ import numpy as np
 from rote.errors import BadRequestError, MissingExtraError
 from rote.findings import Finding, Severity
 from rote.model.family import Joint
-from rote.motion.check.gaps import find_gaps
+from rote.motion.check.limits import find_gaps
 from rote.motion.draw.spread import Spread
 from rote.motion.files.disk import write_atomically
 from rote.motion.track import Array, Mark, Track
 from rote.motion.track_build import joints_of
 
-PICTURES = (".png", ".svg")
+PICTURES = (".png", ".svg")  # the endings of picture files
 FIRST, SECOND, INK, PALE = "#1f6feb", "#e8590c", "#343a40", "#adb5bd"
 
-_PANELS, _COLUMNS = 6, 3
-_BEYOND = "#c92a2a"
-_SIGNS = {
+_PANELS, _COLUMNS = 6, 3  # the maximum number of panels, and of columns of panels
+_OUT_OF_RANGE = "#c92a2a"
+_SYMBOLS = {
     Severity.ERROR: ("X", "#c92a2a"),
     Severity.WARNING: ("^", "#f08c00"),
     Severity.NOTE: ("o", "#868e96"),
 }
-_ROOM = 0.12  # of what is shown, above and below
+_MARGIN = 0.12  # above and below the curves, as a share of their range
 _MIN_RANGE_RAD = 0.2  # a joint at rest is not magnified to its noise
 _STILL_RAD = 0.01  # a joint that moves less is not drawn by default
-_MAX_SIGNS = 60
-_MARK_SIGNS = 28  # how much of a mark's label fits beside its line
-_MARK_ROOM = 0.045  # of the width: marks nearer than this share one label
-_SIGNS_PER_IN, _ENTRY_SIGNS = 13.0, 9  # of the legend: how many fit, and what an entry takes beside
+_MAX_LABEL = 60
+_MAX_MARK_LABEL = 28  # characters of a mark's label that fit beside its line
+_MARK_SPACING = 0.045  # as a share of the width: marks nearer than this share one label
+# Of the legend: characters per inch, and the width of an entry's symbol in characters.
+_CHARACTERS_PER_IN, _SYMBOL_CHARACTERS = 13.0, 9
 
 _Entry = tuple[str, dict[str, Any]]
 """A label of the legend, and how its symbol is drawn."""
 
 
 def blank_figure(width_in: float, height_in: float, dpi: int, what: str = "drawing a plot") -> Any:
-    """Return an empty figure that needs no screen."""
+    """Return an empty figure that needs no screen; an error calls its purpose `what`."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - optional
         from matplotlib.figure import Figure  # noqa: PLC0415 - optional
@@ -58,8 +60,10 @@ def save(figure: Any, path: Path) -> None:
     """Write a figure in the format of the file's ending; the same figure gives the same file."""
     from matplotlib import rc_context  # noqa: PLC0415 - optional
 
-    ending = picture_format(path)
-    when = {"Date": None} if ending == "svg" else {}
+    require_picture_name(path)
+    file_format = path.suffix.lower().removeprefix(".")
+    # Without a date, and with a constant salt for its ids, an SVG is always the same.
+    metadata = {"Date": None} if file_format == "svg" else {}
     with (
         rc_context({"svg.hashsalt": "rote"}),
         warnings.catch_warnings(),
@@ -67,27 +71,28 @@ def save(figure: Any, path: Path) -> None:
     ):
         # A character that the font lacks is drawn as a box; no warning is needed.
         warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
-        figure.savefig(file, format=ending, metadata=when)
+        figure.savefig(file, format=file_format, metadata=metadata)
 
 
-def printable_label(text: str, most: int = _MAX_SIGNS) -> str:
-    """Return a short text without unprintable characters."""
-    drawable = "".join(sign for sign in text if sign.isprintable())
-    return drawable if len(drawable) <= most else drawable[: most - 1] + "…"
+def printable_label(text: str, max_length: int = _MAX_LABEL) -> str:
+    """Return a text without unprintable characters, cut to `max_length` characters."""
+    drawable = "".join(character for character in text if character.isprintable())
+    return drawable if len(drawable) <= max_length else drawable[: max_length - 1] + "…"
 
 
-def picture_format(path: Path) -> str:
-    """Return `png` or `svg`, by the file's ending."""
-    ending = path.suffix.lower()
-    if ending not in PICTURES:
+def require_picture_name(path: Path) -> None:
+    """Raise `BadRequestError` unless the file's ending is that of a picture."""
+    if path.suffix.lower() not in PICTURES:
         raise BadRequestError(
-            f"{path} has no ending of a picture", f"Name a file that ends in {', '.join(PICTURES)}."
+            f"{path} is not a picture file name", f"Name a file that ends in {', '.join(PICTURES)}."
         )
-    return ending[1:]
 
 
 def plot_pair(taught: Track, played: Track, path: Path, *, title: str, lag_s: float = 0.0) -> None:
-    """Draw the joints that moved most, taught against played, into a picture file."""
+    """Draw the joints that moved most, as taught and as played, into a picture file.
+
+    `played` is drawn `lag_s` earlier, so that both curves are comparable.
+    """
     figure = blank_figure(11, 6.2, 110)
     moved = np.argsort(np.ptp(taught.joints_rad, axis=0))[::-1][:_PANELS]
     axes = figure.subplots(2, 3, sharex=True).ravel()
@@ -116,14 +121,14 @@ def plot_track(
     title: str | tuple[str, str] = "",
     findings: Sequence[Finding] = (),
 ) -> None:
-    """Draw joints over time into a picture file: those named, or those that move most.
+    """Draw joints over time into a picture file: the named ones, or those that move most.
 
-    What is out of a joint's range is shaded, and the bar beside each panel shows how much of the
-    range is used. Times are the track's own; the `other` take begins at the same time. Gaps in a
-    recording are dotted. `findings` of a check are marked at their times, and their joints are
-    drawn before those that move more. Two titles name the two takes.
+    Angles out of a joint's range are shaded, and the bar beside each panel shows how much of the
+    range is used. Times are the track's own; the `other` take is shifted to begin at the same time.
+    Gaps in a recording are dotted. `findings` of a check are marked at their times, and joints with
+    findings are preferred to those that move more. Two titles name the two takes.
     """
-    picture_format(path)
+    require_picture_name(path)  # before the drawing, which takes long
     figure = track_figure(track, other=other, joints=joints, title=title, findings=findings)
     save(figure, path)
 
@@ -141,10 +146,7 @@ def track_figure(
     names = (
         _select_joints(track, other, findings) if joints is None else track.choose_joints(joints)
     )
-    columns = min(len(names), _COLUMNS)
-    rows = -(-len(names) // columns)
-    figure = blank_figure(max(3.8 * columns, 5.5), 2.5 * rows + 1.1, 110)
-    axes = figure.subplots(rows, columns, sharex=True, squeeze=False)
+    figure, axes = _make_panels(len(names))
     known = joints_of(track)
     for axis, name in zip(axes.ravel(), names, strict=False):
         low, high = _draw_joint(axis, track, other, name)
@@ -154,40 +156,37 @@ def track_figure(
         for mark in _marks_within(track):
             axis.axvline(mark.time_s, color=INK, lw=0.8, ls=(0, (4, 3)), alpha=0.6, gid="mark",
                          zorder=1.0)  # fmt: skip
-    for axis in axes.ravel()[len(names) :]:
-        axis.set_visible(False)
     _label_axes(axes, track, len(names))
-    entries = [] if other is None else _take_entries(track, other, title)
+    entries = [] if other is None else _make_take_legend(track, other, title)
     if not known.keys().isdisjoint(names):
         entries.append(("range used", {"color": FIRST, "lw": 7, "alpha": 0.55}))
-    _draw_legend(figure, entries + _severity_entries(findings))
+    _draw_legend(figure, entries + _make_severity_legend(findings))
     text = title if isinstance(title, str) else " and ".join(map(printable_label, title))
-    figure.suptitle(printable_label(text, 2 * _MAX_SIGNS), fontsize=12, color=INK, parse_math=False)
+    figure.suptitle(printable_label(text, 2 * _MAX_LABEL), fontsize=12, color=INK, parse_math=False)
     return figure
 
 
 def plot_spread(
     band: Spread, path: Path, *, joints: Collection[str] | None = None, title: str = ""
 ) -> None:
-    """Draw the band that several takes fill into a picture file: of joints named, or those that
-    differ most. Pale is from the least to the most, darker one standard deviation.
+    """Draw the band of several takes into a picture file, for the named joints or those that differ
+    most.
+
+    The pale band reaches from the lowest to the highest angle. The darker band is one standard
+    deviation wide on either side of the average.
     """
-    picture_format(path)
+    require_picture_name(path)  # before the drawing, which takes long
     mean = band.mean
     if joints is None:
-        width = (band.high_rad - band.low_rad).max(axis=0)
-        names = tuple(mean.names[i] for i in sorted(np.argsort(width)[::-1][:_PANELS].tolist()))
+        widths = (band.high_rad - band.low_rad).max(axis=0)
+        widest = np.argsort(widths)[::-1][:_PANELS]
+        names = tuple(mean.names[column] for column in sorted(widest.tolist()))
     else:
         names = mean.choose_joints(joints)
-    columns = min(len(names), _COLUMNS)
-    rows = -(-len(names) // columns)
-    figure = blank_figure(max(3.8 * columns, 5.5), 2.5 * rows + 1.1, 110)
-    axes = figure.subplots(rows, columns, sharex=True, squeeze=False)
+    figure, axes = _make_panels(len(names))
     for axis, name in zip(axes.ravel(), names, strict=False):
         _draw_band(axis, band, mean.names.index(name))
         _style_axis(axis, name)
-    for axis in axes.ravel()[len(names) :]:
-        axis.set_visible(False)
     _label_axes(axes, mean, len(names))
     _draw_legend(
         figure,
@@ -198,24 +197,39 @@ def plot_spread(
         ],
     )
     figure.suptitle(
-        printable_label(title, 2 * _MAX_SIGNS), fontsize=12, color=INK, parse_math=False
+        printable_label(title, 2 * _MAX_LABEL), fontsize=12, color=INK, parse_math=False
     )
     save(figure, path)
 
 
+def _make_panels(count: int) -> tuple[Any, Any]:
+    """Return a figure, and the axes of its panels in rows and columns; surplus ones are hidden."""
+    columns = min(count, _COLUMNS)
+    rows = math.ceil(count / columns)
+    figure = blank_figure(max(3.8 * columns, 5.5), 2.5 * rows + 1.1, 110)
+    axes = figure.subplots(rows, columns, sharex=True, squeeze=False)
+    for axis in axes.ravel()[count:]:
+        axis.set_visible(False)
+    return figure, axes
+
+
 def _draw_band(axis: Any, band: Spread, column: int) -> None:
-    times_s, middle = band.mean.times_s, band.mean.joints_rad[:, column]
+    times_s, mean = band.mean.times_s, band.mean.joints_rad[:, column]
     low, high = band.low_rad[:, column], band.high_rad[:, column]
-    off = band.deviation_rad[:, column]
+    deviation = band.deviation_rad[:, column]
     axis.fill_between(times_s, low, high, color=FIRST, alpha=0.18, lw=0, gid="all takes")
     axis.fill_between(
-        times_s, middle - off, middle + off, color=FIRST, alpha=0.3, lw=0, gid="deviation"
+        times_s, mean - deviation, mean + deviation, color=FIRST, alpha=0.3, lw=0, gid="deviation"
     )
-    axis.plot(times_s, middle, color=FIRST, lw=1.8, gid="average")
-    bottom, top = float(low.min()), float(high.max())
-    spare = max(_MIN_RANGE_RAD - (top - bottom), 0.0) / 2
-    room = _ROOM * max(top - bottom, _MIN_RANGE_RAD) + spare
-    axis.set_ylim(bottom - room, top + room)
+    axis.plot(times_s, mean, color=FIRST, lw=1.8, gid="average")
+    _set_angle_range(axis, float(low.min()), float(high.max()))
+
+
+def _set_angle_range(axis: Any, low: float, high: float) -> None:
+    """Show the angles from `low` to `high` with a margin, and at least `_MIN_RANGE_RAD`."""
+    padding = max(_MIN_RANGE_RAD - (high - low), 0.0) / 2
+    margin = _MARGIN * max(high - low, _MIN_RANGE_RAD) + padding
+    axis.set_ylim(low - margin, high + margin)
 
 
 def _marks_within(track: Track) -> list[Mark]:
@@ -227,78 +241,93 @@ def _marks_within(track: Track) -> list[Mark]:
 def _select_joints(
     track: Track, other: Track | None, findings: Sequence[Finding]
 ) -> tuple[str, ...]:
-    """Return the names of up to six joints that move most in either take, in the track's order."""
+    """Return the names of up to six joints to draw, in the track's order.
+
+    They are those with findings, and then those that move most in either take.
+    """
     ranges = np.ptp(track.joints_rad, axis=0)
     if other is not None and len(other):
         shared = [name for name in track.names if name in other.names]
         moved = np.ptp(other.joints_rad[:, other.columns_of(shared)], axis=0)
         columns = track.columns_of(shared)
         ranges[columns] = np.maximum(ranges[columns], moved)
-    found = {f.joint for f in findings if f.severity is not Severity.NOTE}
-    order = sorted(range(len(track.names)), key=lambda i: (track.names[i] in found, ranges[i]))
-    chosen = [i for i in order if track.names[i] in found or ranges[i] > _STILL_RAD] or order
+    joints_with_findings = {f.joint for f in findings if f.severity is not Severity.NOTE}
+    has_finding = [name in joints_with_findings for name in track.names]
+    by_relevance = sorted(range(len(ranges)), key=lambda i: (has_finding[i], ranges[i]))
+    relevant = [i for i in by_relevance if has_finding[i] or ranges[i] > _STILL_RAD]
+    chosen = relevant or by_relevance
     return tuple(track.names[column] for column in sorted(chosen[-_PANELS:]))
 
 
 def _draw_joint(axis: Any, track: Track, other: Track | None, name: str) -> tuple[float, float]:
-    """Draw one joint of both takes; return the least and the largest angle shown."""
+    """Draw one joint of both takes; return the lowest and the highest angle of the curves."""
     values = track.joints_rad[:, track.names.index(name)]
-    shown = [values]
+    curves = [values]
     dot = "o" if len(track) == 1 else None
-    wide = {"lw": 4, "alpha": 0.35} if other else {"lw": 1.8}
-    _draw_line(axis, track.times_s, values, color=FIRST, marker=dot, gid="take", **wide)
+    style = {"lw": 4, "alpha": 0.35} if other else {"lw": 1.8}
+    _draw_line(axis, track.times_s, values, color=FIRST, marker=dot, gid="take", **style)
     if other is not None and len(other) and name in other.names:
-        shown.append(other.joints_rad[:, other.names.index(name)])
+        curves.append(other.joints_rad[:, other.names.index(name)])
         times_s = other.times_s - other.times_s[0] + track.times_s[0]
-        _draw_line(axis, times_s, shown[-1], color=SECOND, lw=1.4, gid="other take")
-    low, high = (float(f([f(part) for part in shown])) for f in (np.min, np.max))
-    spare = max(_MIN_RANGE_RAD - (high - low), 0.0) / 2
-    room = _ROOM * max(high - low, _MIN_RANGE_RAD) + spare
-    axis.set_ylim(low - room, high + room)
+        _draw_line(axis, times_s, curves[-1], color=SECOND, lw=1.4, gid="other take")
+    low = float(min(part.min() for part in curves))
+    high = float(max(part.max() for part in curves))
+    _set_angle_range(axis, low, high)
     _style_axis(axis, name)
     return low, high
 
 
-def _draw_line(axis: Any, times_s: Array, values: Array, **how: Any) -> None:
-    """Draw a line that is open at gaps in the recording, with dots across them."""
+def _draw_line(axis: Any, times_s: Array, values: Array, **style: Any) -> None:
+    """Draw a curve; gaps in the recording are dotted."""
     rows = find_gaps(times_s)
     after = [row + 1 for row in rows]
-    axis.plot(np.insert(times_s, after, np.nan), np.insert(values, after, np.nan), **how)
+    # A line is interrupted where a value is NaN.
+    axis.plot(np.insert(times_s, after, np.nan), np.insert(values, after, np.nan), **style)
     for row in rows:
         ends = slice(row, row + 2)
-        axis.plot(times_s[ends], values[ends], color=how["color"], lw=1.2, ls=":", gid="hole")
+        axis.plot(times_s[ends], values[ends], color=style["color"], lw=1.2, ls=":", gid="hole")
 
 
 def _draw_limits(axis: Any, joint: Joint, low: float, high: float) -> None:
-    """Shade what is out of range, and show beside the panel how much of the range is used."""
+    """Shade angles out of range, and draw a bar that shows how much of the range is used.
+
+    `low` and `high` are the lowest and the highest angle of the curves.
+    """
     bottom, top = axis.get_ylim()
-    for start, end in ((min(bottom, joint.lower_rad) - 1.0, joint.lower_rad),
-                       (joint.upper_rad, max(top, joint.upper_rad) + 1.0)):  # fmt: skip
-        axis.axhspan(start, end, color=_BEYOND, alpha=0.1, lw=0, zorder=0, gid="out of reach")
-    axis.set_ylim(bottom, top)
+    below = (min(bottom, joint.lower_rad) - 1.0, joint.lower_rad)
+    above = (joint.upper_rad, max(top, joint.upper_rad) + 1.0)
+    for start, end in (below, above):
+        axis.axhspan(start, end, color=_OUT_OF_RANGE, alpha=0.1, lw=0, zorder=0, gid="out of reach")
+    axis.set_ylim(bottom, top)  # the shades must not enlarge the panel
     bar = axis.inset_axes((1.02, 0.0, 0.022, 1.0))
     bar.set(ylim=(joint.lower_rad, joint.upper_rad), xticks=[], yticks=[], facecolor="#eef1f4")
     bar.spines[:].set_visible(False)
-    within = joint.lower_rad <= low and high <= joint.upper_rad
-    thin = (joint.upper_rad - joint.lower_rad) / 100
-    bar.axhspan(low - thin, high + thin, color=FIRST if within else _BEYOND, alpha=0.55, lw=0)
+    is_within = joint.lower_rad <= low and high <= joint.upper_rad
+    half_thickness = (joint.upper_rad - joint.lower_rad) / 100  # a joint at rest shows too
+    bar.axhspan(
+        low - half_thickness,
+        high + half_thickness,
+        color=FIRST if is_within else _OUT_OF_RANGE,
+        alpha=0.55,
+        lw=0,
+    )
     for y, limit in ((0.0, joint.lower_rad), (1.0, joint.upper_rad)):
         bar.text(1.6, y, f"{limit:.1f}", transform=bar.transAxes, fontsize=7, color="#868e96",
                  va="bottom" if y == 0.0 else "top")  # fmt: skip
 
 
 def _draw_findings(axis: Any, track: Track, name: str, findings: Sequence[Finding]) -> None:
-    """Draw a symbol at each finding of this joint, and a line for those of no joint."""
+    """Draw a symbol at each finding about this joint, and a line at each one about no joint."""
     values = track.joints_rad[:, track.names.index(name)]
     for finding in findings:
         if finding.time_s is None:
             continue
-        sign, colour = _SIGNS[finding.severity]
+        symbol, colour = _SYMBOLS[finding.severity]
         if finding.joint is None:
             axis.axvline(finding.time_s, color=colour, lw=1.2, ls=":", gid=str(finding.kind))
         elif finding.joint == name:
             value = np.interp(finding.time_s, track.times_s, values)
-            axis.plot(finding.time_s, value, sign, color=colour, ms=8, mec="white", mew=0.8,
+            axis.plot(finding.time_s, value, symbol, color=colour, ms=8, mec="white", mew=0.8,
                       zorder=5, gid=str(finding.kind))  # fmt: skip
 
 
@@ -312,22 +341,22 @@ def _style_axis(axis: Any, name: str) -> None:
 def _label_axes(axes: Any, track: Track, count: int) -> None:
     """Label the axes and the marks; the time axis is under the lowest panel of each column."""
     columns = axes.shape[1]
-    for place, axis in enumerate(axes.ravel()[:count]):
-        if place + columns >= count:
+    for index, axis in enumerate(axes.ravel()[:count]):
+        if index + columns >= count:
             axis.set_xlabel("time, s")
             axis.tick_params(labelbottom=True)
-        if place % columns == 0:
+        if index % columns == 0:
             axis.set_ylabel("angle, rad")
-        if place < columns:
+        if index < columns:
             _label_marks(axis, _marks_within(track))
 
 
 def _label_marks(axis: Any, marks: Sequence[Mark]) -> None:
     """Draw labels beside the lines of marks, under the curves and over other marks' lines."""
     begin_s, end_s = axis.get_xlim()
-    room_s = _MARK_ROOM * (end_s - begin_s)
-    for time_s, text in _group_mark_labels(marks, room_s):
-        at_end = time_s > end_s - room_s
+    spacing_s = _MARK_SPACING * (end_s - begin_s)
+    for time_s, text in _group_mark_labels(marks, spacing_s):
+        at_end = time_s > end_s - spacing_s
         axis.annotate(
             text, (time_s, 1.0), xycoords=axis.get_xaxis_transform(),
             xytext=(-2 if at_end else 2, -2), textcoords="offset points", fontsize=7, color=INK,
@@ -337,25 +366,30 @@ def _label_marks(axis: Any, marks: Sequence[Mark]) -> None:
         )  # fmt: skip
 
 
-def _group_mark_labels(marks: Sequence[Mark], room_s: float) -> list[tuple[float, str]]:
-    """Return the positions of labels beside marks; one that is too near is counted by the one
-    before.
+def _group_mark_labels(marks: Sequence[Mark], spacing_s: float) -> list[tuple[float, str]]:
+    """Return the times and texts of mark labels.
+
+    Marks less than `spacing_s` after the first one of a group share its label, such as "a +2".
     """
-    near: list[list[Mark]] = []
+    groups: list[list[Mark]] = []
     for mark in marks:
-        if near and mark.time_s - near[-1][0].time_s < room_s:
-            near[-1].append(mark)
+        if groups and mark.time_s - groups[-1][0].time_s < spacing_s:
+            groups[-1].append(mark)
         else:
-            near.append([mark])
-    more = [f" +{len(group) - 1}" if len(group) > 1 else "" for group in near]
+            groups.append([mark])
+    suffixes = [f" +{len(group) - 1}" if len(group) > 1 else "" for group in groups]
     return [
-        (group[0].time_s, printable_label(group[0].label, _MARK_SIGNS - len(rest)) + rest)
-        for group, rest in zip(near, more, strict=True)
+        (group[0].time_s, printable_label(group[0].label, _MAX_MARK_LABEL - len(suffix)) + suffix)
+        for group, suffix in zip(groups, suffixes, strict=True)
     ]
 
 
-def _take_entries(track: Track, other: Track, title: str | tuple[str, str]) -> list[_Entry]:
-    """Return the legend's entries of two takes, with names that distinguish them."""
+def _make_take_legend(track: Track, other: Track, title: str | tuple[str, str]) -> list[_Entry]:
+    """Return the legend's entries of two takes.
+
+    `title` names the first take, or is a pair that names both. Equal names are replaced by "first
+    take" and "second take".
+    """
     names = (title or track.source, other.source) if isinstance(title, str) else title
     if names[0] == names[1]:
         names = "", ""
@@ -365,10 +399,10 @@ def _take_entries(track: Track, other: Track, title: str | tuple[str, str]) -> l
     ]
 
 
-def _severity_entries(findings: Sequence[Finding]) -> list[_Entry]:
+def _make_severity_legend(findings: Sequence[Finding]) -> list[_Entry]:
     """Return the legend's entries of the symbols for findings."""
     shown = [
-        (severity, *_SIGNS[severity])
+        (severity, *_SYMBOLS[severity])
         for severity in Severity
         if any(f.severity is severity and f.time_s is not None for f in findings)
     ]
@@ -379,13 +413,13 @@ def _draw_legend(figure: Any, entries: Sequence[_Entry]) -> None:
     """Explain the lines, bars and symbols below the panels, in one row or two columns."""
     if not entries:
         return
-    fitting = int(figure.get_figwidth() * _SIGNS_PER_IN)
-    needed = sum(len(text) + _ENTRY_SIGNS for text, _ in entries)
-    columns, most = len(entries), _MAX_SIGNS
-    if needed > fitting:
-        columns, most = 2, fitting // 2 - _ENTRY_SIGNS
-    lines = [figure.axes[0].plot([], [], **how)[0] for _, how in entries]
-    labels = [printable_label(text, most) for text, _ in entries]
+    available_characters = int(figure.get_figwidth() * _CHARACTERS_PER_IN)
+    needed_characters = sum(len(text) + _SYMBOL_CHARACTERS for text, _ in entries)
+    columns, max_length = len(entries), _MAX_LABEL
+    if needed_characters > available_characters:
+        columns, max_length = 2, available_characters // 2 - _SYMBOL_CHARACTERS
+    lines = [figure.axes[0].plot([], [], **style)[0] for _, style in entries]
+    labels = [printable_label(text, max_length) for text, _ in entries]
     legend = figure.legend(
         lines, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9
     )

@@ -26,7 +26,7 @@ class Spread:
     """The standard deviation."""
 
     def widest(self, joint: str) -> tuple[float, float]:
-        """Return how wide the band of a joint is at most, in rad, and when, from the beginning."""
+        """Return the greatest width of a joint's band in rad, and its time from the start in s."""
         column = self.mean.names.index(joint)
         width = self.high_rad[:, column] - self.low_rad[:, column]
         row = int(width.argmax())
@@ -34,12 +34,14 @@ class Spread:
 
 
 def spread(takes: Sequence[Track]) -> Spread:
-    """Return the band of two or more takes of the same joints.
+    """Return the band that two or more takes of the same joints fill.
 
-    Raises `BadRequestError` for fewer, or other joints.
+    Raises `BadRequestError` for fewer than two takes, or takes of different joints.
     """
     if len(takes) < 2:
-        raise BadRequestError("a band needs at least two takes", "Name more of the same motion.")
+        raise BadRequestError(
+            "a band needs at least two takes", "Name at least two takes of the same motion."
+        )
     mean = average(takes)
     poses = np.array([sample_aligned(take, align(mean, take), mean.names) for take in takes])
     return Spread(

@@ -8,12 +8,13 @@ __all__ = ["add_mark", "change_mark", "remove_mark"]
 
 _NEAR_S = 0.05
 """A mark is identified by its time, within this tolerance."""
-_TIME = "the time of the mark"
+_TIME_NAME = "the time of the mark"
+"""How errors name the time."""
 
 
 def add_mark(track: Track, time_s: float, label: str) -> Track:
     """Return the track with one more mark."""
-    at_s = track_time_s(track, time_s, _TIME)
+    at_s = track_time_s(track, time_s, _TIME_NAME)
     line = f"mark at {time_s:.2f} s: {label}"
     return track.edited(line, marks=(*track.marks, Mark(at_s, label)))
 
@@ -26,10 +27,10 @@ def change_mark(
     Raises `BadRequestError` if no mark is there, or nothing is to be changed.
     """
     if label is None and to_s is None:
-        raise BadRequestError("no change of the mark was given", "Give a label or a new time.")
-    old = _mark_at(track, time_s)
+        raise BadRequestError("no change to the mark was given", "Give a label or a new time.")
+    old = _find_mark(track, time_s)
     new = Mark(
-        old.time_s if to_s is None else track_time_s(track, to_s, _TIME),
+        old.time_s if to_s is None else track_time_s(track, to_s, _TIME_NAME),
         old.label if label is None else label,
     )
     first_s = float(track.times_s[0])
@@ -42,24 +43,32 @@ def change_mark(
 
 def remove_mark(track: Track, time_s: float) -> Track:
     """Return the track without the mark at `time_s`; raises `BadRequestError` if none is there."""
-    old = _mark_at(track, time_s)
+    old = _find_mark(track, time_s)
     line = f"remove the mark at {old.time_s - float(track.times_s[0]):.2f} s: {old.label}"
     return track.edited(line, marks=_remove_once(track, old))
 
 
-def _mark_at(track: Track, time_s: float) -> Mark:
+def _find_mark(track: Track, time_s: float) -> Mark:
+    """Return the mark at a time since the first sample, within 0.05 s.
+
+    Raises `BadRequestError` if there is none.
+    """
     track.require_samples(1)
     first_s = float(track.times_s[0])
-    near = min(track.marks, key=lambda mark: abs(mark.time_s - first_s - time_s), default=None)
-    if near is None or not abs(near.time_s - first_s - time_s) <= _NEAR_S:
-        there = ", ".join(f"{mark.label} at {mark.time_s - first_s:.2f} s" for mark in track.marks)
-        raise BadRequestError(
-            f"there is no mark at {time_s:.2f} s", f"There is: {there}." if there else ""
+    nearest = min(track.marks, key=lambda mark: abs(mark.time_s - first_s - time_s), default=None)
+    # Written this way round, the comparison refuses NaN as well.
+    if nearest is None or not abs(nearest.time_s - first_s - time_s) <= _NEAR_S:
+        marks_text = ", ".join(
+            f"{mark.label} at {mark.time_s - first_s:.2f} s" for mark in track.marks
         )
-    return near
+        raise BadRequestError(
+            f"there is no mark at {time_s:.2f} s",
+            f"The motion has: {marks_text}." if marks_text else "",
+        )
+    return nearest
 
 
-def _remove_once(track: Track, gone: Mark) -> tuple[Mark, ...]:
-    """Return the marks without one; of equal ones, the others stay."""
-    index = track.marks.index(gone)
+def _remove_once(track: Track, removed: Mark) -> tuple[Mark, ...]:
+    """Return the track's marks without `removed`; other marks equal to it stay."""
+    index = track.marks.index(removed)
     return track.marks[:index] + track.marks[index + 1 :]

@@ -1,6 +1,7 @@
 """Mirrors a motion: left becomes right."""
 
 from collections.abc import Collection, Sequence
+from itertools import product
 
 import numpy as np
 
@@ -14,95 +15,109 @@ __all__ = ["mirror"]
 
 # The mirror is the plane between left and right, y = 0. A rotation is an axial vector: its
 # components in the mirror's plane, roll and yaw, change sign; pitch does not.
-_TURNED = np.array([-1.0, 1.0, -1.0])
-_ASKEW = 0.5  # an axis and its mirror image further apart than this are no pair
+_MIRROR_SIGNS = np.array([-1.0, 1.0, -1.0])
+_MIN_COSINE = 0.5  # between an axis and the mirror image of its partner's
 
 
 def mirror(track: Track, joints: Collection[str] | None = None) -> Track:
     """Return `track` with left and right exchanged; twice is the identity.
 
-    A joint whose partner the track lacks becomes its partner: a right arm alone becomes a left arm.
-    With `joints` only these change: each does what its partner does, and the partner stays. Raises
-    `UnsafeMotionError` for a joint that would leave its range: left and right limits differ.
+    A joint whose partner is not in the track becomes its partner: a right arm alone becomes a left
+    arm. With `joints` only these change: each does what its partner does, and the partner stays as
+    it is. Raises `UnsafeMotionError` for a joint that would leave its range: left and right limits
+    differ.
     """
     if joints is not None:
         return _mirror_joints(track, track.choose_joints(joints))
-    pairs = _joint_pairs(track)
-    own = [joint for joint, _ in pairs]
-    # Joints present on both sides exchange values, the others their names: columns keep their
-    # order.
-    moved = [(joint, other) if other in own else (other, joint) for joint, other in pairs]
-    taken = track.columns_of([source.name for _, source in moved])
-    joints_rad = track.joints_rad[:, taken] * _axis_signs(pairs)
-    check_positions(track.times_s, joints_rad, [joint for joint, _ in moved])
-    names = tuple(joint.name for joint, _ in moved)
+    pairs = _find_joint_pairs(track)
+    present = [joint for joint, _ in pairs]
+    # Pairs of (new joint, source of its values), one per column. Two joints of the track exchange
+    # their values; a joint without its partner is renamed to it.
+    assignments = [(joint, other) if other in present else (other, joint) for joint, other in pairs]
+    source_columns = track.columns_of([source.name for _, source in assignments])
+    joints_rad = track.joints_rad[:, source_columns] * _compute_axis_signs(pairs)
+    check_positions(track.times_s, joints_rad, [joint for joint, _ in assignments])
+    names = tuple(joint.name for joint, _ in assignments)
     root = None if track.root is None else track.root.mirror()
     return track.edited("mirror left and right", joints_rad=joints_rad, names=names, root=root)
 
 
+def mirror_columns(track: Track) -> tuple[list[int], Array]:
+    """Return the source of each column of the mirrored motion: a column of the track, and a sign.
+
+    `track.joints_rad[:, columns] * signs` is the mirrored motion, without a check of its limits.
+    Raises `BadRequestError` if a joint has no partner in the track.
+    """
+    pairs = _find_joint_pairs(track)
+    return list(track.columns_of([other.name for _, other in pairs])), _compute_axis_signs(pairs)
+
+
 def _mirror_joints(track: Track, names: Sequence[str]) -> Track:
     """Return the track with these joints as the mirror image of their partners."""
-    pairs = [(joint, other) for joint, other in _joint_pairs(track) if joint.name in names]
+    pairs = [(joint, other) for joint, other in _find_joint_pairs(track) if joint.name in names]
     for joint, other in pairs:
         if other.name not in track.names:
             raise BadRequestError(
-                f"{joint.name} has nothing to be the image of: the track has no {other.name}",
+                f"{joint.name} cannot be mirrored alone: the track has no {other.name}",
                 "Choose joints whose partner on the other side is in the motion.",
             )
-    taken = track.joints_rad[:, track.columns_of([other.name for _, other in pairs])]
-    image = taken * _axis_signs(pairs)
-    check_positions(track.times_s, image, [joint for joint, _ in pairs])
+    partners_rad = track.joints_rad[:, track.columns_of([other.name for _, other in pairs])]
+    mirrored = partners_rad * _compute_axis_signs(pairs)
+    check_positions(track.times_s, mirrored, [joint for joint, _ in pairs])
     joints_rad = track.joints_rad.copy()
-    joints_rad[:, track.columns_of([joint.name for joint, _ in pairs])] = image
+    joints_rad[:, track.columns_of([joint.name for joint, _ in pairs])] = mirrored
     return track.edited(f"mirror image: {', '.join(names)}", joints_rad=joints_rad)
 
 
-def _joint_pairs(track: Track) -> list[tuple[Joint, Joint]]:
-    """Return each joint of a track with the one on the other side; one in the middle with
-    itself.
+def _find_joint_pairs(track: Track) -> list[tuple[Joint, Joint]]:
+    """Return each joint of a track with its partner on the other side.
+
+    A joint in the middle is its own partner. Raises `BadRequestError` if no robot has a joint, or
+    the pairs of its family are not known.
     """
     if not track.names:
         return []
     build, family = build_of(track), family_of(track)
     if build is None or family is None:
-        raise _mirror_error(track.names[0], "no known robot has it")
+        raise _make_mirror_error(track.names[0], "no known robot has it")
     known = joints_by_name(build)
-    others = {**_hand_joint_pairs(family), **family.mirror}
+    partners = {**_find_hand_joint_pairs(family), **family.mirror}
     pairs = []
     for name in track.names:
         if name not in known:
-            raise _mirror_error(name, f"it is not a joint of {a_robot(family)}")
+            raise _make_mirror_error(name, f"it is not a joint of {a_robot(family)}")
         if not family.mirror:
-            raise _mirror_error(
+            raise _make_mirror_error(
                 name, f"it is not known which joints of {a_robot(family)} are a pair"
             )
-        pairs.append((known[name], known[others.get(name, name)]))
+        pairs.append((known[name], known[partners.get(name, name)]))
     return pairs
 
 
-def _hand_joint_pairs(family: Family) -> dict[str, str]:
-    """Return the opposite joints of the hands, by name: two hands of one name are a pair."""
-    return {
-        name: other
-        for hand in family.hands
-        for opposite in family.hands
-        if opposite.name == hand.name and opposite.side != hand.side
-        for name, other in zip(hand.names, opposite.names, strict=False)
-    }
+def _find_hand_joint_pairs(family: Family) -> dict[str, str]:
+    """Return by name the partner of each hand joint: two hands of one name are a pair."""
+    partners: dict[str, str] = {}
+    for hand, opposite in product(family.hands, repeat=2):
+        if opposite.name == hand.name and opposite.side != hand.side:
+            partners.update(zip(hand.names, opposite.names, strict=False))
+    return partners
 
 
-def _mirror_error(name: str, why: str) -> BadRequestError:
+def _make_mirror_error(name: str, why: str) -> BadRequestError:
     return BadRequestError(f"{name} cannot be mirrored: {why}", "Drop it from the track first.")
 
 
-def _axis_signs(pairs: Sequence[tuple[Joint, Joint]]) -> Array:
-    """Return 1 or -1 per joint: the direction of its axis relative to its partner's mirror
-    image.
+def _compute_axis_signs(pairs: Sequence[tuple[Joint, Joint]]) -> Array:
+    """Return a sign per joint: -1 if its axis is opposite to the mirror image of its partner's.
+
+    Raises `BadRequestError` if the two axes are far from parallel.
     """
     axes = np.array([joint.axis for joint, _ in pairs]).reshape(-1, 3)
-    others = np.array([other.axis for _, other in pairs]).reshape(-1, 3)
-    along: Array = (axes * others * _TURNED).sum(axis=1)
-    for (joint, _), cosine in zip(pairs, along.tolist(), strict=True):
-        if abs(cosine) < _ASKEW:
-            raise _mirror_error(joint.name, "its axis has no mirror image on the other side")
-    return np.asarray(np.sign(along))
+    partner_axes = np.array([other.axis for _, other in pairs]).reshape(-1, 3)
+    cosines: Array = (axes * partner_axes * _MIRROR_SIGNS).sum(axis=1)
+    for (joint, _), cosine in zip(pairs, cosines.tolist(), strict=True):
+        if abs(cosine) < _MIN_COSINE:
+            raise _make_mirror_error(
+                joint.name, "its axis does not match that of its partner on the other side"
+            )
+    return np.asarray(np.sign(cosines))

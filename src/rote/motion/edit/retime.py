@@ -17,6 +17,7 @@ acceleration has steps, and its jerk at twenty times the rate is that of the ste
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -30,9 +31,8 @@ from rote.motion.check.limits import (
     RETIME_RAD_S3,
     playback_limits_rad_s,
 )
-from rote.motion.edit.align import nearest_moments
-from rote.motion.edit.spline import curve, peaks, slopes
-from rote.motion.interpolate import sample
+from rote.motion.edit.spline import find_spline_peaks, iterate_peak_rates, sample_spline
+from rote.motion.interpolate import sample, sliding_max
 from rote.motion.track import Array, Mark, Track
 from rote.motion.track_build import joints_of
 
@@ -46,28 +46,35 @@ FINER = 20
 Limit = float | Sequence[float] | Mapping[str, float]
 """One number for all joints, one per column, or some by name."""
 
-_GRID_HZ = 100.0
-_MIN_GRID, _MAX_GRID = 64, 240_000
-_CALM_HZ = 5.0  # hands move slower than this; what is faster may be noise
+_GRID_HZ, _LONG_GRID_HZ = 200.0, 100.0  # rates of the path's samples; the second for long paths
+_MIN_GRID, _MAX_GRID = 64, 240_000  # steps of a path
+_HAND_HZ = 5.0  # hands move slower than this; higher frequencies may be noise
 _NOISE_SHARE = 0.95  # of the tolerance may go into smoothing; the rest is for resampling
+_PATH_SHARE = 0.98  # of the tolerance may be used by the path, so that no motion on it is refused
 _MAX_SPEEDUP = 20.0  # through a pause, where no limit binds
 _TURN_STEPS = 3.0  # a turn counts as distance: that of its bend in this many steps of the path
-_TURN_SAMPLES, _TURN_SHARE = 2.5, 0.82  # what players make of a parabola around its lowest point
+_TURN_SAMPLES, _TURN_SHARE = 2.5, 0.82  # players exceed the acceleration around a turn
+_REST_SHARE = 0.1  # of the acceleration, for a step of the path with rest at both its ends
 _STILL_SHARE = 0.01  # the speed that a pause counts as, relative to the highest speed
-_ROUNDS, _FLAT_ROUNDS, _STRICT_ROUNDS = 10, 7, 6
-_POLISHED = 3  # candidates that are refined, of those that were tried
-_ROUGHLY_FINER = 5
-_LAW_HZ, _LAW_FINER = 400.0, 2
-_AROUND_S = 0.02  # how far from its time by the time law a pose is searched
-_GOAL = 0.9995  # of a limit
-_MAX_S = 2 * 3600.0
-_MAX_STEPS = 4_000_000
-_LONG = 10_000  # steps of a path above which fewer candidates are tried
-_BLOCK = 1 << 10  # samples that are measured together
+_ROUNDS, _REFINE_ROUNDS = 10, 6  # rounds to find a time law, and to refine one
+_FLATTEN_ROUNDS = 7  # of these rounds, those that flatten peaks of the speed
+_MAX_REFINED = 3  # candidates that are refined
+_COARSE_FINER = 5  # what `FINER` is while a law is refined
+_LAW_HZ, _LAW_FINER = 400.0, 2  # a law has at least this rate, and so many steps per sample
+_SEARCH_REACH_S = 0.02  # how far from its time by the time law a pose is searched
+_NEARBY_MOMENTS = 41  # that are compared with a pose
+_MIN_SHARE = 1e-3  # of the acceleration, where samples of a law break a limit
+_TARGET_SHARE = 0.9995  # of a limit is aimed at
+_EXPLAINED_RATIO = 2.0  # if the result is this many times as long, the history says why
+_MAX_S, _MAX_STEPS = 2 * 3600.0, 4_000_000  # length and samples of a result
+_LONG_PATH_STEPS = 10_000  # steps of a path above which fewer candidates are tried
+_BLOCK = 1 << 10  # samples that are processed together
+_MIN_STRETCH_STEP, _MIN_DEVIATION_STEP = 0.002, 0.02
+"""By how much a law is stretched at least to meet the limits, and to come nearer to the path."""
 
 
 class RateLimits(NamedTuple):
-    """The maximum per joint, each (joints,)."""
+    """The maximum speed, acceleration and jerk of each joint, each (joints,)."""
 
     rad_s: Array
     rad_s2: Array
@@ -75,7 +82,7 @@ class RateLimits(NamedTuple):
 
 
 class _Path(NamedTuple):
-    """The motion over recorded time, evenly sampled."""
+    """The motion over recorded time, evenly sampled. A position on it is a time in s from 0."""
 
     step_s: float
     joints_rad: Array
@@ -86,7 +93,7 @@ class _Path(NamedTuple):
         return self.step_s * (len(self.joints_rad) - 1)
 
     def at(self, positions_s: Array) -> Array:
-        return curve(self.step_s, self.joints_rad, positions_s)
+        return sample_spline(self.step_s, self.joints_rad, positions_s)
 
 
 class _TimeLaw(NamedTuple):
@@ -109,21 +116,23 @@ class _Smoothing(NamedTuple):
     share: float
     """The share of the acceleration limit to use: less needs less jerk and a shorter window."""
     windows: tuple[float, ...]
-    """The windows to average over, in times of acceleration over jerk."""
+    """The windows to average over, as multiples of the acceleration limit over the jerk limit."""
     corners: tuple[float, ...]
-    """Further windows, in samples: no corner is sharper than samples can represent."""
+    """The lengths of further windows in samples. They round corners that are too sharp for samples
+    to represent.
+    """
     poses: bool
-    """Whether poses are averaged, or positions on the path."""
+    """Whether poses are averaged; otherwise positions on the path are."""
 
 
-_BARE = (
+_SHORT_WINDOWS = (
     _Smoothing(1.0, (1.0,), (2.0, 2.0), poses=True),
     _Smoothing(0.98, (1.0,), (2.0, 2.0), poses=True),
     _Smoothing(1.0, (1.0,), (1.0,), poses=True),
 )
 """Windows of only a few samples, for jerk limits that need hardly more."""
-_SHARP = (
-    *_BARE,
+_SHARP_CANDIDATES = (
+    *_SHORT_WINDOWS,
     _Smoothing(0.99, (1.0,), (2.0,), poses=True),
     _Smoothing(0.98, (1.0,), (1.5, 1.5), poses=True),
     _Smoothing(0.98, (1.0,), (1.0,), poses=True),
@@ -131,16 +140,16 @@ _SHARP = (
 """The candidates if acceleration over jerk is less than a sample. Which of them is the quickest
 depends on where the corners of the acceleration fall between samples, so all are tried.
 """
-_POSES = (
-    *_BARE,
+_POSE_CANDIDATES = (
+    *_SHORT_WINDOWS,
     *(_Smoothing(share, (1.3, 0.4), (1.0, 1.0), poses=True) for share in (1.0, 0.93)),
     *(_Smoothing(share, (2.0,), (1.0, 1.0), poses=True) for share in (1.0, 0.93, 0.85)),
     *(_Smoothing(share, (1.0,), (2.0, 1.0), poses=True) for share in (0.85, 0.7, 0.55, 0.4, 0.3)),
 )
-_PLACES = tuple(
+_POSITION_CANDIDATES = tuple(
     _Smoothing(1.0, (window, window / 2), (1.0,), poses=False) for window in (0.7, 1.2, 2.0)
 )
-_FEW = (
+_LONG_PATH_CANDIDATES = (
     _Smoothing(0.93, (2.0,), (1.0, 1.0), poses=True),
     _Smoothing(0.85, (1.3, 0.4), (1.0, 1.0), poses=True),
 )
@@ -160,76 +169,90 @@ def retime(
     `velocity`, `acceleration` and `jerk` are in rad/s, rad/s2 and rad/s3: one number, one per
     column, or some by joint name; the defaults suit an arm. With `fastest` the motion is as fast as
     the limits allow, even if it was recorded slower. The history states the largest deviation from
-    the path. Raises `BadRequestError` for a limit that is not a positive number or cannot be met.
+    the path and, if the result is more than twice as long, the reason. Raises `BadRequestError` for
+    a limit that is not a positive number or cannot be met.
     """
     track.require_samples(2)
-    limits = _rate_limits(track, velocity, acceleration, jerk)
+    limits = _make_rate_limits(track, velocity, acceleration, jerk)
     rate = max(track.rate_hz, 50.0) if rate_hz is None else float(rate_hz)
     if not 10.0 <= rate <= 2000.0:
-        raise BadRequestError(f"the rate is {rate:g} Hz; possible is 10 to 2000 Hz")
-    path = _denoised_path(track)
-    most_speed = _MAX_SPEEDUP if fastest else 1.0
-    reach = _Reach(path, limits, most_speed, rate)
-    long = len(path.joints_rad) > _LONG
-    tried: list[tuple[_RetimedSamples, _Smoothing, Array]] = []
-    for way in _smoothing_candidates(limits, rate, long=long):
-        if tried and long and not way.poses:
-            break  # needed only for paths that averaged poses would leave
-        best_s = min((float(found.times_s[-1]) for found, _, _ in tried), default=np.inf)
-        if reach.least_s(way.share) >= best_s:
-            continue
-        law, caps = _find_time_law(reach, limits, rate, way)
-        found = _stretch_until_within_limits(track, law, limits, rate, way)
-        if found is not None:
-            tried.append((found, way, caps))
-    assert tried  # averaged positions stay on the path
-    tried.sort(key=lambda each: float(each[0].times_s[-1]))
-    best = tried[0][0]
-    for _, way, caps in tried[: 1 if long else _POLISHED]:
-        law, _ = _find_time_law(reach, limits, rate, way, caps)
-        found = _stretch_until_within_limits(track, law, limits, rate, way, float(best.times_s[-1]))
-        best = best if found is None else found
-    return _make_track(track, best)
+        raise BadRequestError(f"the rate is {rate:g} Hz; the range is 10 to 2000 Hz")
+    path = _make_denoised_path(track)
+    max_speedup = _MAX_SPEEDUP if fastest else 1.0
+    reachable = _ReachableSpeeds(path, limits, max_speedup, rate)
+    is_long_path = len(path.joints_rad) > _LONG_PATH_STEPS
+    candidates: list[tuple[_RetimedSamples, _Smoothing, _Bounds]] = []
+    for smoothing in _select_smoothings(limits, rate, is_long_path=is_long_path):
+        if candidates and is_long_path and not smoothing.poses:
+            break  # averaged positions are needed only if averaged poses leave the path
+        best_s = min((float(samples.times_s[-1]) for samples, _, _ in candidates), default=np.inf)
+        if reachable.min_duration_s(smoothing.share) >= best_s:
+            continue  # it cannot become the quickest
+        law, bounds = _find_time_law(reachable, limits, rate, smoothing)
+        samples = _stretch_until_within_limits(track, law, limits, rate, smoothing)
+        if samples is not None:
+            candidates.append((samples, smoothing, bounds))
+    assert candidates  # averaged positions stay on the path
+    candidates.sort(key=lambda each: float(each[0].times_s[-1]))
+    best = candidates[0][0]
+    for _, smoothing, bounds in candidates[: 1 if is_long_path else _MAX_REFINED]:
+        law, _ = _find_time_law(reachable, limits, rate, smoothing, bounds)
+        samples = _stretch_until_within_limits(
+            track, law, limits, rate, smoothing, float(best.times_s[-1])
+        )
+        best = best if samples is None else samples
+    return _make_track(track, best, path, limits)
 
 
-def _smoothing_candidates(limits: RateLimits, rate: float, *, long: bool) -> tuple[_Smoothing, ...]:
+def _select_smoothings(
+    limits: RateLimits, rate: float, *, is_long_path: bool
+) -> tuple[_Smoothing, ...]:
     """Return the smoothings that are worth trying."""
-    if float((limits.rad_s2 / limits.rad_s3).max()) * rate < 1.0:
-        return (_BARE[0], _PLACES[1]) if long else _SHARP + _PLACES[:1]
-    return (*_FEW, _PLACES[1]) if long else _POSES + _PLACES
+    ramp_samples = float((limits.rad_s2 / limits.rad_s3).max()) * rate
+    if ramp_samples < 1.0:  # the acceleration can reach its limit within a sample
+        if is_long_path:
+            return _SHORT_WINDOWS[0], _POSITION_CANDIDATES[1]
+        return _SHARP_CANDIDATES + _POSITION_CANDIDATES[:1]
+    if is_long_path:
+        return (*_LONG_PATH_CANDIDATES, _POSITION_CANDIDATES[1])
+    return _POSE_CANDIDATES + _POSITION_CANDIDATES
 
 
-def _rate_limits(
+def _make_rate_limits(
     track: Track, velocity: Limit | None, acceleration: Limit | None, jerk: Limit | None
 ) -> RateLimits:
-    fast = {
+    """Return the limits for all joints of a track; a limit that is None has its default."""
+    joint_limits = {
         name: float(playback_limits_rad_s([joint])[0]) for name, joint in joints_of(track).items()
     }
     return RateLimits(
-        _per_joint(track, "velocity", velocity, fast, MAX_PLAYED_RAD_S),
-        _per_joint(track, "acceleration", acceleration, {}, RETIME_RAD_S2),
-        _per_joint(track, "jerk", jerk, {}, RETIME_RAD_S3),
+        _expand_limit(track, "velocity", velocity, joint_limits, MAX_PLAYED_RAD_S),
+        _expand_limit(track, "acceleration", acceleration, {}, RETIME_RAD_S2),
+        _expand_limit(track, "jerk", jerk, {}, RETIME_RAD_S3),
     )
 
 
-def _per_joint(
-    track: Track, what: str, limit: Limit | None, known: Mapping[str, float], usual: float
+def _expand_limit(
+    track: Track, what: str, limit: Limit | None, known: Mapping[str, float], default: float
 ) -> Array:
-    """Return one limit per column; a joint that is not named has the usual limit."""
+    """Return one limit per column; `what` names the quantity in errors.
+
+    A joint for which `limit` states none has its `known` limit, otherwise `default`.
+    """
     named = limit if isinstance(limit, Mapping) else {}
     track.choose_joints(named or track.names)
     if limit is None or isinstance(limit, Mapping):
-        values = np.array([named.get(n, known.get(n, usual)) for n in track.names])
+        values = np.array([named.get(name, known.get(name, default)) for name in track.names])
     else:
         values = np.array(limit, dtype=np.float64)
     if values.shape not in {(), (len(track.names),)}:
         raise BadRequestError(
             f"{values.size} limits of {what} do not fit {len(track.names)} joints",
-            "Give one for all, one per joint, or some by name.",
+            "Give one limit for all joints, one per joint, or some by name.",
         )
     # Written this way round, the comparison refuses NaN as well.
     if not ((values > 0) & (values <= 1e6)).all():
-        raise BadRequestError(f"a limit of {what} is above 0 and at most 1e6, not {limit}")
+        raise BadRequestError(f"a limit of {what} must be above 0 and at most 1e6, not {limit}")
     return np.broadcast_to(values, (len(track.names),)).astype(np.float64)
 
 
@@ -237,23 +260,27 @@ def _per_joint(
 
 
 def recorded_path(track: Track) -> tuple[float, Array]:
-    """Return the path that a track is retimed along: seconds between poses, and poses."""
-    path = _denoised_path(track)
+    """Return the path that a track is retimed along: the time between poses in s, and the poses."""
+    path = _make_denoised_path(track)
     return path.step_s, path.joints_rad
 
 
-def _denoised_path(track: Track) -> _Path:
-    """Return the recorded motion without its noise, evenly, from its first pose to its last."""
+def _make_denoised_path(track: Track) -> _Path:
+    """Return the recorded motion without its noise, evenly sampled, with the same ends.
+
+    Raises `BadRequestError` if it would need too many samples to stay within the tolerance.
+    """
     origin_s = track.times_s - track.times_s[0]
     steps = max(round(track.duration_s * max(track.rate_hz, _GRID_HZ)), _MIN_GRID)
-    if steps > _LONG:
-        steps = max(round(track.duration_s * _GRID_HZ), _LONG)
+    if steps >= _LONG_PATH_STEPS:
+        # Every step costs time, so a long path has fewer per second.
+        steps = max(round(track.duration_s * _LONG_GRID_HZ), _LONG_PATH_STEPS - 1)
     while steps <= _MAX_GRID:
         at_s = np.linspace(0.0, track.duration_s, steps + 1)
         recorded = sample(origin_s, track.joints_rad, at_s, Interpolation.CUBIC)
         step_s = track.duration_s / steps
         path = _Path(step_s, _remove_noise(recorded, step_s))
-        if np.abs(path.at(origin_s) - track.joints_rad).max() < TOLERANCE_RAD:
+        if np.abs(path.at(origin_s) - track.joints_rad).max() < _PATH_SHARE * TOLERANCE_RAD:
             return path
         steps *= 2  # unevenly spaced samples fall between those of the path
     raise BadRequestError(
@@ -266,214 +293,324 @@ def _remove_noise(values: Array, step_s: float) -> Array:
     """Remove, joint by joint, as much of the high frequencies as the tolerance allows."""
     samples = len(values)
     line = values[0] + np.linspace(0.0, 1.0, samples)[:, None] * (values[-1] - values[0])
-    bent = values - line
+    deviation = values - line
     # Extended as an odd function about its ends it has no step, and the ends stay where they are.
-    swings = np.fft.rfft(np.concatenate([bent, -bent[-2:0:-1]]), axis=0)
+    spectrum = np.fft.rfft(np.concatenate([deviation, -deviation[-2:0:-1]]), axis=0)
     hz = np.fft.rfftfreq(2 * samples - 2, step_s)[:, None]
-    low, high = np.full(values.shape[1], np.log(_CALM_HZ)), np.full(values.shape[1], np.log(1e4))
-    calm = bent
+    # Bisect the logarithm of each joint's cutoff frequency.
+    low, high = np.full(values.shape[1], np.log(_HAND_HZ)), np.full(values.shape[1], np.log(1e4))
+    smoothed = deviation
     for _ in range(9):
-        middle = (low + high) / 2
-        gain = 1.0 / (1.0 + (hz / np.exp(middle)) ** 8)
-        tried = np.fft.irfft(swings * gain, 2 * samples - 2, axis=0)[:samples]
-        near = np.abs(tried - bent).max(axis=0) <= _NOISE_SHARE * TOLERANCE_RAD
-        calm = np.where(near, tried, calm)
-        low, high = np.where(near, low, middle), np.where(near, middle, high)
-    return np.asarray(line + calm)
+        log_cutoff = (low + high) / 2
+        # The gain of a fourth-order Butterworth filter run forwards and backwards.
+        gain = 1.0 / (1.0 + (hz / np.exp(log_cutoff)) ** 8)
+        filtered = np.fft.irfft(spectrum * gain, 2 * samples - 2, axis=0)[:samples]
+        within_tolerance = np.abs(filtered - deviation).max(axis=0) <= _NOISE_SHARE * TOLERANCE_RAD
+        smoothed = np.where(within_tolerance, filtered, smoothed)
+        low = np.where(within_tolerance, low, log_cutoff)
+        high = np.where(within_tolerance, log_cutoff, high)
+    return np.asarray(line + smoothed)
 
 
 # ---- the fastest pace on it ---------------------------------------------------------------------
 
 
-class _Reach:
-    """Which speeds along a path can be reached and left again within speed and acceleration.
+class _ReachableSpeeds:
+    """The speeds along a path that can be reached, and left again, within the limits.
 
-    The speed is measured along a path length that grows with the movement of the joints, so that
-    neither a slow beginning nor a pause of the recording costs precision. Where all joints turn
-    back at once, it grows with their bend.
+    These are the limits of speed and acceleration. The speed is that of the path length s, which
+    grows with the movement of the joints, so that neither a slow beginning nor a pause of the
+    recording costs precision. Where all joints turn back at once, s grows with their bend.
     """
 
-    def __init__(self, path: _Path, limits: RateLimits, most_speed: float, rate: float) -> None:
+    def __init__(self, path: _Path, limits: RateLimits, max_speedup: float, rate_hz: float) -> None:
         self.path = path
-        rates = np.gradient(path.joints_rad, path.step_s, axis=0)
-        bends = np.zeros_like(rates)
-        bends[1:-1] = np.diff(path.joints_rad, 2, axis=0) / path.step_s**2
-        moved = np.square(rates / limits.rad_s2).sum(axis=1)
-        turned = np.square(bends / limits.rad_s2).sum(axis=1) * (_TURN_STEPS * path.step_s) ** 2
-        still = _STILL_SHARE * np.sqrt((moved + turned).max()) + 1e-9
-        self._way = np.sqrt(moved + turned + still**2)  # per second of the recording
-        growth = np.gradient(self._way, path.step_s)
-        first = rates / self._way[:, None]
-        second = (bends - first * growth[:, None]) / np.square(self._way)[:, None]
-        self._steps = path.step_s * (self._way[1:] + self._way[:-1]) / 2
-        fast = (limits.rad_s / np.maximum(np.abs(first), 1e-12)).min(axis=1)
-        self._caps = np.minimum(most_speed * self._way, fast)
-        # A joint's acceleration is first * u + second * x, with x the speed squared and u half its
-        # slope. It keeps within its limit while -room + bend * x <= u <= room + bend * x.
-        first = np.where(np.abs(first) < 1e-12, 1e-12, first)
-        most_rad_s2 = np.where(_find_turns(first, second, limits.rad_s2, rate), _TURN_SHARE, 1.0)
-        room, bend = most_rad_s2 * limits.rad_s2 / np.abs(first), -second / first
-        self._most = _max_squared_speed(room, bend)
-        steps = np.append(self._steps, 0.0)[:, None]
-        self._gain, self._push = 1.0 + 2.0 * steps * bend, 2.0 * steps * room
-        falls = self._gain < -1e-9
-        halts = np.where(falls, self._push / np.where(falls, -self._gain, 1.0), np.inf)
-        self._most = np.minimum(self._most, halts.min(axis=1))
-        self._inverse = np.where(self._gain > 1e-9, 1.0 / np.maximum(self._gain, 1e-9), np.inf)
+        dq_ds, d2q_ds2 = self._measure_length(limits)
+        joint_caps = (limits.rad_s / np.maximum(np.abs(dq_ds), 1e-12)).min(axis=1)
+        self._caps = np.minimum(max_speedup * self._length_rate, joint_caps)
+        self._bound_steps(dq_ds, d2q_ds2, limits, rate_hz)
 
-    def fresh_caps(self) -> Array:
+    def _measure_length(self, limits: RateLimits) -> tuple[Array, Array]:
+        """Measure the path length s at each sample of the path.
+
+        Return the first and second derivative of the joint angles q by s, both (grid, joints).
+        """
+        joints_rad, step_s = self.path.joints_rad, self.path.step_s
+        rates = np.gradient(joints_rad, step_s, axis=0)
+        accelerations = np.zeros_like(rates)
+        accelerations[1:-1] = np.diff(joints_rad, 2, axis=0) / step_s**2
+        # Path length per second of the recording: the joints' speeds, weighted by their limits.
+        # Bends count too, and a small minimum keeps it above 0 in pauses.
+        squared_movement = np.square(rates / limits.rad_s2).sum(axis=1)
+        squared_turn = np.square(accelerations / limits.rad_s2).sum(axis=1)
+        squared_turn *= (_TURN_STEPS * step_s) ** 2
+        min_length_rate = _STILL_SHARE * np.sqrt((squared_movement + squared_turn).max()) + 1e-9
+        self._length_rate = np.sqrt(squared_movement + squared_turn + min_length_rate**2)
+        self._step_lengths = step_s * (self._length_rate[1:] + self._length_rate[:-1]) / 2
+        length_rate_slope = np.gradient(self._length_rate, step_s)
+        dq_ds = rates / self._length_rate[:, None]
+        curvature = accelerations - dq_ds * length_rate_slope[:, None]
+        return dq_ds, curvature / np.square(self._length_rate)[:, None]
+
+    def _bound_steps(
+        self, dq_ds: Array, d2q_ds2: Array, limits: RateLimits, rate_hz: float
+    ) -> None:
+        """Compute by how much the squared speed x may change from one position to the next.
+
+        A joint's acceleration is dq_ds * u + d2q_ds2 * x, with u half the slope of x. It keeps
+        within its limit while -slack + slope * x <= u <= slack + slope * x. Over a step of length
+        d, x grows by 2 * d * u, so that the next x is at most gain * x + push.
+        """
+        dq_ds = np.where(np.abs(dq_ds) < 1e-12, 1e-12, dq_ds)
+        is_turn = _find_turns(dq_ds, d2q_ds2, limits.rad_s2, rate_hz)
+        usable_share = np.where(is_turn, _TURN_SHARE, 1.0)
+        slack, slope = usable_share * limits.rad_s2 / np.abs(dq_ds), -d2q_ds2 / dq_ds
+        # The mean speed of a move over a step that speeds up for half of it and then slows down.
+        self._rest_to_rest_speeds = (
+            np.sqrt(_REST_SHARE * self._step_lengths * slack[1:].min(axis=1)) / 2
+        )
+        self._max_squared = _find_max_squared_speeds(slack, slope)
+        steps = np.append(self._step_lengths, 0.0)[:, None]
+        gain, push = 1.0 + 2.0 * steps * slope, 2.0 * steps * slack
+        # With a negative gain, a higher x would make the next x negative.
+        is_falling = gain < -1e-9
+        max_before_halt = np.where(is_falling, push / np.where(is_falling, -gain, 1.0), np.inf)
+        self._max_squared = np.minimum(self._max_squared, max_before_halt.min(axis=1))
+        inverse_gain = np.where(gain > 1e-9, 1.0 / np.maximum(gain, 1e-9), np.inf)
+        self._speeding_up = _list_binding_joints(push, gain)
+        self._slowing_down = _list_binding_joints(push, inverse_gain)
+
+    def speed_caps(self) -> Array:
         """Return the highest speeds that the limits of speed allow, (grid,)."""
         return np.array(self._caps)
 
-    def speeds(self, caps: Array, share: float) -> Array:
-        """Return the highest speed per position, 0 at both ends, with a share of acceleration."""
-        # One step per position, a million in all: no new arrays are allocated.
-        most = np.minimum(caps**2, share * self._most).tolist()
-        last = len(most) - 1
-        push = list(share * self._push)
-        gain, inverse = list(self._gain), list(self._inverse)
-        reached = np.empty(self._gain.shape[1])
-        add, multiply, least = np.add, np.multiply, np.minimum.reduce
-        x = most[last] = 0.0
+    def find_speeds(self, caps: Array, share: Array) -> Array:
+        """Return the highest speed up to `caps` at each position, (grid,), 0 at both ends.
+
+        `share` is the share of the acceleration limits to use at each position, (grid,).
+        """
+        # x, push and gain are those of `_bound_steps`. First backwards, so that it is possible to
+        # slow down in time, then forwards.
+        # One step per position, a million in all: plain numbers are faster than short arrays.
+        squared = np.minimum(caps**2, share * self._max_squared).tolist()
+        shares = share.tolist()
+        last = len(squared) - 1
+        x = squared[last] = 0.0
         for i in range(last - 1, -1, -1):
-            add(push[i], x, reached)
-            x = most[i] = min(most[i], float(least(multiply(reached, inverse[i], reached))))
-        x = most[0] = 0.0
+            fastest, share_here = squared[i], shares[i]
+            for push, inverse_gain in self._slowing_down[i]:
+                reached = (share_here * push + x) * inverse_gain
+                if reached < fastest:  # noqa: PLR1730 # `min` takes three times as long
+                    fastest = reached
+            x = squared[i] = fastest
+        x = squared[0] = 0.0
         for i in range(last):
-            multiply(gain[i], x, reached)
-            fastest = float(least(add(reached, push[i], reached)))
-            x = most[i + 1] = max(min(most[i + 1], fastest), 0.0)
-        return np.asarray(np.sqrt(most))
+            fastest, share_here = squared[i + 1], shares[i]
+            for push, gain in self._speeding_up[i]:
+                reached = gain * x + share_here * push
+                if reached < fastest:  # noqa: PLR1730
+                    fastest = reached
+            x = squared[i + 1] = max(fastest, 0.0)
+        return np.asarray(np.sqrt(squared))
 
-    def least_s(self, share: float) -> float:
-        """Return the minimum duration with a share of acceleration."""
-        return self._duration_s(self.speeds(self._caps, share))
+    def min_duration_s(self, share: float) -> float:
+        """Return the minimum duration in s with a share of the acceleration limits."""
+        speeds = self.find_speeds(self._caps, np.full(len(self._caps), share))
+        return float((self._step_lengths / self._compute_mean_speeds(speeds)).sum())
 
-    def _duration_s(self, speeds: Array) -> float:
-        means = np.maximum((speeds[1:] + speeds[:-1]) / 2, 1e-6 * self._way.max())
-        return float((self._steps / means).sum())
+    def _compute_mean_speeds(self, speeds: Array) -> Array:
+        """Return the mean speed of each step, (grid - 1,).
 
-    def positions(self, speeds: Array, rate: float, step_s: float) -> tuple[Array, Array]:
-        """Return the positions on the path at even times, (n,), and the times of its samples."""
-        means = np.maximum((speeds[1:] + speeds[:-1]) / 2, 1e-6 * self._way.max())
-        at_s = np.concatenate([[0.0], np.cumsum(self._steps / means)])
+        From rest to rest, as between the last poses of a pause, it is not 0 but that of a move
+        which speeds up and slows down again.
+        """
+        means = (speeds[1:] + speeds[:-1]) / 2
+        return np.where(means < 1e-6 * self._length_rate.max(), self._rest_to_rest_speeds, means)
+
+    def find_positions(self, speeds: Array, rate: float, step_s: float) -> tuple[Array, Array]:
+        """Return the positions on the path every `step_s`, (n,), if it is played at these speeds.
+
+        Also return the times at which the samples of the path are played, (grid,). `rate` is that
+        of the result, which limits its length.
+        """
+        at_s = np.concatenate(
+            [[0.0], np.cumsum(self._step_lengths / self._compute_mean_speeds(speeds))]
+        )
         _check_length(float(at_s[-1]), rate)
         even_s = np.arange(np.ceil(at_s[-1] / step_s) + 1.0) * step_s
-        known_s = np.arange(float(len(speeds))) * self.path.step_s
-        return _hermite(at_s, known_s, speeds / self._way, even_s), at_s
+        path_s = np.arange(float(len(speeds))) * self.path.step_s
+        return _interpolate_hermite(at_s, path_s, speeds / self._length_rate, even_s), at_s
 
 
-def _find_turns(first: Array, second: Array, most_rad_s2: Array, rate: float) -> NDArray[np.bool_]:
-    """Return where a joint turns back, including a few samples around it, (grid, joints).
+def _list_binding_joints(pushes: Array, factors: Array) -> list[list[tuple[float, float]]]:
+    """Return the push and factor of the joints that can limit the speed, by position.
 
-    There, players interpolate with more acceleration than the samples have.
+    Both arrays are (grid, joints). A joint whose push and factor are both no lower than those of
+    another never limits the speed, so it is left out.
     """
-    near = np.abs(first) <= _TURN_SAMPLES / rate * np.sqrt(most_rad_s2 * np.abs(second))
-    crossed = first[1:] * first[:-1] < 0
-    near[1:] |= crossed
-    near[:-1] |= crossed
-    return np.asarray(near & (second != 0))
+    order = np.argsort(pushes, axis=1, kind="stable")
+    pushes = np.take_along_axis(pushes, order, axis=1)
+    factors = np.take_along_axis(factors, order, axis=1)
+    # In the order of their pushes, a joint binds only if its factor is below all before it.
+    binds = np.ones(factors.shape, dtype=bool)
+    binds[:, 1:] = factors[:, 1:] < np.minimum.accumulate(factors, axis=1)[:, :-1]
+    pairs = list(zip(pushes[binds].tolist(), factors[binds].tolist(), strict=True))
+    ends = np.cumsum(binds.sum(axis=1)).tolist()
+    return [pairs[begin:end] for begin, end in pairwise((0, *ends))]
 
 
-def _max_squared_speed(room: Array, bend: Array) -> Array:
-    """Return the largest x at each position for which some u suits all joints; (grid,)."""
-    most = np.empty(len(room))
-    for begin in range(0, len(most), 1000):
-        some, bent = room[begin : begin + 1000], bend[begin : begin + 1000]
-        against = bent[:, :, None] - bent[:, None, :]
-        both = some[:, :, None] + some[:, None, :]
-        x = np.where(against > 0, both / np.where(against > 0, against, 1.0), np.inf)
-        most[begin : begin + 1000] = x.min(axis=(1, 2))
-    return most
+def _find_turns(
+    dq_ds: Array, d2q_ds2: Array, max_rad_s2: Array, rate_hz: float
+) -> NDArray[np.bool_]:
+    """Return where a joint turns back, (grid, joints), including a few samples around each turn.
+
+    There, the interpolation of players has more acceleration than the samples.
+    """
+    # Around a turn, dq_ds changes by at most sqrt(max_rad_s2 * |d2q_ds2|) per second.
+    is_turn = np.abs(dq_ds) <= _TURN_SAMPLES / rate_hz * np.sqrt(max_rad_s2 * np.abs(d2q_ds2))
+    crossed = dq_ds[1:] * dq_ds[:-1] < 0
+    is_turn[1:] |= crossed
+    is_turn[:-1] |= crossed
+    return np.asarray(is_turn & (d2q_ds2 != 0))
 
 
-def _hermite(times_s: Array, values: Array, slopes: Array, at_s: Array) -> Array:
-    """Return a monotone cubic through values with these slopes, at the times `at_s`."""
-    width = np.diff(times_s)
-    secants = np.diff(values) / width
-    left = np.clip(np.searchsorted(times_s, at_s, side="right") - 1, 0, len(width) - 1)
-    u = np.clip((at_s - times_s[left]) / width[left], 0.0, 1.0)
-    most = 3.0 * secants[left]
-    begin, end = np.minimum(slopes[left], most), np.minimum(slopes[left + 1], most)
+def _find_max_squared_speeds(slack: Array, slope: Array) -> Array:
+    """Return the largest squared speed x at each position that all joints' limits allow; (grid,).
+
+    A joint allows an acceleration u along the path if -slack + slope * x <= u <= slack + slope * x.
+    Some u fits all joints while the lower bound of each is below the upper bound of each other.
+    """
+    result = np.empty(len(slack))
+    for begin in range(0, len(result), _BLOCK):
+        block = slice(begin, begin + _BLOCK)
+        slacks, slopes = slack[block], slope[block]
+        slope_gaps = slopes[:, :, None] - slopes[:, None, :]
+        slack_sums = slacks[:, :, None] + slacks[:, None, :]
+        is_rising = slope_gaps > 0
+        x = np.where(is_rising, slack_sums / np.where(is_rising, slope_gaps, 1.0), np.inf)
+        result[block] = x.min(axis=(1, 2))
+    return result
+
+
+def _interpolate_hermite(times_s: Array, values: Array, slopes: Array, at_s: Array) -> Array:
+    """Return the monotone cubic through values with these slopes, at the times `at_s`."""
+    steps_s = np.diff(times_s)
+    secants = np.diff(values) / steps_s
+    left = np.clip(np.searchsorted(times_s, at_s, side="right") - 1, 0, len(steps_s) - 1)
+    u = np.clip((at_s - times_s[left]) / steps_s[left], 0.0, 1.0)
+    max_slopes = 3.0 * secants[left]  # a steeper cubic would not be monotone
+    start_slopes = np.minimum(slopes[left], max_slopes)
+    end_slopes = np.minimum(slopes[left + 1], max_slopes)
     return np.asarray(
         values[left]
         + u * u * (3.0 - 2.0 * u) * (values[left + 1] - values[left])
-        + width[left] * u * (1.0 - u) * ((1.0 - u) * begin - u * end)
+        + steps_s[left] * u * (1.0 - u) * ((1.0 - u) * start_slopes - u * end_slopes)
     )
 
 
+class _Bounds(NamedTuple):
+    """The bounds of a time law at each position, both (grid,)."""
+
+    caps: Array
+    """The highest speed."""
+    shares: Array
+    """The share of the acceleration limits to use."""
+
+
 def _find_time_law(
-    reach: _Reach, limits: RateLimits, rate: float, way: _Smoothing, caps: Array | None = None
-) -> tuple[_TimeLaw, Array]:
-    """Return a time law and the speeds it was capped at.
+    reachable: _ReachableSpeeds,
+    limits: RateLimits,
+    rate: float,
+    smoothing: _Smoothing,
+    bounds: _Bounds | None = None,
+) -> tuple[_TimeLaw, _Bounds]:
+    """Return the fastest time law, smoothed and slowed where it exceeds a limit, and its bounds.
 
-    It is the fastest one, smoothed, and slowed where that exceeds a limit. With the `caps` of a law
-    that was found before, it is slowed where the samples of that law would break a guarantee.
+    With the `bounds` of an earlier law, that law is refined: slowed where its samples at `rate`, or
+    their playback, would exceed a limit.
     """
-    strict = caps is not None
-    finer = 1 if len(reach.path.joints_rad) > _LONG else _LAW_FINER
-    step_s = 1.0 / (rate * max(finer, round(_LAW_HZ / rate)))
-    longest_s = way.share * float((limits.rad_s2 / limits.rad_s3).max())
-    sizes = [int(np.ceil(window * longest_s / step_s)) for window in way.windows]
-    sizes += [max(round(samples / rate / step_s), 1) for samples in way.corners]
-    reached = sum(sizes) // 2
-    caps = reach.fresh_caps() if caps is None else caps
-    for number in range(_STRICT_ROUNDS if strict else _ROUNDS):
-        speeds = reach.speeds(caps, way.share)
-        positions, at_s = reach.positions(speeds, rate, step_s)
-        law = _smooth_law(reach.path, positions, step_s, sizes, poses=way.poses)
-        brisk, jerky = _sampled_excess(law, rate, limits) if strict else _law_excess(law, limits)
-        if max(brisk.max(), jerky.max()) <= 1.0:
-            break
-        moments = at_s / step_s + (sum(sizes) - len(sizes)) / 2
-        caps = np.minimum(caps, speeds / _max_excess_around(brisk, reached, moments))
-        # A jerk limit is exceeded where the speed has a peak, so the peak is flattened.
-        peaks_too = (
-            speeds
-            if strict or number >= _FLAT_ROUNDS
-            else _highest_speeds(speeds, at_s, reached * step_s)
+    is_refining = bounds is not None
+    steps_per_sample = 1 if len(reachable.path.joints_rad) > _LONG_PATH_STEPS else _LAW_FINER
+    step_s = 1.0 / (rate * max(steps_per_sample, round(_LAW_HZ / rate)))
+    sizes = _compute_window_sizes(smoothing, limits, rate, step_s)
+    reach_steps = sum(sizes) // 2
+    max_speeds = reachable.speed_caps()
+    caps, shares = bounds or _Bounds(max_speeds, np.full(len(max_speeds), smoothing.share))
+    for round_number in range(_REFINE_ROUNDS if is_refining else _ROUNDS):
+        speeds = reachable.find_speeds(caps, shares)
+        positions, at_s = reachable.find_positions(speeds, rate, step_s)
+        law = _smooth_law(reachable.path, positions, step_s, sizes, poses=smoothing.poses)
+        rate_excess, jerk_excess = (
+            _measure_sampled_excess(law, rate, limits)
+            if is_refining
+            else _measure_law_excess(law, limits)
         )
-        caps = np.minimum(caps, peaks_too / _max_excess_around(jerky, 2 * reached, moments))
-        caps = np.maximum(caps, 1e-4 * reach.fresh_caps())
-    return law, caps
+        if max(rate_excess.max(), jerk_excess.max()) <= 1.0:
+            break
+        # Averaging delays each position by half of every window.
+        moments = at_s / step_s + (sum(sizes) - len(sizes)) / 2
+        slowdowns = _find_max_excess_around(rate_excess, reach_steps, moments)
+        jerk_slowdowns = _find_max_excess_around(jerk_excess, 2 * reach_steps, moments)
+        caps = np.minimum(caps, speeds / slowdowns)
+        if is_refining:
+            # Near rest a lower speed alone changes nothing: the acceleration along the path does.
+            shares = np.maximum(shares / slowdowns**2, _MIN_SHARE * smoothing.share)
+        # A jerk limit is exceeded where the speed has a peak, so the peak is flattened.
+        reference_speeds = (
+            speeds
+            if is_refining or round_number >= _FLATTEN_ROUNDS
+            else _find_highest_speeds(speeds, at_s, reach_steps * step_s)
+        )
+        caps = np.minimum(caps, reference_speeds / jerk_slowdowns)
+        caps = np.maximum(caps, 1e-4 * max_speeds)
+    return law, _Bounds(caps, shares)
 
 
-def _max_excess_around(excess: Array, reached: int, moments: Array) -> Array:
-    """Return the greatest excess within `reached` steps of each moment, at least 1."""
-    wide = sliding_max(excess, reached)
-    return np.maximum(np.interp(moments, np.arange(len(wide)), wide), 1.0)
+def _compute_window_sizes(
+    smoothing: _Smoothing, limits: RateLimits, rate: float, step_s: float
+) -> list[int]:
+    """Return the windows of a smoothing in steps of `step_s`."""
+    ramp_s = smoothing.share * float((limits.rad_s2 / limits.rad_s3).max())
+    sizes = [int(np.ceil(window * ramp_s / step_s)) for window in smoothing.windows]
+    return sizes + [max(round(samples / rate / step_s), 1) for samples in smoothing.corners]
 
 
-def _highest_speeds(speeds: Array, at_s: Array, around_s: float) -> Array:
+def _find_max_excess_around(excess: Array, reach: int, moments: Array) -> Array:
+    """Return the greatest excess within `reach` steps of each moment, at least 1.
+
+    Moments are in steps. If two neighbours are further apart, excess between them counts for both.
+    """
+    sliding = np.append(sliding_max(excess, reach), 1.0)
+    rows = np.clip(np.floor(moments).astype(np.intp), 0, len(excess))
+    after = np.maximum.reduceat(sliding, rows)  # from each moment to the next
+    return np.asarray(np.maximum(np.maximum(after, np.append(1.0, after[:-1])), 1.0))
+
+
+def _find_highest_speeds(speeds: Array, at_s: Array, around_s: float) -> Array:
     """Return the highest speed within `around_s` before or after, (grid,)."""
     even_s = np.linspace(0.0, float(at_s[-1]), 4 * len(at_s))
-    even = np.interp(even_s, at_s, speeds)
-    wide = sliding_max(even, int(np.ceil(around_s / max(even_s[1], 1e-9))))
-    return np.maximum(np.interp(at_s, even_s, wide), speeds)
-
-
-def sliding_max(values: Array, reach: int) -> Array:
-    """Return the greatest value up to `reach` elements before and after each."""
-    reach = min(reach, len(values))
-    width, found = 1, np.pad(values, reach, constant_values=-np.inf)
-    while 2 * width <= 2 * reach + 1:
-        found = np.maximum(found[:-width], found[width:])
-        width *= 2
-    rest = 2 * reach + 1 - width
-    return np.maximum(found[: len(values)], found[rest : rest + len(values)])
+    even_speeds = np.interp(even_s, at_s, speeds)
+    sliding = sliding_max(even_speeds, int(np.ceil(around_s / max(even_s[1], 1e-9))))
+    return np.maximum(np.interp(at_s, even_s, sliding), speeds)
 
 
 def _smooth_law(
     path: _Path, positions: Array, step_s: float, sizes: list[int], *, poses: bool
 ) -> _TimeLaw:
-    """Return the law of these positions, averaged in time over windows of `sizes` steps."""
-    path_s = np.clip(_running_means(positions[:, None], sizes)[:, 0], 0.0, path.length_s)
-    joints_rad = _running_means(path.at(positions), sizes) if poses else path.at(path_s)
+    """Return the time law of these positions on the path, averaged over windows of `sizes` steps.
+
+    Either the poses are averaged, or only the positions.
+    """
+    path_s = np.clip(_compute_running_means(positions[:, None], sizes)[:, 0], 0.0, path.length_s)
+    joints_rad = _compute_running_means(path.at(positions), sizes) if poses else path.at(path_s)
     return _TimeLaw(step_s, path_s, joints_rad)
 
 
-def _running_means(values: Array, sizes: list[int]) -> Array:
-    """Return running means over windows, one after the other; before and after, values hold."""
+def _compute_running_means(values: Array, sizes: list[int]) -> Array:
+    """Return running means, (n, columns), over a window of each size, one after the other.
+
+    Before the first and after the last value, that value is repeated.
+    """
     first, last = values[:1].copy(), values[-1:].copy()
     for size in sizes:
         held = [np.repeat(first, size, axis=0), values, np.repeat(last, size - 1, axis=0)]
@@ -483,49 +620,55 @@ def _running_means(values: Array, sizes: list[int]) -> Array:
     return values
 
 
-def _law_excess(law: _TimeLaw, limits: RateLimits) -> tuple[Array, Array]:
-    """Return how much slower each moment must be to respect speed and acceleration, and jerk.
+def _measure_law_excess(law: _TimeLaw, limits: RateLimits) -> tuple[Array, Array]:
+    """Return by what factors each moment of a law must be slower, both (n,).
 
-    Both are (n,). Before and after, the pose is held.
+    The first is for the limits of speed and acceleration, the second for that of jerk. Before and
+    after the law, the pose is held.
     """
     values, step_s = law.joints_rad, law.step_s
-    brisk, jerky = np.zeros(len(values)), np.zeros(len(values))
-    for column, rad_s, rad_s2, rad_s3 in zip(values.T, *limits, strict=True):
-        slopes = np.concatenate([column[:1], column[:1], column, column[-1:]])
-        for order, most in enumerate((rad_s, rad_s2, rad_s3), start=1):
-            slopes = np.diff(slopes) / step_s
-            worst = (np.abs(slopes[: len(values)]) / most) ** (1.0 / order)
-            np.maximum(jerky if order > 2 else brisk, worst, out=jerky if order > 2 else brisk)
-    return brisk, jerky
+    worst = np.zeros((3, len(values)))  # speed, acceleration and jerk, in shares of their limits
+    for column, *joint_limits in zip(values.T, *limits, strict=True):
+        derivative = np.concatenate([column[:1], column[:1], column, column[-1:]])
+        for row, limit in zip(worst, joint_limits, strict=True):
+            derivative = np.diff(derivative) / step_s
+            np.maximum(row, np.abs(derivative[: len(values)]) / limit, out=row)
+    # Slowing down by a factor lowers accelerations by its square and jerks by its cube.
+    return np.maximum(worst[0], worst[1] ** 0.5), worst[2] ** (1 / 3)
 
 
-def _sampled_excess(law: _TimeLaw, rate: float, limits: RateLimits) -> tuple[Array, Array]:
-    """Return the same for the guarantees of the law's samples."""
+def _measure_sampled_excess(law: _TimeLaw, rate: float, limits: RateLimits) -> tuple[Array, Array]:
+    """Return what `_measure_law_excess` does, but measured on the samples that will be returned.
+
+    They are measured as a spline and as players interpolate them, at `rate`.
+    """
     times_s = np.arange(np.ceil(law.length_s * rate) + 1.0) / rate
-    values = curve(law.step_s, law.joints_rad, times_s)
-    brisk, jerky = np.zeros(len(values)), np.zeros(len(values))
-    for rows, (speeds, bends, jerks) in slopes(1.0 / rate, values):
-        at = np.clip(rows, 0, len(values) - 1)
-        fast = (speeds / limits.rad_s).max(axis=1)
-        np.maximum.at(brisk, at, np.maximum(fast, (bends / limits.rad_s2).max(axis=1) ** 0.5))
-        np.maximum.at(jerky, at, (jerks / limits.rad_s3).max(axis=1) ** (1 / 3))
-    for begin, shown in _playback_excess_blocks(values, rate, limits, _ROUGHLY_FINER):
-        at = np.clip(np.arange(begin, begin + len(shown)), 0, len(values) - 1)
-        np.maximum.at(brisk, at, shown)
+    values = sample_spline(law.step_s, law.joints_rad, times_s)
+    rate_excess, jerk_excess = np.zeros(len(values)), np.zeros(len(values))
+    for rows, (speeds, bends, jerks) in iterate_peak_rates(1.0 / rate, values):
+        indices = np.clip(rows, 0, len(values) - 1)
+        speed_excess = (speeds / limits.rad_s).max(axis=1)
+        acceleration_excess = (bends / limits.rad_s2).max(axis=1) ** 0.5
+        np.maximum.at(rate_excess, indices, np.maximum(speed_excess, acceleration_excess))
+        np.maximum.at(jerk_excess, indices, (jerks / limits.rad_s3).max(axis=1) ** (1 / 3))
+    for begin, playback_excess in _iterate_playback_excess(values, rate, limits, _COARSE_FINER):
+        indices = np.clip(np.arange(begin, begin + len(playback_excess)), 0, len(values) - 1)
+        np.maximum.at(rate_excess, indices, playback_excess)
     fine_s = np.arange(float(len(law.path_s))) * law.step_s
-    return np.interp(fine_s, times_s, brisk), np.interp(fine_s, times_s, jerky)
+    return np.interp(fine_s, times_s, rate_excess), np.interp(fine_s, times_s, jerk_excess)
 
 
 # ---- the samples --------------------------------------------------------------------------------
 
 
 class _RetimedSamples(NamedTuple):
-    """Samples that keep all limits."""
+    """Samples within all limits, and the law that they were taken from."""
 
     times_s: Array
     joints_rad: Array
     law: _TimeLaw
-    off_rad: float
+    deviation_rad: float
+    """The largest deviation from the recorded path."""
 
 
 def _stretch_until_within_limits(
@@ -533,7 +676,7 @@ def _stretch_until_within_limits(
     law: _TimeLaw,
     limits: RateLimits,
     rate: float,
-    way: _Smoothing,
+    smoothing: _Smoothing,
     best_s: float = np.inf,
 ) -> _RetimedSamples | None:
     """Return the samples of a law, stretched until all limits hold.
@@ -541,126 +684,179 @@ def _stretch_until_within_limits(
     None if they are not quicker than `best_s`, or if averaged poses leave the path. Averaged
     positions leave it only by the distance between samples, and come nearer as they get slower.
     """
-    least = 1.0
+    min_stretch = 1.0
     while True:
         _check_length(law.length_s, rate)
-        steps = max(int(np.ceil(law.length_s * rate - 1e-6)), 4)
+        steps = max(int(np.ceil(law.length_s * rate - 1e-6)), 4)  # rounding errors add no step
         if steps / rate >= best_s:
             return None
+        # The law lasts a whole number of samples.
         law = law._replace(step_s=law.step_s * steps / rate / law.length_s)
         times_s = np.arange(steps + 1) / rate
-        joints_rad = curve(law.step_s, law.joints_rad, times_s)
+        joints_rad = sample_spline(law.step_s, law.joints_rad, times_s)
         joints_rad[0], joints_rad[-1] = law.joints_rad[0], law.joints_rad[-1]
-        slower = _required_slowdown(joints_rad, rate, limits)
-        if slower <= 1.0:
-            off_rad = _max_deviation(track, law, joints_rad, rate)
-            if off_rad <= TOLERANCE_RAD:
-                return _RetimedSamples(times_s, joints_rad, law, off_rad)
-            if way.poses:
+        slowdown = _measure_required_slowdown(joints_rad, rate, limits)
+        if slowdown <= 1.0:
+            deviation_rad = _measure_max_deviation(track, law, joints_rad, rate)
+            if deviation_rad <= TOLERANCE_RAD:
+                return _RetimedSamples(times_s, joints_rad, law, deviation_rad)
+            if smoothing.poses:
                 return None
-            least += 0.02
-        least += 0.002
-        law = law._replace(step_s=law.step_s * max(slower / _GOAL, least))
+            min_stretch += _MIN_DEVIATION_STEP
+        min_stretch += _MIN_STRETCH_STEP  # grows in each round, so that the search ends
+        law = law._replace(step_s=law.step_s * max(slowdown / _TARGET_SHARE, min_stretch))
 
 
 def _check_length(seconds: float, rate: float) -> None:
-    most_s = min(_MAX_S, _MAX_STEPS / rate)
-    if seconds > most_s:
+    """Raise `BadRequestError` if a motion of this length would be too long at this rate."""
+    max_s = min(_MAX_S, _MAX_STEPS / rate)
+    if seconds > max_s:
         raise BadRequestError(
-            f"with these limits it would take {seconds:.0f} s or more; "
-            f"{most_s:.0f} s are possible at {rate:g} Hz",
-            "Allow more, or smooth the track first.",
+            f"with these limits it would take {seconds:.0f} s or more, but at most {max_s:.0f} "
+            f"s are possible at {rate:g} Hz",
+            "Raise the limits, or smooth the track first.",
         )
 
 
-def _required_slowdown(joints_rad: Array, rate: float, limits: RateLimits) -> float:
+def _measure_required_slowdown(joints_rad: Array, rate: float, limits: RateLimits) -> float:
     """Return the factor by which the samples must be slowed for the limits to hold."""
-    found = peaks(1.0 / rate, joints_rad)
-    smooth = max(
-        float((peak / most).max() ** (1.0 / order))
-        for order, (peak, most) in enumerate(zip(found, limits, strict=True), start=1)
+    # Slowing down by a factor lowers accelerations by its square and jerks by its cube.
+    curve_peaks = find_spline_peaks(1.0 / rate, joints_rad)
+    curve_slowdown = max(
+        float((peak / limit).max() ** (1.0 / order))
+        for order, (peak, limit) in enumerate(zip(curve_peaks, limits, strict=True), start=1)
     )
-    shown = max(
-        float(each.max()) for _, each in _playback_excess_blocks(joints_rad, rate, limits, FINER)
+    playback_slowdown = max(
+        float(excess.max())
+        for _, excess in _iterate_playback_excess(joints_rad, rate, limits, FINER)
     )
-    return max(smooth, shown)
+    return max(curve_slowdown, playback_slowdown)
 
 
-def _playback_excess_blocks(
+def _iterate_playback_excess(
     joints_rad: Array, rate: float, limits: RateLimits, finer: int
 ) -> Iterator[tuple[int, Array]]:
-    """Yield the same for the interpolation of players, in blocks with their first sample."""
-    ends = [np.repeat(joints_rad[:1], 2, axis=0), joints_rad, np.repeat(joints_rad[-1:], 2, axis=0)]
-    held = np.concatenate(ends)
+    """Yield `_measure_playback_excess` in blocks, each with the index of its first sample."""
+    # Players hold the first and last pose. The interpolation next to a sample depends on its
+    # neighbours, so blocks overlap.
+    held = np.pad(joints_rad, ((2, 2), (0, 0)), mode="edge")
     for begin in range(0, len(held) - 4, _BLOCK):
-        yield begin - 1, _playback_excess(held[begin : begin + _BLOCK + 6], rate, limits, finer)
+        block = held[begin : begin + _BLOCK + 6]
+        yield begin - 1, _measure_playback_excess(block, rate, limits, finer)
 
 
-def _playback_excess(joints_rad: Array, rate: float, limits: RateLimits, finer: int) -> Array:
-    """Return how much slower each sample but the last two must be, (n - 2,).
+def _measure_playback_excess(
+    joints_rad: Array, rate: float, limits: RateLimits, finer: int
+) -> Array:
+    """Return by what factor each sample but the last two must be slower for players, (n - 2,).
 
-    This is for speed and acceleration over any interval as long as a sample.
+    Players interpolate between samples. The limits of speed and acceleration count over any
+    interval as long as the time between two samples; such intervals begin `finer` times per sample.
     """
     excess = np.zeros(len(joints_rad) - 2)
+    # The greatest speed and acceleration from sample to sample, as shares of the limits.
     steps = np.abs(np.diff(joints_rad, axis=0)).max(axis=0) * rate / limits.rad_s
     bends = np.abs(np.diff(joints_rad, 2, axis=0)).max(axis=0) * rate**2 / limits.rad_s2
-    # It is at most twice as fast as from sample to sample, and bends 2.2 times as much.
-    near = np.flatnonzero((2.0 * steps > 1.0) | (2.2 * bends > 1.0))
-    if not near.size:
+    # Interpolated joints are at most twice as fast as from sample to sample, and bend at most 2.2
+    # times as much; joints within the limits even then need not be interpolated.
+    near_limit = np.flatnonzero((2.0 * steps > 1.0) | (2.2 * bends > 1.0))
+    if not near_limit.size:
         return excess
     at_s = np.arange((len(joints_rad) - 1) * finer + 1) / (finer * rate)
-    chosen = np.ascontiguousarray(joints_rad[:, near])
-    shown = sample(np.arange(len(joints_rad)) / rate, chosen, at_s, Interpolation.CUBIC)
-    speeds = (shown[finer:] - shown[:-finer]) * rate
-    gains = (speeds[finer:] - speeds[:-finer]) * rate
-    fast = (np.abs(speeds) / limits.rad_s[near]).max(axis=1)
-    bent = (np.abs(gains) / limits.rad_s2[near]).max(axis=1) ** 0.5
-    np.maximum(excess, fast[:-1].reshape(-1, finer).max(axis=1)[: len(excess)], out=excess)
-    rows = bent[:-1].reshape(-1, finer).max(axis=1)
-    np.maximum(excess[: len(rows)], rows, out=excess[: len(rows)])
-    # The last moments of all.
-    excess[-1] = max(excess[-1], fast[-finer - 1 :].max(), bent[-1])
+    checked = np.ascontiguousarray(joints_rad[:, near_limit])
+    played = sample(np.arange(len(joints_rad)) / rate, checked, at_s, Interpolation.CUBIC)
+    speeds = (played[finer:] - played[:-finer]) * rate
+    accelerations = (speeds[finer:] - speeds[:-finer]) * rate
+    speed_excess = (np.abs(speeds) / limits.rad_s[near_limit]).max(axis=1)
+    acceleration_excess = (np.abs(accelerations) / limits.rad_s2[near_limit]).max(axis=1) ** 0.5
+    # The largest excess of the intervals that begin between a sample and the next.
+    speed_rows = speed_excess[:-1].reshape(-1, finer).max(axis=1)
+    np.maximum(excess, speed_rows[: len(excess)], out=excess)
+    acceleration_rows = acceleration_excess[:-1].reshape(-1, finer).max(axis=1)
+    rows = len(acceleration_rows)
+    np.maximum(excess[:rows], acceleration_rows, out=excess[:rows])
+    # The intervals left over at the end count for the last sample.
+    excess[-1] = max(excess[-1], speed_excess[-finer - 1 :].max(), acceleration_excess[-1])
     return excess
 
 
-def _max_deviation(track: Track, law: _TimeLaw, joints_rad: Array, rate: float) -> float:
-    """Return the largest distance of any joint from where it was recorded, sample by sample."""
-    recorded_s = track.times_s - track.times_s[0]
-    times_s = np.arange(len(joints_rad)) / rate
-    guess_s = _times_at(law, recorded_s)
+def _measure_max_deviation(track: Track, law: _TimeLaw, joints_rad: Array, rate: float) -> float:
+    """Return the largest deviation of a joint from its recorded angles, over all samples.
+
+    Each recorded pose is compared with the result at the time that the time law gives it. If a
+    joint deviates by more than the tolerance, the nearby time with the least deviation counts,
+    because smoothing may have moved the pose slightly in time.
+    """
+
+    def measure_errors(at_s: Array, poses: Array) -> Array:
+        errors = np.abs(sample_spline(1.0 / rate, joints_rad, at_s) - poses)
+        return np.asarray(errors.max(axis=1))
+
+    law_times_s = _find_times_at(law, track.times_s - track.times_s[0])
     worst = 0.0
     for begin in range(0, len(track), 16 * _BLOCK):
         part = slice(begin, begin + 16 * _BLOCK)
-        poses = track.joints_rad[part]
-        at_s = nearest_moments(poses, times_s, joints_rad, guess_s[part], _AROUND_S)
-        worst = max(worst, float(np.abs(curve(1.0 / rate, joints_rad, at_s) - poses).max()))
+        times_s, poses = law_times_s[part], track.joints_rad[part]
+        deviation_rad = measure_errors(times_s, poses)
+        too_far = np.flatnonzero(deviation_rad > TOLERANCE_RAD)
+        for shift_s in _SEARCH_REACH_S * np.linspace(-1.0, 1.0, _NEARBY_MOMENTS):
+            if not too_far.size:
+                break
+            errors = measure_errors(times_s[too_far] + shift_s, poses[too_far])
+            deviation_rad[too_far] = np.minimum(deviation_rad[too_far], errors)
+        worst = max(worst, float(deviation_rad.max()))
     return worst
 
 
-def _times_at(law: _TimeLaw, positions_s: Array) -> Array:
+def _find_times_at(law: _TimeLaw, positions_s: Array) -> Array:
     """Return the times at which the law is at these positions on the path."""
+    # Positions must increase to be looked up, but rest during a pause.
     rising = law.path_s + 1e-12 * np.arange(len(law.path_s))
     return np.asarray(np.interp(positions_s, rising, np.arange(len(law.path_s)) * law.step_s))
 
 
-def _make_track(track: Track, found: _RetimedSamples) -> Track:
+def _make_track(track: Track, samples: _RetimedSamples, path: _Path, limits: RateLimits) -> Track:
+    """Return the track with these samples; marks and the path of the root follow its time law."""
     begin_s = float(track.times_s[0])
-    marked = _times_at(found.law, np.array([mark.time_s - begin_s for mark in track.marks]))
+    old_marks_s = np.array([mark.time_s - begin_s for mark in track.marks])
+    marks_s = _find_times_at(samples.law, old_marks_s).tolist()
     marks = [
-        Mark(begin_s + float(moment_s), mark.label)
-        for mark, moment_s in zip(track.marks, marked, strict=True)
+        Mark(begin_s + time_s, mark.label)
+        for mark, time_s in zip(track.marks, marks_s, strict=True)
     ]
-    lasts_s = float(found.times_s[-1])
+    duration_s = float(samples.times_s[-1])
     root = track.root
     if root is not None:
-        law_s = np.arange(len(found.law.path_s)) * found.law.step_s
-        at_s = begin_s + np.interp(found.times_s, law_s, found.law.path_s)
+        law_s = np.arange(len(samples.law.path_s)) * samples.law.step_s
+        at_s = begin_s + np.interp(samples.times_s, law_s, samples.law.path_s)
         root = root.at(track.times_s, at_s)
+    much_longer = duration_s > _EXPLAINED_RATIO * track.duration_s
+    why = f"; {_describe_worst_excess(track, path, limits)}" if much_longer else ""
     return track.edited(
-        f"retime {track.duration_s:.2f} to {lasts_s:.2f} s, "
-        f"path kept within {found.off_rad:.4f} rad",
-        times_s=begin_s + found.times_s,
-        joints_rad=found.joints_rad,
+        f"retime {track.duration_s:.2f} to {duration_s:.2f} s, "
+        f"path kept within {samples.deviation_rad:.4f} rad{why}",
+        times_s=begin_s + samples.times_s,
+        joints_rad=samples.joints_rad,
         marks=tuple(marks),
         root=root,
     )
+
+
+def _describe_worst_excess(track: Track, path: _Path, limits: RateLimits) -> str:
+    """Return as text which joint requires the largest slowdown, when, and by which limit."""
+    worst_slowdown, text = 0.0, ""
+    units = ("rad/s", "rad/s2", "rad/s3")
+    for rows, rates in iterate_peak_rates(path.step_s, path.joints_rad):
+        for order, (values, joint_limits, unit) in enumerate(
+            zip(rates, limits, units, strict=True), 1
+        ):
+            slowdowns = (values / joint_limits) ** (1.0 / order)
+            row, joint = np.unravel_index(int(slowdowns.argmax()), slowdowns.shape)
+            if slowdowns[row, joint] > worst_slowdown:
+                worst_slowdown = float(slowdowns[row, joint])
+                at_s = float(np.clip(rows[row] * path.step_s, 0.0, track.duration_s))
+                text = (
+                    f"{track.names[joint]} reaches {values[row, joint]:.3g} {unit} "
+                    f"at {at_s:.2f} s, {joint_limits[joint]:.3g} are allowed"
+                )
+    return f"more than twice as long: {text}"

@@ -42,8 +42,12 @@ class Range(NamedTuple):
         low, high, unit = self.low, self.high, f" {self.unit}".rstrip()
         if not low - 1e-5 * abs(low) <= value <= high + 1e-5 * abs(high):
             raise BadRequestError(
-                f"{what} is {value:g}{unit}; possible is {low:g} to {high:g}{unit}"
+                f"{what} is {value:g}{unit}; the range is {low:g} to {high:g}{unit}"
             )
+
+    def above(self, low: float) -> "Range":
+        """Return the range with another lower end, if that is higher."""
+        return self._replace(low=max(self.low, low))
 
     def up_to(self, high: float) -> "Range":
         """Return the range with another upper end, if that is lower."""
@@ -51,6 +55,10 @@ class Range(NamedTuple):
 
 
 MOMENT = Range(0.0, 1e6, "s")
+REACH = Range(-3.0, 3.0, "m")
+SIZE = Range(0.0, 10.0, "times")
+BPM = Range(1.0, 1000.0, "beats a minute")
+PER_BEAT = Range(0.0625, 16.0, "steps")
 MARGIN = Range(0.0, 60.0, "s")
 IDLE = Range(0.001, 10.0, "rad/s")
 CUTOFF = Range(0.01, 1000.0, "Hz")
@@ -79,6 +87,12 @@ class ParameterKind(StrEnum):
     """A few words."""
     POSE = "pose"
     """Angles in rad by the names of joints."""
+    CHOICE = "choice"
+    """One of a few words."""
+    NUMBERS = "numbers"
+    """A fixed number of numbers, for example x, y and z."""
+    ROWS = "rows"
+    """Several rows of `NUMBERS`."""
 
 
 class KindFacts(NamedTuple):
@@ -91,7 +105,7 @@ class KindFacts(NamedTuple):
     option: Any
     """The type of the option at the command line."""
     form: str | None
-    """How the help shows what is typed; None for a flag."""
+    """How the help shows the value of an option; None for a flag."""
 
 
 KINDS: Mapping[ParameterKind, KindFacts] = {
@@ -101,6 +115,9 @@ KINDS: Mapping[ParameterKind, KindFacts] = {
     ParameterKind.BUILD: KindFacts(str, str, str, "BUILD"),
     ParameterKind.TEXT: KindFacts(str, str, str, "LABEL"),
     ParameterKind.POSE: KindFacts(dict, Mapping[str, float], list[str], "JOINT=RAD"),
+    ParameterKind.CHOICE: KindFacts(str, str, str, "WORD"),
+    ParameterKind.NUMBERS: KindFacts(tuple, Sequence[float], str, "N,N"),
+    ParameterKind.ROWS: KindFacts(list, Sequence[Sequence[float]], list[str], "N,N"),
 }
 
 
@@ -109,16 +126,22 @@ class Parameter:
     """One parameter of an edit."""
 
     name: str
-    """With its unit, for example `cutoff_hz`."""
+    """The name with its unit, for example `cutoff_hz`."""
     title: str
     help: str
     kind: ParameterKind = ParameterKind.NUMBER
     range: Range | None = None
     """The range of a number."""
+    columns: tuple[Range, ...] = ()
+    """The ranges of a row of numbers, one each."""
+    choices: tuple[str, ...] = ()
+    """The allowed values of a choice."""
+    form: str = ""
+    """How the help shows a row of numbers: X,Y,Z."""
     slider: tuple[float, float, float] | None = None
     """For a number that a page shows as a slider: from, to and step."""
     default: Any = None
-    """None if the parameter can be left out, or must be given."""
+    """The value if the parameter is left out; None if it is required, or if None has a meaning."""
     required: bool = False
     option: str = ""
     """Its name on the command line; by default the name without its unit."""
@@ -130,7 +153,7 @@ class Parameter:
 
 
 SEVERAL = 0
-"""The number of motions of an edit that takes any number of them."""
+"""The value of `Edit.tracks` for an edit that takes any number of motions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,14 +198,15 @@ class Edit:
         requested = {
             each.name: _validate_value(each, values.get(each.name)) for each in self.parameters
         }
+        # The module of a function is imported only when its edit is first used.
         module, _, name = self.function.partition(":")
-        does = cast("Callable[..., Track]", getattr(import_module(module), name))
+        function = cast("Callable[..., Track]", getattr(import_module(module), name))
         if self.tracks == SEVERAL:
-            return does(tracks, **requested)
+            return function(tracks, **requested)
         for each in self.parameters:
             if each.kind is ParameterKind.JOINTS and requested[each.name] is not None:
                 requested[each.name] = expand_limbs(requested[each.name], tracks[0].names)
-        return does(*tracks, **requested)
+        return function(*tracks, **requested)
 
     def _require_tracks(self, given: int) -> None:
         if self.tracks not in (SEVERAL, given):
@@ -190,7 +214,10 @@ class Edit:
 
 
 def _validate_value(parameter: Parameter, value: Any) -> Any:
-    """Return the value of a parameter, or raise `BadRequestError`."""
+    """Return the value of a parameter as the function of the edit gets it.
+
+    Raises `BadRequestError` for an impossible value, or if a required one is missing.
+    """
     if value is None or value in ([], {}):
         if parameter.required:
             raise BadRequestError(f"{parameter.title.lower()} is missing", parameter.help)
@@ -201,7 +228,28 @@ def _validate_value(parameter: Parameter, value: Any) -> Any:
         parameter.range.require(float(value), f"the {parameter.title.lower()}")
     if parameter.kind is ParameterKind.TEXT:
         return _validate_text(parameter, value)
+    if parameter.kind is ParameterKind.CHOICE and value not in parameter.choices:
+        raise BadRequestError(
+            f"the {parameter.title.lower()} cannot be {value!r}",
+            f"Choose {', '.join(parameter.choices[:-1])} or {parameter.choices[-1]}.",
+        )
+    if parameter.kind is ParameterKind.NUMBERS:
+        return _validate_row(parameter, value)
+    if parameter.kind is ParameterKind.ROWS:
+        return [_validate_row(parameter, row) for row in value]
     return value
+
+
+def _validate_row(parameter: Parameter, row: Sequence[float]) -> list[float]:
+    """Return a row of numbers, or raise `BadRequestError`."""
+    title, columns = parameter.title.lower(), parameter.columns
+    if len(row) != len(columns):
+        raise BadRequestError(
+            f"the {title} has {len(row)} numbers, not {len(columns)}", parameter.help
+        )
+    for value, allowed in zip(row, columns, strict=True):
+        allowed.require(float(value), f"the {title}")
+    return [float(value) for value in row]
 
 
 MAX_TEXT = 120
@@ -224,6 +272,7 @@ _LIMBS: dict[str, tuple[str, ...]] = {
         for side in ("left", "right")
     },
     **{
+        # Joints of quadrupeds: FL_ for the front left leg.
         f"{end}_{side}_leg": (f"{end[0].upper()}{side[0].upper()}_",)
         for end in ("front", "rear")
         for side in ("left", "right")
@@ -235,24 +284,27 @@ _LIMBS: dict[str, tuple[str, ...]] = {
     "waist": ("waist_",),
     "head": ("head_",),
 }
-"""How the names of a limb's joints begin."""
+"""For each limb, the beginnings of the names of its joints."""
 
 
 def limbs_of(names: Sequence[str]) -> dict[str, list[str]]:
     """Return the limbs that some of these joints belong to, each with its joints."""
-    found = {
-        limb: [name for name in names if name.startswith(starts)] for limb, starts in _LIMBS.items()
+    joints_by_limb = {
+        limb: [name for name in names if name.startswith(prefixes)]
+        for limb, prefixes in _LIMBS.items()
     }
-    return {limb: joints for limb, joints in found.items() if joints}
+    return {limb: joints for limb, joints in joints_by_limb.items() if joints}
 
 
 def expand_limbs(requested: Sequence[str], names: Sequence[str]) -> list[str]:
     """Return the requested joints; a limb's name stands for all its joints in `names`."""
-    meant: list[str] = []
+    joints: list[str] = []
     for name in requested:
-        starts = None if name in names else _LIMBS.get(name)
-        meant += [name] if starts is None else [each for each in names if each.startswith(starts)]
-    return list(dict.fromkeys(meant))
+        if name in names or name not in _LIMBS:
+            joints.append(name)
+        else:
+            joints += [each for each in names if each.startswith(_LIMBS[name])]
+    return list(dict.fromkeys(joints))  # each once
 
 
 _EDIT = "rote.motion.edit.operations"
@@ -267,22 +319,22 @@ _JOINTS = Parameter(
 _ONLY = Parameter(
     name="joints",
     title="Only",
-    help="Only this joint, or limb like left_arm; all if left out. May be repeated.",
+    help="Change only this joint, or limb like left_arm; by default all. May be repeated.",
     kind=ParameterKind.JOINTS,
     option="joint",
 )
-"""Of an edit that can change some joints and leave the others: the clock stays for all."""
+"""For edits that can change some joints and leave the others; such an edit changes no times."""
 _TIME = Parameter(
     name="time_s",
     title="Time",
-    help="When, in seconds from the beginning.",
+    help="The moment, in seconds from the beginning.",
     range=MOMENT,
     required=True,
 )
 _TO = Parameter(
     name="to_s",
     title="New time",
-    help="Move it there, in seconds from the beginning.",
+    help="The new moment, in seconds from the beginning.",
     range=MOMENT,
 )
 _POSE = Parameter(
@@ -308,25 +360,25 @@ EDITS: dict[str, Edit] = {
         Edit(
             name="trim",
             title="Trim",
-            summary="Cut off the beginning and the end: by seconds, or where nothing moves.",
+            summary="Cut off the beginning and the end, by time or where nothing moves.",
             function=f"{_EDIT}:trim_from_start",
             parameters=(
                 Parameter(
                     name="start_s",
                     title="Start",
-                    help="First second to keep, counted from the beginning.",
+                    help="Start of the kept part, in seconds from the beginning.",
                     range=MOMENT,
                 ),
                 Parameter(
                     name="end_s",
                     title="End",
-                    help="Last second to keep, counted from the beginning.",
+                    help="End of the kept part, in seconds from the beginning.",
                     range=MOMENT,
                 ),
                 Parameter(
                     name="auto",
                     title="Idle ends",
-                    help="Cut the still beginning and end instead.",
+                    help="Cut off both ends as far as nothing moves, instead of giving times.",
                     kind=ParameterKind.FLAG,
                     default=False,
                 ),
@@ -336,13 +388,13 @@ EDITS: dict[str, Edit] = {
         Edit(
             name="smooth",
             title="Smooth",
-            summary="Take out trembling, without delay. A lower cutoff is smoother.",
+            summary="Remove trembling, without delay. A lower cutoff makes the motion smoother.",
             function=f"{_EDIT}:smooth",
             parameters=(
                 Parameter(
                     name="cutoff_hz",
                     title="Cutoff",
-                    help="Take out what is faster, in Hz.",
+                    help="Remove movements above this frequency, in Hz.",
                     range=CUTOFF,
                     slider=(1.0, 12.0, 0.5),
                     default=4.0,
@@ -353,7 +405,7 @@ EDITS: dict[str, Edit] = {
         Edit(
             name="speed",
             title="Speed",
-            summary="Make it faster or slower throughout. 2 is twice as fast.",
+            summary="Play the whole motion faster or slower. 2 is twice as fast.",
             function=f"{_EDIT}:speed",
             parameters=(
                 Parameter(
@@ -369,27 +421,30 @@ EDITS: dict[str, Edit] = {
         Edit(
             name="retime",
             title="Retime",
-            summary="Keep the path within limits of speed, acceleration and jerk. It gets slower "
-            "where a limit is broken, and nowhere faster than recorded unless that is asked for.",
+            summary="Keep the path within limits of speed, acceleration and jerk. The motion "
+            "gets slower where it breaks a limit. It gets faster than recorded only if "
+            "requested.",
             function="rote.motion.edit.retime:retime",
             parameters=(
                 Parameter(
                     name="velocity",
                     title="Speed limit",
-                    help="At most, in rad/s; what the robot plays well if left out.",
+                    help="Maximum speed in rad/s; by default the speed that the robot plays well.",
                     range=VELOCITY,
                 ),
                 Parameter(
                     name="acceleration",
                     title="Acceleration limit",
-                    help="At most, in rad/s2.",
+                    help="Maximum acceleration in rad/s2.",
                     range=ACCELERATION,
                 ),
-                Parameter(name="jerk", title="Jerk limit", help="At most, in rad/s3.", range=JERK),
+                Parameter(
+                    name="jerk", title="Jerk limit", help="Maximum jerk in rad/s3.", range=JERK
+                ),
                 Parameter(
                     name="fastest",
                     title="As fast as the limits allow",
-                    help="Also faster than recorded, as far as the limits allow.",
+                    help="Play faster than recorded where the limits allow it.",
                     kind=ParameterKind.FLAG,
                     default=False,
                 ),
@@ -398,14 +453,15 @@ EDITS: dict[str, Edit] = {
         Edit(
             name="mirror",
             title="Mirror",
-            summary="Exchange left and right; chosen joints alone become the image of the others.",
+            summary="Exchange left and right. If joints are chosen, only they become the mirror "
+            "image of the other side.",
             function="rote.motion.edit.mirror:mirror",
             parameters=(_ONLY,),
         ),
         Edit(
             name="reverse",
             title="Reverse",
-            summary="Play it backwards.",
+            summary="Play the motion backwards.",
             function=f"{_EDIT}:reverse",
             parameters=(_ONLY,),
         ),
@@ -418,7 +474,7 @@ EDITS: dict[str, Edit] = {
                 Parameter(
                     name="rate_hz",
                     title="Rate",
-                    help="Samples a second.",
+                    help="Samples per second.",
                     range=RATE,
                     slider=(10.0, 500.0, 10.0),
                     default=100.0,
@@ -428,13 +484,13 @@ EDITS: dict[str, Edit] = {
         Edit(
             name="close_loop",
             title="Close the loop",
-            summary="Return to the first pose at the end, so that it can be played in a loop.",
+            summary="Return to the first pose at the end, so that the motion can loop.",
             function=f"{_EDIT}:close_loop",
             parameters=(
                 Parameter(
                     name="seconds",
                     title="Way back",
-                    help="How long the way back may take.",
+                    help="How many seconds the return takes.",
                     range=WAY_BACK,
                     slider=(0.5, 5.0, 0.5),
                     default=1.0,
@@ -445,21 +501,21 @@ EDITS: dict[str, Edit] = {
         Edit(
             name="keep",
             title="Keep joints",
-            summary="Keep some joints only.",
+            summary="Keep only some joints.",
             function=f"{_EDIT}:keep",
             parameters=(_JOINTS,),
         ),
         Edit(
             name="drop",
             title="Drop joints",
-            summary="Leave some joints out.",
+            summary="Remove some joints.",
             function=f"{_EDIT}:drop",
             parameters=(_JOINTS,),
         ),
         Edit(
             name="to_build",
             title="Bring to another build",
-            summary="Give it the joints of another build of its robot.",
+            summary="Convert the motion to another build of its robot.",
             function=f"{_EDIT}:to_build",
             parameters=(
                 Parameter(
@@ -472,11 +528,28 @@ EDITS: dict[str, Edit] = {
                 Parameter(
                     name="force",
                     title="Drop joints that move",
-                    help="Even if joints that move are lost.",
+                    help="Convert the motion even if joints that move are lost.",
                     kind=ParameterKind.FLAG,
                     default=False,
                 ),
             ),
+        ),
+        Edit(
+            name="to_robot",
+            title="Bring to another robot",
+            summary="Let the hands of another robot follow the same paths, scaled to its arms.",
+            function="rote.motion.edit.retarget:to_robot",
+            parameters=(
+                Parameter(
+                    name="build",
+                    title="Robot",
+                    help="For example r1, g1-29 or g1-23.",
+                    kind=ParameterKind.BUILD,
+                    required=True,
+                    option="robot",
+                ),
+            ),
+            checks=True,
         ),
         Edit(
             name="keyframe",
@@ -490,7 +563,7 @@ EDITS: dict[str, Edit] = {
                 Parameter(
                     name="before_s",
                     title="Before",
-                    help="How long before it the motion begins to change.",
+                    help="How long before that moment the motion begins to change.",
                     range=WIDTH,
                     slider=(0.1, 5.0, 0.1),
                     default=0.5,
@@ -498,7 +571,7 @@ EDITS: dict[str, Edit] = {
                 Parameter(
                     name="after_s",
                     title="After",
-                    help="How long after it the motion has changed.",
+                    help="How long after that moment the motion stops changing.",
                     range=WIDTH,
                     slider=(0.1, 5.0, 0.1),
                     default=0.5,
@@ -518,17 +591,162 @@ EDITS: dict[str, Edit] = {
             checks=True,
         ),
         Edit(
+            name="move_hand",
+            title="Move a hand",
+            summary="Shift or scale a hand's path, or lead it through points; the arm follows.",
+            function="rote.motion.edit.hand_path:move_hand",
+            parameters=(
+                Parameter(
+                    name="hand",
+                    title="Hand",
+                    help="left, right, or both; both hands keep their distance from each other.",
+                    kind=ParameterKind.CHOICE,
+                    choices=("left", "right", "both"),
+                    required=True,
+                ),
+                Parameter(
+                    name="by",
+                    title="Shift",
+                    help="By how much in m: forward, left, up.",
+                    kind=ParameterKind.NUMBERS,
+                    columns=(REACH, REACH, REACH),
+                    form="X,Y,Z",
+                ),
+                Parameter(
+                    name="scale",
+                    title="Scale",
+                    help="Scale the path about its middle: 2 makes it twice as large.",
+                    range=SIZE,
+                    slider=(0.5, 1.5, 0.05),
+                    default=1.0,
+                ),
+                Parameter(
+                    name="through",
+                    title="Points",
+                    help="A time in s and a position in m from the robot's base. May be repeated.",
+                    kind=ParameterKind.ROWS,
+                    columns=(MOMENT, REACH, REACH, REACH),
+                    form="'T: X,Y,Z'",
+                ),
+                Parameter(
+                    name="start_s",
+                    title="From",
+                    help="When the change begins; by default at the beginning of the motion.",
+                    range=MOMENT,
+                ),
+                Parameter(
+                    name="end_s",
+                    title="To",
+                    help="When the change ends; by default at the end of the motion.",
+                    range=MOMENT,
+                ),
+                Parameter(
+                    name="blend_s",
+                    title="Blend",
+                    help="Seconds in which the change fades in and out; by default as needed.",
+                    range=WIDTH.above(0.05),
+                ),
+                Parameter(
+                    name="keep_orientation",
+                    title="Keep the orientation",
+                    help="Do not turn the hand; this needs an arm of 6 joints or more.",
+                    kind=ParameterKind.FLAG,
+                    default=False,
+                ),
+                Parameter(
+                    name="move_ends",
+                    title="Move the ends too",
+                    help="Also change the first and last pose.",
+                    kind=ParameterKind.FLAG,
+                    default=False,
+                ),
+            ),
+            checks=True,
+        ),
+        Edit(
+            name="warp",
+            title="Warp time",
+            summary="Move moments to other times; the time between them is stretched smoothly.",
+            function="rote.motion.edit.warp:warp",
+            parameters=(
+                Parameter(
+                    name="moves",
+                    title="Moments",
+                    help="An old and a new time in s. May be repeated.",
+                    kind=ParameterKind.ROWS,
+                    columns=(MOMENT, MOMENT),
+                    form="OLD=NEW",
+                    required=True,
+                    option="move",
+                ),
+            ),
+            checks=True,
+        ),
+        Edit(
+            name="beat",
+            title="Put marks on the beat",
+            summary="Move each mark to the nearest beat; too fast parts get more beats.",
+            function="rote.motion.edit.warp:beat",
+            parameters=(
+                Parameter(
+                    name="bpm",
+                    title="Tempo",
+                    help="Beats per minute.",
+                    range=BPM,
+                    slider=(40.0, 200.0, 1.0),
+                    required=True,
+                ),
+                Parameter(
+                    name="per_beat",
+                    title="Steps per beat",
+                    help="Steps per beat on which a mark may be; 2 allows half beats.",
+                    range=PER_BEAT,
+                    default=1.0,
+                ),
+                Parameter(
+                    name="first_s",
+                    title="First beat",
+                    help="The time of any beat, in s; by default that of the first mark.",
+                    range=MOMENT,
+                ),
+            ),
+            checks=True,
+        ),
+        Edit(
+            name="segments",
+            title="Find parts",
+            summary="Set a mark where each part begins: after pauses and changes of direction.",
+            function="rote.motion.edit.warp:segments",
+        ),
+        Edit(
             name="fit",
             title="Make it playable",
-            summary="Leave out what is not played, keep joints within their range, cut what is too "
-            "long, and retime what is too fast.",
+            summary="Remove joints that the robot does not play, keep joints within their range, "
+            "cut what is too long, and retime what is too fast. With marks, keep the "
+            "tempo.",
             function="rote.motion.edit.fit:fit",
+            parameters=(
+                Parameter(
+                    name="keep_tempo",
+                    title="Keep the tempo",
+                    help="Keep the length and the times of marks; the default with marks.",
+                    kind=ParameterKind.FLAG,
+                    default=False,
+                ),
+                Parameter(
+                    name="slow_down",
+                    title="Slow down",
+                    help="Keep the path and slow the motion down, even if it has marks.",
+                    kind=ParameterKind.FLAG,
+                    default=False,
+                ),
+            ),
             checks=True,
         ),
         Edit(
             name="mark",
             title="Set a mark",
-            summary="Give a moment a name.",
+            summary="Set a mark with a label at a moment.",
             function=f"{_MARKS}:add_mark",
             parameters=(_TIME, _LABEL),
         ),
@@ -549,13 +767,13 @@ EDITS: dict[str, Edit] = {
         Edit(
             name="cross_fade",
             title="Cross-fade",
-            summary="Pass into another motion while both are played.",
+            summary="Cross-fade into another motion while both play.",
             function=f"{_EDIT}:cross_fade",
             parameters=(
                 Parameter(
                     name="overlap_s",
                     title="Overlap",
-                    help="Seconds in which both are played.",
+                    help="Seconds in which both motions play.",
                     range=OVERLAP,
                     slider=(0.1, 5.0, 0.1),
                     default=0.5,
@@ -567,13 +785,13 @@ EDITS: dict[str, Edit] = {
         Edit(
             name="concatenate",
             title="Append",
-            summary="Let another motion follow, with a soft bridge between.",
+            summary="Append another motion, with a smooth bridge between the two.",
             function=f"{_EDIT}:concatenate",
             parameters=(
                 Parameter(
                     name="bridge_s",
                     title="Bridge",
-                    help="Seconds from one to the other.",
+                    help="Seconds from the end of one motion to the beginning of the other.",
                     range=BRIDGE,
                     slider=(0.1, 5.0, 0.1),
                     default=0.5,
@@ -603,7 +821,7 @@ EDITS: dict[str, Edit] = {
         Edit(
             name="layer",
             title="Layer",
-            summary="Take some joints from another motion: joint right_arm takes its right arm.",
+            summary="Take some joints from another motion, for example its right_arm.",
             function=f"{_EDIT}:layer",
             parameters=(_JOINTS,),
             tracks=2,
@@ -613,6 +831,33 @@ EDITS: dict[str, Edit] = {
             title="Average",
             summary="Average several takes of one motion, aligned in time.",
             function="rote.motion.compare:average",
+            tracks=SEVERAL,
+        ),
+        Edit(
+            name="merge",
+            title="Merge",
+            summary="Take each part of a motion from one of several takes, aligned in time.",
+            function="rote.motion.compare:merge",
+            parameters=(
+                Parameter(
+                    name="parts",
+                    title="Parts",
+                    help="A time in s and the take used from then on. May be repeated.",
+                    kind=ParameterKind.ROWS,
+                    columns=(MOMENT, Range(1.0, 1000.0)),
+                    form="T=TAKE",
+                    required=True,
+                    option="from",
+                ),
+                Parameter(
+                    name="blend_s",
+                    title="Blend",
+                    help="Seconds in which one take passes into the next.",
+                    range=OVERLAP,
+                    slider=(0.1, 5.0, 0.1),
+                    default=0.5,
+                ),
+            ),
             tracks=SEVERAL,
         ),
     )

@@ -12,9 +12,9 @@ import numpy as np
 from rote.errors import BadRequestError
 from rote.motion.files.metadata import (
     FileLocation,
-    check,
     check_joints,
     check_length,
+    check_playable,
     check_unit,
 )
 from rote.motion.formats import FORMATS, Format, endings
@@ -33,22 +33,22 @@ def save(track: Track, path: FilePath) -> str:
     disk error; then no file appears.
     """
     path = Path(path)
-    found = format_of(path)
+    file_format = format_of(path)
     check_writable(track, path)
-    found.save(track, path)
-    return found.loss
+    file_format.save(track, path)
+    return file_format.loss
 
 
 def check_writable(track: Track, path: FilePath) -> None:
     """Raise `BadRequestError` for a track that could not be loaded again."""
     location = FileLocation(f"{path} cannot be written")
-    check(track, location)
+    check_playable(track, location)
     check_length(len(track), len(track.names), location)
     check_unit(track, location)
 
 
 def load(path: FilePath, *, degrees: bool = False, any_joints: bool = False) -> Track:
-    """Read a track that could be played.
+    """Read a track; refuse one that could never be played.
 
     Angles are in rad. A file with degrees is refused unless `degrees` is true; then they are
     converted. Joints must be those of a known robot, unless `any_joints` is true. Raises
@@ -56,10 +56,10 @@ def load(path: FilePath, *, degrees: bool = False, any_joints: bool = False) -> 
     if a package is missing.
     """
     path = Path(path)
-    found = format_of(path)
-    track = found.load(path)
-    location = found.file_location(path)
-    check(track, location)
+    file_format = format_of(path)
+    track = file_format.load(path)
+    location = file_format.file_location(path)
+    check_playable(track, location)
     if not any_joints:
         check_joints(track, location)
     if degrees:
@@ -74,6 +74,6 @@ def format_of(path: FilePath) -> Format:
         return FORMATS[Path(path).suffix.lower()]
     except KeyError:
         raise BadRequestError(
-            f"{path} has no ending that is known here",
+            f"the format of {path} is not known",
             f"Name a file that ends in {endings()}.",
         ) from None

@@ -13,32 +13,38 @@ from rote.motion.track import Origin
 from rote.platform.atomic_file import appearing
 from rote.platform.paths import agreed_file
 
-_MAX = 10_000
+_MAX_AGREED = 10_000
 
 
 def is_agreed(origin: Origin | None) -> bool:
-    """Whether motions of this origin may be played without asking; the user's own motions may."""
+    """Return whether motions of this origin may be played without asking a person.
+
+    The user's own motions have no origin, and never need an agreement.
+    """
     return origin is None or (bool(origin.digest) and origin.digest in _read_agreed())
 
 
 def agree(origin: Origin | None) -> None:
-    """Store that a person has agreed. If that cannot be written, they are asked again."""
+    """Store that a person has agreed to play motions of this origin on a real robot.
+
+    An error while storing is ignored: the person is then asked again next time.
+    """
     if origin is None or not origin.digest:
         return
     path = agreed_file()
     with suppress(OSError, RoteError), disk.lock_folder(path.parent):
-        known = _read_agreed()
-        known.pop(origin.digest, None)
-        known[origin.digest] = f"{origin.file} ({origin.format})"
-        newest = dict(list(known.items())[-_MAX:])
-        with appearing(path, remedy=disk.ANOTHER_HOME) as file:
+        agreed = _read_agreed()
+        agreed.pop(origin.digest, None)  # it moves to the end, where the newest are kept
+        agreed[origin.digest] = f"{origin.file} ({origin.format})"
+        newest = dict(list(agreed.items())[-_MAX_AGREED:])
+        with appearing(path, remedy=disk.HOME_REMEDY) as file:
             file.write(json.dumps(newest, ensure_ascii=False, indent=1).encode("utf-8"))
 
 
 def _read_agreed() -> dict[str, str]:
-    """Return the agreed origins; none if the file cannot be read."""
+    """Return a description of each agreed origin, by its digest; none if the file is unreadable."""
     try:
-        found = json.loads(agreed_file().read_bytes())
+        agreed = json.loads(agreed_file().read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return agreed if isinstance(agreed, dict) else {}

@@ -17,9 +17,10 @@ MAX_BYTES = 256 * 2**20
 than this. A minute of 29 joints at 500 Hz takes 17 MB as text."""
 _SPARE_BYTES = 2**20
 """The space that must stay free on a disk that is suggested for a take."""
-ANOTHER_FILE = "Name another file, in a folder that you may write to."
-ANOTHER_HOME = (
-    "Make that folder writable, or choose another: the takes of rote lie below ROTE_HOME."
+FILE_REMEDY = "Name another file, in a folder that you may write to."
+HOME_REMEDY = (
+    "Make that folder writable, or choose another one: rote keeps its takes in the folder "
+    "ROTE_HOME."
 )
 
 
@@ -33,27 +34,28 @@ def write_atomically(path: Path, *, in_pieces: bool = False) -> Iterator[BinaryI
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise unwritable(path, error) from error
-    with appearing(path, remedy=ANOTHER_FILE) as file:
+        raise make_write_error(path, error) from error
+    with appearing(path, remedy=FILE_REMEDY) as file:
         yield file
         if not in_pieces:
             check_size(path, file.tell())
 
 
 def check_size(path: Path, size: int) -> None:
-    """Refuse to write what is too large to be read again."""
+    """Raise `BadRequestError` for a file of `size` bytes that is too large to be read again."""
     if size > MAX_BYTES:
         raise BadRequestError(
-            f"{path} would have {size >> 20} MB, and {MAX_BYTES >> 20} are read at most",
+            f"{path} would have {size >> 20} MB; at most {MAX_BYTES >> 20} MB can be read again",
             "Trim or resample the track, or save it as .mcap, which may have any length.",
         )
 
 
 @contextmanager
-def open_checked(path: Path, *, in_pieces: bytes | None = None) -> Iterator[BinaryIO]:
+def open_checked(path: Path, *, any_size_magic: bytes | None = None) -> Iterator[BinaryIO]:
     """Open a file for reading; refuse one that is missing, not a file, or too large.
 
-    A file that begins with the bytes `in_pieces` may have any size: it is read piece by piece.
+    A file that begins with the bytes `any_size_magic` may have any size, because its format is read
+    piece by piece.
     """
     try:
         # Opening a pipe would wait for its other end, so the kind is checked first.
@@ -61,12 +63,12 @@ def open_checked(path: Path, *, in_pieces: bytes | None = None) -> Iterator[Bina
             raise BadRequestError(f"{path} cannot be read: it is not a file")
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            begins = b"" if in_pieces is None else file.read(len(in_pieces))
+            beginning = b"" if any_size_magic is None else file.read(len(any_size_magic))
             file.seek(0)
-            if size > MAX_BYTES and begins != in_pieces:
+            if size > MAX_BYTES and beginning != any_size_magic:
                 raise BadRequestError(
-                    f"{path} cannot be read: it has {size >> 20} MB, "
-                    f"and at most {MAX_BYTES >> 20} MB are read",
+                    f"{path} cannot be read: it has {size >> 20} MB, but at most "
+                    f"{MAX_BYTES >> 20} MB can be read",
                     "Cut it into pieces.",
                 )
             yield file
@@ -76,22 +78,17 @@ def open_checked(path: Path, *, in_pieces: bytes | None = None) -> Iterator[Bina
         ) from None
 
 
-def contents(path: Path) -> bytes:
-    """Return the whole content of a file, within the same limits."""
+def read_contents(path: Path) -> bytes:
+    """Return the whole content of a file; refuse what `open_checked` refuses."""
     with open_checked(path) as file:
         return file.read()
 
 
-def lock_file(file: BinaryIO) -> bool:
-    """Lock a file for this process until it is closed; return False if another one has it."""
-    return lock(file)
-
-
 def is_abandoned(path: Path) -> bool:
-    """Return whether no process is writing this file any longer."""
+    """Return whether no process writes this file any longer: its writer would hold a lock on it."""
     try:
         with path.open("rb") as file:
-            return lock_file(file)
+            return lock(file)
     except OSError:
         return False
 
@@ -101,25 +98,25 @@ def lock_folder(folder: Path) -> Iterator[None]:
     """Lock a folder during the block, waiting for other processes that change it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        shared = (folder / ".lock").open("wb")
+        lock_handle = (folder / ".lock").open("wb")
     except OSError as error:
-        raise unwritable(folder, error, ANOTHER_HOME) from error
-    with shared:
-        lock(shared, wait=True)
+        raise make_write_error(folder, error, HOME_REMEDY) from error
+    with lock_handle:
+        lock(lock_handle, wait=True)
         yield
 
 
-def spare_folders(size: int) -> list[Path]:
-    """Return other folders of this computer with space for a file of `size` bytes."""
-    found = []
+def find_spare_folders(size: int) -> list[Path]:
+    """Return writable folders of this computer with space for twice `size` bytes."""
+    folders = []
     for folder in dict.fromkeys((Path.home(), Path(tempfile.gettempdir()))):
         with suppress(OSError):
-            room = shutil.disk_usage(folder).free > 2 * size + _SPARE_BYTES
-            if room and os.access(folder, os.W_OK):
-                found.append(folder)
-    return found
+            has_space = shutil.disk_usage(folder).free > 2 * size + _SPARE_BYTES
+            if has_space and os.access(folder, os.W_OK):
+                folders.append(folder)
+    return folders
 
 
-def unwritable(path: Path, error: OSError, remedy: str = ANOTHER_FILE) -> BadRequestError:
-    """Return the error for a file that the disk refuses."""
+def make_write_error(path: Path, error: OSError, remedy: str = FILE_REMEDY) -> BadRequestError:
+    """Return the error for a file that cannot be written."""
     return BadRequestError(f"{path} cannot be written: {error.strerror}", remedy)

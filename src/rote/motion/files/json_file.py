@@ -12,7 +12,7 @@ import numpy as np
 from rote.motion.files import disk
 from rote.motion.files.metadata import (
     FileLocation,
-    assemble,
+    assemble_track,
     check_length,
     from_document,
     metadata_of,
@@ -22,14 +22,14 @@ from rote.motion.track import Array, Track
 
 
 def file_location(path: Path) -> FileLocation:
-    """Return how samples are counted: from 1."""
+    """Return how errors name a sample of this file: samples are counted from 1."""
     return FileLocation(str(path), "sample")
 
 
 def save_json(track: Track, path: Path) -> None:
     """Write `track`; the file appears only when it is complete."""
     document = to_document(metadata_of(track))
-    del document["tags"]
+    del document["tags"]  # they belong to a take of the library, not to a track
     document["times_s"] = track.times_s.tolist()
     document["joints_rad"] = track.joints_rad.tolist()
     if track.root is not None:
@@ -44,7 +44,7 @@ def save_json(track: Track, path: Path) -> None:
 def load_json(path: Path) -> Track:
     """Read a track; a `BadRequestError` names the sample that cannot be used."""
     location = file_location(path)
-    data = disk.contents(path)
+    data = disk.read_contents(path)
     try:
         document = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -60,11 +60,11 @@ def load_json(path: Path) -> Track:
     for sample, (time_s, row) in enumerate(zip(times, rows, strict=True)):
         table[sample] = _read_row(time_s, row, width, sample, location)
     root = _read_root(document.get("root"), len(times), location)
-    return assemble(metadata, table[:, 0], table[:, 1:], location, root)
+    return assemble_track(metadata, table[:, 0], table[:, 1:], location, root)
 
 
 def _read_root(value: object, samples: int, location: FileLocation) -> Array | None:
-    """Return the root's path, (n, 7), if there is one."""
+    """Return the path of the base, (n, 7): position and quaternion; None if there is none."""
     if value is None:
         return None
     parts = []
@@ -72,10 +72,10 @@ def _read_root(value: object, samples: int, location: FileLocation) -> Array | N
         rows = value.get(name) if isinstance(value, dict) else None
         if not isinstance(rows, list) or len(rows) != samples:
             raise location.error(f"its root has no list {name!r} of {samples} samples")
-        part = np.empty((samples, width + 1))
+        part = np.empty((samples, width))
         for sample, row in enumerate(rows):
-            part[sample] = _read_row(0.0, row, width, sample, location)
-        parts.append(part[:, 1:])
+            part[sample] = _read_row(0.0, row, width, sample, location)[1:]  # without a time
+        parts.append(part)
     return np.column_stack(parts)
 
 
@@ -89,9 +89,10 @@ def _read_list(document: dict[str, Any], name: str, location: FileLocation) -> l
 def _read_row(
     time_s: object, row: object, width: int, sample: int, location: FileLocation
 ) -> Array:
+    """Return the time and the `width` numbers of a sample as one array."""
     if not isinstance(row, list) or len(row) != width:
-        found = f"{len(row)} angles" if isinstance(row, list) else "no list of angles"
-        raise location.row_error(sample, f"it has {found} instead of {width}")
+        actual = f"{len(row)} angles" if isinstance(row, list) else "no list of angles"
+        raise location.row_error(sample, f"it has {actual} instead of {width}")
     if not all(type(value) in {int, float} for value in (time_s, *row)):
         raise location.row_error(sample, "it holds something that is not a number")
     try:

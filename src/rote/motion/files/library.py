@@ -6,14 +6,16 @@
     bow.mcap.part           a recording that is going on, or was cut off; or bow.npz.part
 
 Only the files count: copy, move or remove them as you like. Their summaries are cached in
-`.listed.json`, so that listing a thousand is quick; see `listing`.
+`.listed.json`, so that listing a thousand is quick; see `_FactCache`.
 Without the `mcap` extra, takes are recorded and saved as `.npz`.
 """
 
+import gc
+import json
 import os
 import shutil
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +24,74 @@ from rote.errors import BadRequestError, MissingExtraError
 from rote.messages import MAX_NAME_BYTES, name_problem
 from rote.motion import files
 from rote.motion.files import disk, mcap_file, mcap_records, npz_file
-from rote.motion.files.listing import Listing
 from rote.motion.files.take_writer import TakeWriter, recover, take_name, unfinished
 from rote.motion.files.thumbnail import sketch
 from rote.motion.track import Track
 from rote.platform import atomic_file, system
 from rote.platform.paths import takes_folder
+from rote.text import suggest_names
+
+_CACHE_NAME = ".listed.json"
+_CACHE_VERSION = 1
+_MAX_CACHE_BYTES = 1 << 26
+
+
+class _FactCache:
+    """The cached facts about the takes of a folder: for each file a summary and a sketch."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / _CACHE_NAME
+        self._prefix = f"{folder}{os.sep}"
+        # By file: what identifies its content, and its facts.
+        self._cached = self._read_cache()
+        self._used: dict[str, tuple[list[int], dict[str, Any]]] = {}
+        self._changed = False
+
+    def _read_cache(self) -> dict[str, Any]:
+        """Return the content of the cache file; nothing if it cannot be used."""
+        with suppress(OSError, ValueError, RecursionError):
+            if self._path.stat().st_size <= _MAX_CACHE_BYTES:
+                document = json.loads(self._path.read_bytes())
+                if isinstance(document, dict) and document.get("version") == _CACHE_VERSION:
+                    files = document.get("files")
+                    return files if isinstance(files, dict) else {}
+        return {}
+
+    def get(self, file: str) -> dict[str, Any]:
+        """Return the cached facts about a file, which `add` may extend; none if it has changed."""
+        try:
+            status = os.stat(file)  # noqa: PTH116 - of a thousand files, in half the time
+        except OSError:
+            return {}
+        identity = [status.st_size, status.st_mtime_ns, status.st_ino]
+        key = file.removeprefix(self._prefix)
+        cached = self._cached.get(key)
+        is_valid = isinstance(cached, list) and len(cached) == 2 and isinstance(cached[1], dict)
+        facts: dict[str, Any] = {}
+        if cached is not None and is_valid and cached[0] == identity:
+            facts = cached[1]
+        self._used[key] = (identity, facts)
+        return facts
+
+    def add(self, facts: dict[str, Any], **more: object) -> None:
+        """Add to the facts that `get` returned, so that `save` writes them."""
+        facts.update(more)
+        self._changed = True
+
+    def save(self) -> None:
+        """Write the cache if facts were added and the folder is writable."""
+        if not self._changed:
+            return
+        known = {**self._cached, **self._used}
+        existing = {
+            key: facts for key, facts in known.items() if (self._path.parent / key).exists()
+        }
+        part = self._path.with_name(f"{_CACHE_NAME}.{os.getpid()}.part")
+        with suppress(OSError):
+            document = {"version": _CACHE_VERSION, "files": existing}
+            part.write_text(json.dumps(document), encoding="utf-8")
+            part.replace(self._path)
+
 
 __all__ = ["Library", "Entry", "Trashed", "library"]
 
@@ -46,7 +110,8 @@ class Entry:
     """One take of the library."""
 
     name: str
-    path: Path
+    file: str
+    """Its file, as text: to make `Path` objects of a hundred thousand files takes a second."""
     version: int
     """1 for a take that was saved once."""
     samples: int = 0
@@ -58,9 +123,14 @@ class Entry:
     problem: str = ""
     """Why the file cannot be read; empty if it can."""
 
+    @property
+    def path(self) -> Path:
+        """The path of its file."""
+        return Path(self.file)
+
 
 def library(folder: files.FilePath | None = None) -> "Library":
-    """Return the takes of this computer, or those in another folder."""
+    """Return the library of this computer, or the library in another folder."""
     return Library(takes_folder() if folder is None else folder)
 
 
@@ -69,7 +139,7 @@ class Trashed:
     """One deleted take in the library's trash."""
 
     id: str
-    """The folder below the trash that has it."""
+    """The name of its folder in the trash."""
     name: str
     """Its name before it was deleted, and after it is restored."""
     deleted_s: float
@@ -90,33 +160,40 @@ class Library:
         return f"Library({str(self.folder)!r})"
 
     def list(self, search: str = "") -> tuple[Entry, ...]:
-        """Return the takes by name: those with each word of `search` in name, tags or source."""
+        """Return the takes, by name, that have each word of `search` in name, tags or source."""
         search_words = search.casefold().split()
-        listing = Listing(self.folder)
-        entries = [_list_entry(listing, *found) for found in self._newest_takes()]
-        listing.save()
-        return tuple(entry for entry in entries if _matches(entry, search_words))
+        with _paused_garbage_collection():
+            cache = _FactCache(self.folder)
+            entries = [
+                _find_entry(cache, name, version, file, search_words)
+                for name, version, file in self._find_newest_takes()
+            ]
+        cache.save()
+        return tuple(entry for entry in entries if entry is not None)
 
     def sketches(self, entries: Sequence[Entry]) -> dict[str, str]:
-        """Return a line of bars for each take, by its name: the course of the joint that moves
-        most.
+        """Return a line of bars for each take, by its name: the angle of the joint that moves most
+        over time.
 
-        Unreadable takes have none, nor have those after `MAX_SKETCHED` samples in all.
+        Unreadable takes are left out, and so are takes that would exceed `MAX_SKETCHED` samples in
+        all.
         """
         lines: dict[str, str] = {}
-        listing = Listing(self.folder)
-        left = MAX_SKETCHED
+        cache = _FactCache(self.folder)
+        samples_left = MAX_SKETCHED
         for entry in entries:
-            if entry.problem or entry.samples > left:
+            if entry.problem or entry.samples > samples_left:
                 continue
-            left -= entry.samples
-            facts = listing.get(entry.path)
+            samples_left -= entry.samples
+            facts = cache.get(entry.file)
             with suppress(BadRequestError):
+                # A cached sketch is missing at first; the file of facts may also be damaged.
                 if not isinstance(facts.get("sketch"), str):
-                    drawn = sketch(files.load(entry.path, any_joints=True))
-                    listing.add(facts, sketch="".join(drawn.values()))
+                    lines_by_joint = sketch(files.load(entry.path, any_joints=True), most=1)
+                    # One line, or none for a take without joints.
+                    cache.add(facts, sketch="".join(lines_by_joint.values()))
                 lines[entry.name] = facts["sketch"]
-        listing.save()
+        cache.save()
         return lines
 
     def load_deleted(self, name: str, version: int) -> Track | None:
@@ -126,22 +203,29 @@ class Library:
         check_existing_name(name)
         for trashed in self.trash():
             trash_folder = self.folder / _TRASH / trashed.id
-            found = _files_in(trash_folder, trash_folder / _VERSIONS, name)
-            if trashed.name == name and version in found:
-                return files.load(found[version], any_joints=True)
+            files_by_version = _find_version_files(trash_folder, trash_folder / _VERSIONS, name)
+            if trashed.name == name and version in files_by_version:
+                return files.load(files_by_version[version], any_joints=True)
         return None
 
     def load(self, name: str, version: int | None = None) -> Track:
         """Read a take; the newest version by default."""
-        return files.load(self._version_file(name, version), any_joints=True)
+        return files.load(self._require_version_file(name, version), any_joints=True)
 
     def has(self, name: str) -> bool:
         """Return whether there is a take of this name."""
-        return name in self._take_names()
+        return name in self._list_take_names()
+
+    def newest_file(self, name: str) -> Path:
+        """Return the file of a take's newest version.
+
+        Raises `BadRequestError`, which lists all names, if there is no take of this name.
+        """
+        return self._require_version_file(name, None)
 
     def versions(self, name: str) -> tuple[int, ...]:
         """Return the versions that can be loaded, the oldest first."""
-        return tuple(sorted(self._version_files(name)))
+        return tuple(sorted(self._get_version_files(name)))
 
     def save(self, track: Track, name: str, tags: Iterable[str] = ()) -> Entry:
         """Save a take; an existing one of that name becomes an older version."""
@@ -155,10 +239,10 @@ class Library:
                 self._move_to_versions(name)
                 atomic_file.settle(draft, path)
             except OSError as error:
-                raise disk.unwritable(path, error, disk.ANOTHER_HOME) from error
+                raise disk.make_write_error(path, error, disk.HOME_REMEDY) from error
             finally:
                 draft.unlink(missing_ok=True)
-        return self._newest_entry(name)
+        return self._read_newest_entry(name)
 
     def record(
         self, name: str, joints: Sequence[str], *, variant: str = "", source: str = ""
@@ -166,60 +250,55 @@ class Library:
         """Begin a take that is on disk while it is recorded, and in the library when finished."""
         check_name(name)
 
-        def settle(part: Path, path: Path) -> None:
+        def replace_newest(part: Path, path: Path) -> None:
             with disk.lock_folder(self.folder):
                 self._move_to_versions(name)
                 atomic_file.settle(part, path)
 
         path = self.folder / f"{name}{_new_take_suffix()}"
-        return TakeWriter(path, joints, variant=variant, source=source, settle=settle)
+        return TakeWriter(path, joints, variant=variant, source=source, settle=replace_newest)
 
     def tag(self, name: str, add: Iterable[str] = (), remove: Iterable[str] = ()) -> Entry:
         """Add tags to a take's newest version, and remove others."""
         added, removed = _clean_tags(add), _clean_tags(remove)
-        self._version_file(name, None)  # before the lock, which makes the folder
-        with disk.lock_folder(self.folder):
-            path = self._version_file(name, None)
-            kept = tuple(tag for tag in self._newest_entry(name).tags if tag not in removed)
-            _write_take(files.load(path, any_joints=True), path, tuple(dict.fromkeys(kept + added)))
-        return self._newest_entry(name)
+        with self._lock_take(name) as path:
+            old_tags = self._read_newest_entry(name).tags
+            kept_tags = tuple(tag for tag in old_tags if tag not in removed)
+            new_tags = tuple(dict.fromkeys(kept_tags + added))
+            _write_take(files.load(path, any_joints=True), path, new_tags)
+        return self._read_newest_entry(name)
 
     def rename(self, name: str, to: str) -> Entry:
         """Rename a take and all its versions."""
         check_name(to)
-        self._version_file(name, None)
-        with disk.lock_folder(self.folder):
-            self._version_file(name, None)
-            if self._version_files(to):
+        with self._lock_take(name):
+            if self._get_version_files(to):
                 raise BadRequestError(f"the take {to!r} already exists", "Choose another name.")
-            _move(self.folder / _VERSIONS / name, self.folder / _VERSIONS / to)
+            _move_if_exists(self.folder / _VERSIONS / name, self.folder / _VERSIONS / to)
             for suffix in _SUFFIXES:
-                _move(self.folder / f"{name}{suffix}", self.folder / f"{to}{suffix}")
-        return self._newest_entry(to)
+                _move_if_exists(self.folder / f"{name}{suffix}", self.folder / f"{to}{suffix}")
+        return self._read_newest_entry(to)
 
     def delete(self, name: str) -> Path:
         """Move a take and all its versions to the trash; return where they are."""
-        self._version_file(name, None)
-        with disk.lock_folder(self.folder):
-            self._version_file(name, None)
-            trash_folder = self._free_trash_folder(name)
+        with self._lock_take(name):
+            trash_folder = self._choose_trash_folder(name)
             for suffix in _SUFFIXES:
-                _move(self.folder / f"{name}{suffix}", trash_folder / f"{name}{suffix}")
-            _move(self.folder / _VERSIONS / name, trash_folder / _VERSIONS)
+                _move_if_exists(self.folder / f"{name}{suffix}", trash_folder / f"{name}{suffix}")
+            _move_if_exists(self.folder / _VERSIONS / name, trash_folder / _VERSIONS)
             with suppress(OSError):
-                os.utime(trash_folder)  # when it was deleted
+                os.utime(trash_folder)  # its time is the time of the deletion
         return trash_folder
 
     def delete_newest(self, name: str) -> Path:
-        """Move the newest version of a take to the trash; the one before it, if any, is the take
-        then. Return where it is.
+        """Move the newest version of a take to the trash, so that the version before it, if any,
+        becomes the newest. Return its folder in the trash.
         """
-        self._version_file(name, None)
-        with disk.lock_folder(self.folder):
-            path, trash_folder = self._version_file(name, None), self._free_trash_folder(name)
-            _move(path, trash_folder / f"{name}{path.suffix}")
+        with self._lock_take(name) as path:
+            trash_folder = self._choose_trash_folder(name)
+            _move_if_exists(path, trash_folder / f"{name}{path.suffix}")
             with suppress(OSError):
-                os.utime(trash_folder)  # when it was deleted
+                os.utime(trash_folder)  # its time is the time of the deletion
         return trash_folder
 
     def deleted(self) -> tuple[str, ...]:
@@ -229,64 +308,67 @@ class Library:
     def restore_newest(self, name: str, to: str | None = None) -> Entry:
         """Bring back the take of that name that was deleted last; see `restore`."""
         check_name(to or name)
-        found = [each for each in self.trash() if each.name == name and each.entry is not None]
-        if not found:
+        matches = [each for each in self.trash() if each.name == name and each.entry is not None]
+        if not matches:
             raise BadRequestError(
                 f"there is no take {name!r} in the trash, {self.folder / _TRASH}",
                 f"There are {', '.join(self.deleted()) or 'none'}.",
             )
-        return self.restore(found[0].id, to)
+        return self.restore(matches[0].id, to)
 
     def trash(self) -> tuple[Trashed, ...]:
         """Return what was deleted, the newest first."""
-        found = [
-            _read_trashed(trash_folder)
+        trashed = [
+            _describe_trash_folder(trash_folder)
             for trash_folder in _list_folder(self.folder / _TRASH)
             if trash_folder.is_dir()
         ]
-        return tuple(sorted(found, key=lambda each: (-each.deleted_s, each.id)))
+        return tuple(sorted(trashed, key=lambda each: (-each.deleted_s, each.id)))
 
-    def restore(self, grave_id: str, to: str | None = None) -> Entry:
+    def restore(self, trash_id: str, to: str | None = None) -> Entry:
         """Bring a deleted take back with all its versions, under its own name or another one.
 
         Raises `BadRequestError` if a take of that name already exists.
         """
         with disk.lock_folder(self.folder):
-            trash_folder = self._in_trash(grave_id)
-            trashed = _read_trashed(trash_folder)
+            trash_folder = self._find_in_trash(trash_id)
+            trashed = _describe_trash_folder(trash_folder)
             if trashed.entry is None:
                 raise BadRequestError(
-                    f"{grave_id!r} is a recording that was cut off", "It cannot be restored."
+                    f"{trash_id!r} is a recording that was cut off", "It cannot be restored."
                 )
             name = check_existing_name(trashed.name) if to is None else check_name(to)
-            if self._version_files(name):
+            if self._get_version_files(name):
                 raise BadRequestError(f"the take {name!r} already exists", "Choose another name.")
-            _move(trash_folder / _VERSIONS, self.folder / _VERSIONS / name)
-            for path in _current_in(trash_folder):
-                _move(path, self.folder / f"{name}{path.suffix}")
+            _move_if_exists(trash_folder / _VERSIONS, self.folder / _VERSIONS / name)
+            for path in _list_takes(trash_folder):
+                _move_if_exists(path, self.folder / f"{name}{path.suffix}")
             with suppress(OSError):  # files that the user has put there stay
                 trash_folder.rmdir()
-        return self._newest_entry(name)
+        return self._read_newest_entry(name)
 
-    def purge(self, grave_id: str) -> None:
-        """Delete something from the trash for good."""
+    def purge(self, trash_id: str) -> None:
+        """Delete a take or a recording in the trash permanently."""
         with disk.lock_folder(self.folder):
-            trash_folder = self._in_trash(grave_id)
+            trash_folder = self._find_in_trash(trash_id)
             try:
                 shutil.rmtree(trash_folder)
             except OSError as error:
-                raise disk.unwritable(trash_folder, error, disk.ANOTHER_HOME) from error
+                raise disk.make_write_error(trash_folder, error, disk.HOME_REMEDY) from error
 
-    def _in_trash(self, grave_id: str) -> Path:
-        """Return the folder of something deleted; only direct entries of the trash have an id."""
+    def _find_in_trash(self, trash_id: str) -> Path:
+        """Return the folder in the trash with this id.
+
+        It is never a path elsewhere, because the id is only compared with the names in the trash.
+        """
         for trash_folder in _list_folder(self.folder / _TRASH):
             if (
-                trash_folder.name == grave_id
+                trash_folder.name == trash_id
                 and trash_folder.is_dir()
                 and not trash_folder.is_symlink()
             ):
                 return trash_folder
-        raise BadRequestError(f"there is no {grave_id!r} in the trash", "Look at its list again.")
+        raise BadRequestError(f"there is no {trash_id!r} in the trash", "List the trash again.")
 
     def unfinished(self) -> tuple[Path, ...]:
         """Return the recordings that were cut off, probably by a crash."""
@@ -309,90 +391,108 @@ class Library:
 
     def _move_to_trash(self, part: Path, name: str) -> None:
         with disk.lock_folder(self.folder):
-            _move(part, self._free_trash_folder(name) / part.name)
+            _move_if_exists(part, self._choose_trash_folder(name) / part.name)
 
-    def _take_names(self) -> tuple[str, ...]:
-        return tuple(name for name, _, _ in self._newest_takes())
+    def _list_take_names(self) -> tuple[str, ...]:
+        return tuple(name for name, _, _ in self._find_newest_takes())
 
-    def _newest_takes(self) -> tuple[tuple[str, int, Path], ...]:
+    def _find_newest_takes(self) -> tuple[tuple[str, int, str], ...]:
         """Return all names in order, each with its newest version and that one's file.
 
         The folder is scanned once, not once for each name.
         """
-        current: dict[str, list[Path]] = {}
-        for path in _list_folder(self.folder):
-            if path.suffix in _SUFFIXES and not path.name.startswith("."):
-                current.setdefault(path.stem, []).append(path)
-        kept = {path.name for path in _list_folder(self.folder / _VERSIONS)}
-        found = []
-        for name in sorted(current.keys() | kept):
-            paths = current.get(name, [])
-            if len(paths) == 1 and name not in kept:
-                found.append((name, 1, paths[0]))
-            elif files_by_version := self._version_files(name):
+        current: dict[str, list[str]] = {}  # the file names of each take
+        for file_name in _list_names(self.folder):
+            stem, _, suffix = file_name.rpartition(".")
+            if f".{suffix}" in _SUFFIXES and stem and stem[0] != ".":
+                current.setdefault(stem, []).append(file_name)
+        names_with_versions = {*_list_names(self.folder / _VERSIONS)}
+        newest = []
+        prefix = f"{self.folder}{os.sep}"
+        for name in sorted(current.keys() | names_with_versions):
+            file_names = current.get(name, [])
+            if len(file_names) == 1 and name not in names_with_versions:  # most takes
+                newest.append((name, 1, prefix + file_names[0]))
+            elif files_by_version := self._get_version_files(name):
                 version = max(files_by_version)
-                found.append((name, version, files_by_version[version]))
-        return tuple(found)
+                newest.append((name, version, str(files_by_version[version])))
+        return tuple(newest)
 
-    def _version_files(self, name: str) -> dict[int, Path]:
+    def _get_version_files(self, name: str) -> dict[int, Path]:
         """Return the file of each version."""
-        return _files_in(self.folder, self.folder / _VERSIONS / name, name)
+        return _find_version_files(self.folder, self.folder / _VERSIONS / name, name)
 
     def _check_new_name(self, name: str) -> None:
-        """Raise `BadRequestError` if no new take can have this name; one that has it keeps it."""
+        """Raise `BadRequestError` if a take cannot be saved under this name.
+
+        The limits for the name of an existing take are wider than those for a new one.
+        """
         check_existing_name(name)
-        if not self._version_files(name):
+        if not self._get_version_files(name):
             check_name(name)
 
-    def _version_file(self, name: str, version: int | None) -> Path:
+    @contextmanager
+    def _lock_take(self, name: str) -> Iterator[Path]:
+        """Lock the folder during the block, and yield the newest file of a take.
+
+        Raises `BadRequestError` if there is no such take.
+        """
+        self._require_version_file(name, None)  # raises before the lock creates the folder
+        with disk.lock_folder(self.folder):
+            yield self._require_version_file(name, None)
+
+    def _require_version_file(self, name: str, version: int | None) -> Path:
+        """Return the file of a version, the newest if it is None; raise if there is none."""
         check_existing_name(name)
-        found = self._version_files(name)
-        if not found:
+        files_by_version = self._get_version_files(name)
+        if not files_by_version:
+            names = self._list_take_names()
             raise BadRequestError(
                 f"there is no take {name!r} in {self.folder}",
-                f"There are {', '.join(self._take_names()) or 'none'}.",
+                f"{suggest_names(name, names)} There are {', '.join(names) or 'none'}.".lstrip(),
             )
         if version is None:
-            return found[max(found)]
-        if version not in found:
+            return files_by_version[max(files_by_version)]
+        if version not in files_by_version:
             raise BadRequestError(
                 f"the take {name!r} has no version {version}",
-                f"It has {', '.join(map(str, sorted(found)))}.",
+                f"It has {', '.join(map(str, sorted(files_by_version)))}.",
             )
-        return found[version]
+        return files_by_version[version]
 
     def _move_to_versions(self, name: str) -> None:
         """Move the current file of a name to its versions."""
-        for version, path in sorted(self._version_files(name).items()):
+        for version, path in sorted(self._get_version_files(name).items()):
             if path.parent == self.folder:
-                _move(path, self.folder / _VERSIONS / name / f"{version}{path.suffix}")
+                _move_if_exists(path, self.folder / _VERSIONS / name / f"{version}{path.suffix}")
 
-    def _free_trash_folder(self, name: str) -> Path:
+    def _choose_trash_folder(self, name: str) -> Path:
         """Return an unused folder in the trash."""
         trash = self.folder / _TRASH
-        number = 1
-        while (trash_folder := trash / (name if number == 1 else f"{name} {number}")).exists():
+        trash_folder, number = trash / name, 1
+        while trash_folder.exists():
             number += 1
+            trash_folder = trash / f"{name} {number}"
         return trash_folder
 
-    def _newest_entry(self, name: str) -> Entry:
-        found = self._version_files(name)
-        version = max(found)
-        return _read_entry(name, version, found[version])
+    def _read_newest_entry(self, name: str) -> Entry:
+        files_by_version = self._get_version_files(name)
+        version = max(files_by_version)
+        return _read_entry(name, version, files_by_version[version])
 
 
-def _files_in(folder: Path, kept: Path, name: str) -> dict[int, Path]:
-    """Return the file of each version of a take: the current one in `folder`, others in `kept`."""
+def _find_version_files(folder: Path, versions: Path, name: str) -> dict[int, Path]:
+    """Return the file of each version of a take: the newest in `folder`, others in `versions`."""
     files_by_version = {
         int(path.stem): path
-        for path in sorted(kept.glob("*"))
+        for path in sorted(versions.glob("*"))
         if path.suffix in _SUFFIXES and path.stem.isdecimal()
     }
     # A crash between moving the old file and naming the new one leaves no current file. Then
     # the newest older version is the take, and nothing is lost.
     current = [folder / f"{name}{suffix}" for suffix in _SUFFIXES]
-    there = [path for path in current if path.is_file()]
-    for path in sorted(there, key=lambda path: path.stat().st_mtime_ns):
+    existing = [path for path in current if path.is_file()]
+    for path in sorted(existing, key=lambda path: path.stat().st_mtime_ns):
         files_by_version[max(files_by_version, default=0) + 1] = path
     return files_by_version
 
@@ -402,35 +502,35 @@ def write_new(track: Track, folder: Path, name: str) -> Path:
     return its path.
     """
     check_name(name)
-    number = 1
-    while (
-        path := folder / f"{name}{'' if number == 1 else f' {number}'}{_new_take_suffix()}"
-    ).exists():
+    suffix = _new_take_suffix()
+    path, number = folder / f"{name}{suffix}", 1
+    while path.exists():
         number += 1
+        path = folder / f"{name} {number}{suffix}"
     _write_take(track, path, ())
     return path
 
 
 def _new_take_suffix() -> str:
-    """Return the ending of new takes."""
-    return _SUFFIXES[0 if mcap_records.available() else 1]
+    """Return the ending of new takes: `.npz` only if the `mcap` extra is missing."""
+    return ".mcap" if mcap_records.is_available() else ".npz"
 
 
-def _current_in(trash_folder: Path) -> list[Path]:
+def _list_takes(trash_folder: Path) -> list[Path]:
     """Return the takes directly in a folder of the trash."""
     return [path for path in _list_folder(trash_folder) if path.suffix in _SUFFIXES]
 
 
-def _read_trashed(trash_folder: Path) -> Trashed:
+def _describe_trash_folder(trash_folder: Path) -> Trashed:
     """Return the contents of a folder of the trash, derived from its files."""
-    current = sorted(_current_in(trash_folder))
+    current = sorted(_list_takes(trash_folder))
     older = [path for path in _list_folder(trash_folder / _VERSIONS) if path.suffix in _SUFFIXES]
     newest = current[0] if current else max(older, key=_version_number, default=None)
+    name = trash_folder.name
     if current:
         name = current[0].stem
-    else:  # a take without a current file, or a recording that was cut off
-        cut = [take_name(path) for path in _list_folder(trash_folder)]
-        name = trash_folder.name if newest is not None or not cut else cut[0]
+    elif newest is None and (paths := _list_folder(trash_folder)):
+        name = take_name(paths[0])  # a recording that was cut off
     versions = len(current) + len(older)
     return Trashed(
         id=trash_folder.name,
@@ -445,51 +545,75 @@ def _version_number(path: Path) -> int:
     return int(path.stem) if path.stem.isdecimal() else 0
 
 
+@contextmanager
+def _paused_garbage_collection() -> Iterator[None]:
+    """Pause the garbage collector during the block.
+
+    Listing a hundred thousand takes makes no reference cycles, and the collector's search for them
+    would double the time.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _list_names(folder: Path) -> list[str]:
+    """Return the names in a folder; none if it does not exist."""
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - a hundred thousand paths take a second
+    except OSError:
+        return []
+
+
 def _list_folder(folder: Path) -> tuple[Path, ...]:
     """Return the entries of a folder; none if it does not exist."""
-    try:
-        with os.scandir(folder) as inside:
-            return tuple(folder / each.name for each in inside)
-    except OSError:
-        return ()
+    return tuple(folder / name for name in _list_names(folder))
 
 
-def _list_entry(listing: Listing, name: str, version: int, path: Path) -> Entry:
-    """Return a take's entry from the listing, or from its file if that has changed."""
-    facts = listing.get(path)
+def _find_entry(
+    cache: _FactCache, name: str, version: int, file: str, search_words: Sequence[str]
+) -> Entry | None:
+    """Return a take's entry from the cache, or from its file if that has changed; None if the take
+    does not have each of the words.
+    """
+    facts = cache.get(file)
+    entry = None
     with suppress(KeyError, TypeError, ValueError):
-        return _entry_from_listing(name, version, path, facts["take"])
-    entry = _read_entry(name, version, path)
-    if not entry.problem:  # an extra that is missing may be there tomorrow
-        take = [entry.samples, entry.duration_s, entry.joints, entry.variant, entry.source]
-        listing.add(facts, take=[*take, list(entry.tags)])
-    return entry
-
-
-def _entry_from_listing(name: str, version: int, path: Path, take: list[Any]) -> Entry:
-    """Return an entry from the listing; raises for anything that rote did not write."""
-    samples, duration_s, joints, variant, source, tags = take
-    return Entry(
-        name=name,
-        path=path,
-        version=version,
-        samples=int(samples),
-        duration_s=float(duration_s),
-        joints=int(joints),
-        variant=str(variant),
-        source=str(source),
-        tags=tuple(str(tag) for tag in tags),
-    )
+        samples, duration_s, joints, variant, source, tags = facts["take"]
+        if search_words and not _matches_search(name, str(source), map(str, tags), search_words):
+            return None  # most takes do not match, so no entry is made for them
+        entry = Entry(
+            name=name,
+            file=file,
+            version=version,
+            samples=int(samples),
+            duration_s=float(duration_s),
+            joints=int(joints),
+            variant=str(variant),
+            source=str(source),
+            tags=tuple(map(str, tags)),
+        )
+    if entry is None:
+        entry = _read_entry(name, version, Path(file))
+        if not entry.problem:  # a missing extra may be installed later
+            take = [entry.samples, entry.duration_s, entry.joints, entry.variant, entry.source]
+            cache.add(facts, take=[*take, list(entry.tags)])
+    return entry if _matches_search(name, entry.source, entry.tags, search_words) else None
 
 
 def _read_entry(name: str, version: int, path: Path) -> Entry:
     try:
-        summary = (mcap_file if path.suffix == ".mcap" else npz_file).summary(path)
+        file_format = mcap_file if path.suffix == ".mcap" else npz_file
+        summary = file_format.read_summary(path)
     except (BadRequestError, MissingExtraError) as error:
-        return Entry(name=name, path=path, version=version, problem=str(error))
+        return Entry(name=name, file=str(path), version=version, problem=str(error))
     return Entry(
         name=name,
-        path=path,
+        file=str(path),
         version=version,
         samples=summary.samples,
         duration_s=summary.duration_s,
@@ -506,32 +630,35 @@ def _write_take(track: Track, path: Path, tags: tuple[str, ...]) -> None:
     write(track, path, tags)
 
 
-def _matches(entry: Entry, search_words: Sequence[str]) -> bool:
-    text = " ".join((entry.name, entry.source, *entry.tags)).casefold()
+def _matches_search(
+    name: str, source: str, tags: Iterable[str], search_words: Sequence[str]
+) -> bool:
+    text = " ".join((name, source, *tags)).casefold()
     return all(word in text for word in search_words)
 
 
 def check_existing_name(name: str) -> str:
-    """Return the name of a take that may be here, or raise `BadRequestError` if no file can have
-    it. A file that was copied here may have a longer name than a new take.
+    """Return the name of an existing take, or raise `BadRequestError` if no file can have it.
+
+    A file that was copied here may have a longer name than a new take.
     """
     return _check_name(name, MAX_FILE_NAME_BYTES)
 
 
 def check_name(name: str) -> str:
-    """Return the name of a new take, or raise `BadRequestError` if it cannot have it."""
+    """Return the name of a new take, or raise `BadRequestError` if it is not allowed."""
     return _check_name(name, MAX_NAME_BYTES)
 
 
-def _check_name(name: str, most_bytes: int) -> str:
-    problem = name_problem(name, most_bytes)
+def _check_name(name: str, max_bytes: int) -> str:
+    problem = name_problem(name, max_bytes)
     if not problem and (name[0] == "." or name in {_VERSIONS, _TRASH}):
         problem = "it cannot be the name of a file here"
     problem = problem or system.file_name_problem(name)
     if problem:
         raise BadRequestError(
             f"the name {name!r} cannot be used: {problem}",
-            "Choose a short one of letters, digits, spaces, - and _.",
+            "Choose a short name of letters, digits, spaces, - and _.",
         )
     return name
 
@@ -539,20 +666,21 @@ def _check_name(name: str, most_bytes: int) -> str:
 def _clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
     cleaned = tuple(dict.fromkeys(tag.strip().casefold() for tag in tags))
     if not all(cleaned):
-        raise BadRequestError("a tag is empty", "Give each tag a word.")
+        raise BadRequestError("a tag is empty", "Give each tag at least one character.")
     for tag in cleaned:
         if problem := name_problem(tag):
             raise BadRequestError(
-                f"the tag {tag!r} cannot be used: {problem}", "Choose a short one, like a name."
+                f"the tag {tag!r} cannot be used: {problem}",
+                "Choose a short tag of letters, digits, spaces, - and _.",
             )
     return cleaned
 
 
-def _move(path: Path, to: Path) -> None:
+def _move_if_exists(path: Path, to: Path) -> None:
     if not path.exists():
         return
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
         path.rename(to)
     except OSError as error:
-        raise disk.unwritable(to, error, disk.ANOTHER_HOME) from error
+        raise disk.make_write_error(to, error, disk.HOME_REMEDY) from error

@@ -18,108 +18,113 @@ from numpy.typing import NDArray
 from rote.errors import DecodeError, MissingExtraError
 
 MAGIC = b"\x89MCAP0\r\n"
+# The opcodes of the format: the first byte of each record.
 FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX = 2, 3, 4, 5, 6, 7
 ATTACHMENT, STATISTICS, METADATA = 9, 11, 12
 _MAY_BE_LARGE = frozenset({ATTACHMENT, MESSAGE_INDEX})
 
-_HEAD = struct.Struct("<BQ")
+_HEAD = struct.Struct("<BQ")  # of a record: its opcode, and the length of its content
 
 
-def available() -> bool:
-    """Return whether MCAP files can be used here."""
+def is_available() -> bool:
+    """Return whether the library for MCAP files is installed."""
     return find_spec("mcap") is not None
 
 
-def need_mcap() -> None:
+def require_mcap() -> None:
     """Raise `MissingExtraError` if the library is missing."""
-    if not available():
+    if not is_available():
         raise MissingExtraError("the MCAP format", "mcap")
 
 
-def writer(file: BinaryIO) -> Any:
+def open_writer(file: BinaryIO) -> Any:
     """Return the library's writer into an open file."""
-    need_mcap()
+    require_mcap()
     from mcap.writer import Writer  # noqa: PLC0415 - optional
 
     return Writer(file)
 
 
-def records(file: BinaryIO, skip: frozenset[int], most: int) -> Iterator[tuple[int, bytes]]:
-    """Yield kind and content of every complete record, except for those to skip.
+def iterate_records(
+    file: BinaryIO, skip: frozenset[int], max_bytes: int
+) -> Iterator[tuple[int, bytes]]:
+    """Yield opcode and content of every complete record, except for those with an opcode in `skip`.
 
-    None is larger than `most`: a larger attachment is skipped, any other larger record raises
-    `DecodeError`.
+    Attachments and message indexes larger than `max_bytes` are skipped; any other larger record
+    raises `DecodeError`.
     """
     size = os.fstat(file.fileno()).st_size
     while len(head := file.read(_HEAD.size)) == _HEAD.size:
-        code, length = _HEAD.unpack(head)
+        opcode, length = _HEAD.unpack(head)
         if length > size - file.tell():
             return
-        if code in skip or (length > most and code in _MAY_BE_LARGE):
+        if opcode in skip or (length > max_bytes and opcode in _MAY_BE_LARGE):
             file.seek(length, os.SEEK_CUR)
-        elif length > most:
+        elif length > max_bytes:
             raise DecodeError(f"a record of {length >> 20} MB is too large")
         else:
-            yield code, file.read(length)
+            yield opcode, file.read(length)
 
 
-class ChunkSpan(NamedTuple):
-    """The position of a record in a chunk: its head from `begin`, its content to `end`."""
+class RecordSpan(NamedTuple):
+    """The opcode of a record in a chunk, and the offsets of its head and its content."""
 
-    code: int
+    opcode: int
     begin: int
-    content: int
+    content_begin: int
     end: int
 
 
-def record_at(data: bytes, offset: int) -> ChunkSpan:
-    """Return the record that begins at an offset of a chunk's data."""
-    code, size = _HEAD.unpack_from(data, offset)
-    content = offset + _HEAD.size
-    return ChunkSpan(code, offset, content, content + size)
+def locate_record(data: bytes, offset: int) -> RecordSpan:
+    """Return the span of the record that begins at an offset of a chunk's data."""
+    opcode, size = _HEAD.unpack_from(data, offset)
+    content_begin = offset + _HEAD.size
+    return RecordSpan(opcode, offset, content_begin, content_begin + size)
 
 
-def similar_records(data: bytes, first: ChunkSpan) -> NDArray[np.uint8]:
-    """Return the contents of the records directly after `first`, (records, bytes).
+def find_similar_records(data: bytes, first: RecordSpan) -> NDArray[np.uint8]:
+    """Return the contents of the records directly after `first` that have its opcode and length.
 
-    They have the same kind and length.
+    The result is (records, bytes). It ends before the first record that differs.
     """
     size = first.end - first.begin
     count = max(len(data) - first.end, 0) // size
+    # Read the rest of the chunk as rows of this size: they are records as long as all heads match.
     rows = np.frombuffer(data, np.uint8, count * size, min(first.end, len(data)))
     rows = rows.reshape(count, size)
     head = np.frombuffer(data, np.uint8, _HEAD.size, first.begin)
-    same = (rows[:, : _HEAD.size] == head).all(axis=1)
-    return rows[: count_leading(same), _HEAD.size :]
+    is_similar = (rows[:, : _HEAD.size] == head).all(axis=1)
+    return rows[: count_leading(is_similar), _HEAD.size :]
 
 
-def count_leading(true: NDArray[np.bool_]) -> int:
+def count_leading(flags: NDArray[np.bool_]) -> int:
     """Return the number of leading true values."""
-    return len(true) if true.all() else int(np.argmin(true))
+    return len(flags) if flags.all() else int(np.argmin(flags))
 
 
-def faults() -> tuple[type[Exception], ...]:
+def fault_types() -> tuple[type[Exception], ...]:
     """Return the exceptions that the libraries raise for invalid bytes."""
     from mcap.exceptions import McapError  # noqa: PLC0415 - optional
     from zstandard import ZstdError  # noqa: PLC0415 - comes with mcap
 
-    wrong = (struct.error, ValueError, KeyError, RecursionError, OverflowError, RuntimeError)
-    return (DecodeError, McapError, ZstdError, *wrong)
+    generic = (struct.error, ValueError, KeyError, RecursionError, OverflowError, RuntimeError)
+    return (DecodeError, McapError, ZstdError, *generic)
 
 
-def parse_record(kind: str, content: bytes) -> Any:
-    """Parse a record with the library."""
+def parse_record(class_name: str, content: bytes) -> Any:
+    """Return a record as an object of a class of the library, such as `Chunk`."""
     import mcap.data_stream  # noqa: PLC0415 - optional
     import mcap.records  # noqa: PLC0415 - optional
 
     stream = mcap.data_stream.ReadDataStream(BytesIO(content))
-    return getattr(mcap.records, kind).read(stream)
+    return getattr(mcap.records, class_name).read(stream)
 
 
-def unpack_chunk(chunk: Any, most: int) -> bytes:
-    """Return the content of a chunk; never more than `most` bytes, whatever size it states."""
-    if chunk.uncompressed_size > most:
+def unpack_chunk(chunk: Any, max_bytes: int) -> bytes:
+    """Return the content of a chunk; never more than `max_bytes` bytes, whatever size it states."""
+    if chunk.uncompressed_size > max_bytes:
         raise DecodeError(f"a chunk of {chunk.uncompressed_size >> 20} MB is too large")
+    # Unpack at most one byte more than stated: enough to notice that the size is wrong.
     if chunk.compression == "zstd":
         import zstandard  # noqa: PLC0415 - comes with mcap
 
@@ -130,7 +135,7 @@ def unpack_chunk(chunk: Any, most: int) -> bytes:
 
         data = lz4.frame.LZ4FrameDecompressor().decompress(chunk.data, chunk.uncompressed_size + 1)
     elif chunk.compression:
-        raise DecodeError(f"chunks compressed by {chunk.compression!r} are not read")
+        raise DecodeError(f"chunks compressed with {chunk.compression!r} cannot be read")
     else:
         data = chunk.data
     crc = chunk.uncompressed_crc

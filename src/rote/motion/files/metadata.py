@@ -27,14 +27,14 @@ MAX_VALUES = 300_000_000
 29 joints."""
 
 MAX_ANGLE_RAD = 2 * math.pi
-"""No joint of a robot reaches this, so a larger number is no angle in rad."""
+"""Maximum angle: no joint reaches it, so a larger number is not an angle in rad."""
 
 MAX_TIME_S = 1e11
-"""No clock shows more seconds, so a larger number is no time in seconds."""
+"""Maximum time: a larger number is not a time in seconds."""
 
-_UNKNOWN = numbered_build(100, 0)
+_UNKNOWN_BUILD = numbered_build(100, 0)
 """A machine unknown to rote, with more slots than any message has."""
-_LISTS = ("names", "marks", "history", "tags")
+_LIST_FIELDS = ("names", "marks", "history", "tags")
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class TakeMetadata:
 
     names: tuple[str, ...]
     variant: str = ""
-    """The name of the build; derived from the joints if it is not stated."""
+    """The name of the build; derived from the joints if it is empty."""
     source: str = ""
     marks: tuple[Mark, ...] = ()
     history: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class TakeMetadata:
 
     def __post_init__(self) -> None:
         if not self.variant:
-            object.__setattr__(self, "variant", variant_with(self.names))
+            object.__setattr__(self, "variant", find_variant(self.names))
 
 
 class Summary(NamedTuple):
@@ -70,8 +70,9 @@ class FileLocation:
     """How errors name a file and its samples."""
 
     file: str
-    row: str = "row"
-    first: int = 1
+    row_noun: str = "row"
+    """What the format calls one sample: row, sample, message or frame."""
+    first_row: int = 1
     """The number of the first sample's row."""
 
     @property
@@ -85,23 +86,31 @@ class FileLocation:
 
     def row_error(self, sample: int, problem: str, remedy: str = "") -> BadRequestError:
         """Return an error about one sample, counted from 0."""
-        return self.error(f"{self.row} {sample + self.first} cannot be read: {problem}", remedy)
+        return self.error(
+            f"{self.row_noun} {sample + self.first_row} cannot be read: {problem}", remedy
+        )
 
 
 def metadata_of(track: Track, tags: tuple[str, ...] = ()) -> TakeMetadata:
-    """Return a track's metadata; refuse characters that no file can hold."""
-    metadata = TakeMetadata(
-        names=track.names,
-        variant=track.variant,
-        source=track.source,
-        marks=track.marks,
-        history=track.history,
-        tags=tags,
-        origin=track.origin,
+    """Return a track's metadata; refuse text that cannot be written as UTF-8."""
+    return check_texts(
+        TakeMetadata(
+            names=track.names,
+            variant=track.variant,
+            source=track.source,
+            marks=track.marks,
+            history=track.history,
+            tags=tags,
+            origin=track.origin,
+        )
     )
-    texts = (*track.names, track.variant, track.source, *track.history, *tags)
-    texts += () if track.origin is None else tuple(asdict(track.origin).values())
-    for text in (*texts, *(mark.label for mark in track.marks)):
+
+
+def check_texts(metadata: TakeMetadata) -> TakeMetadata:
+    """Return the metadata unchanged; refuse text that cannot be written as UTF-8."""
+    texts = (*metadata.names, metadata.variant, metadata.source, *metadata.history, *metadata.tags)
+    texts += () if metadata.origin is None else tuple(asdict(metadata.origin).values())
+    for text in (*texts, *(mark.label for mark in metadata.marks)):
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
@@ -110,7 +119,7 @@ def metadata_of(track: Track, tags: tuple[str, ...] = ()) -> TakeMetadata:
 
 
 def to_document(metadata: TakeMetadata) -> dict[str, Any]:
-    """Return metadata as JSON data."""
+    """Return metadata as values that JSON can hold."""
     origin = {} if metadata.origin is None else {"origin": asdict(metadata.origin)}
     return {
         "variant": metadata.variant,
@@ -124,17 +133,17 @@ def to_document(metadata: TakeMetadata) -> dict[str, Any]:
 
 
 def from_document(document: object, location: FileLocation) -> TakeMetadata:
-    """Read metadata back. Only the names are required."""
+    """Return the metadata that `to_document` made. Only the names are required."""
     if not isinstance(document, dict):
         raise location.error("it does not hold a track")
-    given = {name: _read_list(document, name, location) for name in _LISTS}
+    lists = {name: _read_list(document, name, location) for name in _LIST_FIELDS}
     return TakeMetadata(
-        names=tuple(_read_texts(given["names"], "names", location)),
+        names=tuple(_read_texts(lists["names"], "names", location)),
         variant=_require_type(str, document.get("variant", ""), "variant", location),
         source=_require_type(str, document.get("source", location.source), "source", location),
-        marks=tuple(_read_mark(mark, location) for mark in given["marks"]),
-        history=tuple(_read_texts(given["history"], "history", location)),
-        tags=tuple(_read_texts(given["tags"], "tags", location)),
+        marks=tuple(_read_mark(mark, location) for mark in lists["marks"]),
+        history=tuple(_read_texts(lists["history"], "history", location)),
+        tags=tuple(_read_texts(lists["tags"], "tags", location)),
         origin=_read_origin(document.get("origin"), location),
     )
 
@@ -143,13 +152,14 @@ def _read_list(document: dict[str, Any], name: str, location: FileLocation) -> l
     return _require_type(list, document.get(name, []), name, location)
 
 
-def _read_texts(values: list[Any], what: str, location: FileLocation) -> list[str]:
-    return [_require_type(str, value, what, location) for value in values]
+def _read_texts(values: list[Any], field: str, location: FileLocation) -> list[str]:
+    return [_require_type(str, value, field, location) for value in values]
 
 
 def _read_mark(value: object, location: FileLocation) -> Mark:
     mark = _require_type(dict, value, "marks", location)
     time_s: Any = mark.get("time_s")
+    # The comparison also refuses NaN, infinity, and integers too large for a float.
     if type(time_s) not in {int, float} or not abs(time_s) <= sys.float_info.max:
         raise location.error(f"the mark {mark} has no time")
     label = mark.get("label", mark.get("words"))  # "words" until version 0.2
@@ -159,18 +169,21 @@ def _read_mark(value: object, location: FileLocation) -> Mark:
 def _read_origin(value: object, location: FileLocation) -> Origin | None:
     if value is None:
         return None
-    given = _require_type(dict, value, "origin", location)
+    values = _require_type(dict, value, "origin", location)
     names = [field.name for field in fields(Origin)]
-    return Origin(*(_require_type(str, given.get(name, ""), "origin", location) for name in names))
+    return Origin(*(_require_type(str, values.get(name, ""), "origin", location) for name in names))
 
 
-def _require_type(kind: type[T], value: object, what: str, location: FileLocation) -> T:
-    if not isinstance(value, kind):
-        raise location.error(f"its {what} cannot be read: {value!r:.60} is no {kind.__name__}")
+def _require_type(required: type[T], value: object, field: str, location: FileLocation) -> T:
+    """Return a value of a metadata field; refuse one that is not of the required type."""
+    if not isinstance(value, required):
+        raise location.error(
+            f"its {field} cannot be read: {value!r:.60} is not a {required.__name__}"
+        )
     return value
 
 
-def assemble(
+def assemble_track(
     metadata: TakeMetadata,
     times_s: Array,
     joints_rad: Array,
@@ -184,11 +197,13 @@ def assemble(
     width = len(metadata.names)
     if times_s.ndim != 1 or joints_rad.shape != (times_s.size, width):
         raise location.error(
-            f"{width} joint names and {times_s.size} times cannot go "
-            f"with angles of shape {joints_rad.shape}"
+            f"{width} joint names and {times_s.size} times do not fit "
+            f"angles of shape {joints_rad.shape}"
         )
+    if not times_s.size:
+        raise location.error("a motion needs 2 samples, but this one has none")
     check_length(times_s.size, width, location)
-    if (sample := first_unsound(times_s, joints_rad)) is not None:
+    if (sample := find_invalid_sample(times_s, joints_rad)) is not None:
         raise location.row_error(
             sample, _describe_problem(times_s, joints_rad, metadata.names, sample)
         )
@@ -206,7 +221,7 @@ def assemble(
 
 
 def make_root_path(root: Array, samples: int, location: FileLocation) -> RootPath:
-    """Make the path of a root of (n, 7) numbers; refuse invalid ones."""
+    """Return (n, 7) numbers, as in `assemble_track`, as the path of a base; refuse invalid ones."""
     if root.shape != (samples, 7):
         raise location.error(f"{samples} samples do not match a root of shape {root.shape}")
     try:
@@ -215,69 +230,69 @@ def make_root_path(root: Array, samples: int, location: FileLocation) -> RootPat
         raise location.error(str(error)) from None
 
 
-def root_rows(root: RootPath) -> Array:
-    """Return a root's path as (n, 7) numbers."""
+def to_root_rows(root: RootPath) -> Array:
+    """Return the path of a base as (n, 7) numbers, as `make_root_path` reads them."""
     return np.column_stack([root.position_m, root.quaternion_wxyz])
 
 
 def check_length(samples: int, joints: int, location: FileLocation) -> None:
-    """Refuse more samples than are read."""
+    """Refuse a file with more samples than rote reads."""
     if samples > max_samples(joints):
-        raise too_long(location, joints)
+        raise make_too_long_error(location, joints)
 
 
 def max_samples(joints: int) -> int:
-    """Return the maximum number of samples that are read for this number of joints."""
-    return min(MAX_SAMPLES, MAX_VALUES // (joints + 1))
+    """Return the maximum number of samples that rote reads for this number of joints."""
+    return min(MAX_SAMPLES, MAX_VALUES // (joints + 1))  # one more for the time
 
 
-def too_long(location: FileLocation, joints: int = 0) -> BadRequestError:
-    """Return the error for more samples than are read."""
+def make_too_long_error(location: FileLocation, joints: int = 0) -> BadRequestError:
+    """Return the error for a file with more samples than rote reads."""
     return location.error(
         f"it holds more than {max_samples(joints):,} samples", "Cut it into pieces, or resample it."
     )
 
 
-def first_unsound(times_s: Array, joints_rad: Array) -> int | None:
-    """Return the first sample that is not finite, or not after the one before."""
-    sound = np.isfinite(times_s) & np.isfinite(joints_rad).all(axis=1)
+def find_invalid_sample(times_s: Array, joints_rad: Array) -> int | None:
+    """Return the first sample with a value that is not finite, or a time that is not later than the
+    one before; None if all are valid.
+    """
+    is_valid = np.isfinite(times_s) & np.isfinite(joints_rad).all(axis=1)
     with np.errstate(invalid="ignore"):
-        sound[1:] &= np.diff(times_s) > 0
-    return None if sound.all() else int(np.argmin(sound))
+        is_valid[1:] &= np.diff(times_s) > 0
+    return None if is_valid.all() else int(np.argmin(is_valid))
 
 
 def _describe_problem(
     times_s: Array, joints_rad: Array, names: tuple[str, ...], sample: int
 ) -> str:
     if np.isfinite(times_s[sample]) and np.isfinite(joints_rad[sample]).all():
-        return f"its time {times_s[sample]} is not after the one before"
-    strange = np.flatnonzero(~np.isfinite(joints_rad[sample]))
-    where = names[strange[0]] if strange.size else "its time"
-    return f"{where} is not a number"
+        return f"its time {times_s[sample]} is not later than the one before"
+    invalid = np.flatnonzero(~np.isfinite(joints_rad[sample]))
+    culprit = names[invalid[0]] if invalid.size else "its time"
+    return f"{culprit} is not a number"
 
 
-def variant_with(names: tuple[str, ...]) -> str:
-    """Return the build that has these joints; if none has any, the first build.
+def find_variant(names: tuple[str, ...]) -> str:
+    """Return the name of the build that has these joints; if none has any, of the first build.
 
     Numbered joints are those of a machine that rote does not know.
     """
-    if names and set(names) <= set(_UNKNOWN.names):
-        return _UNKNOWN.name
+    if names and set(names) <= set(_UNKNOWN_BUILD.names):
+        return _UNKNOWN_BUILD.name
     build = build_with(names) or registry.families()[0].default
     return build.name
 
 
-def check(track: Track, location: FileLocation) -> None:
-    """Refuse a track that could never be played, even one written by rote."""
+def check_playable(track: Track, location: FileLocation) -> None:
+    """Refuse a track that can never be played."""
     if len(track) < 2:
-        raise location.error(
-            f"a motion needs 2 samples, here {'is 1' if len(track) else 'are none'}"
-        )
+        raise location.error(f"a motion needs 2 samples, but this one has {len(track)}")
     if not track.names or not all(track.names) or len(set(track.names)) < len(track.names):
-        raise location.error(f"a motion needs joints with one name each, not {list(track.names)}")
-    if (beyond := np.abs(track.times_s) > MAX_TIME_S).any():
-        sample = int(np.argmax(beyond))
-        problem = f"its time {track.times_s[sample]:g} is more seconds than any clock shows"
+        raise location.error(f"each joint of a motion needs its own name, not {list(track.names)}")
+    if (is_too_large := np.abs(track.times_s) > MAX_TIME_S).any():
+        sample = int(np.argmax(is_too_large))
+        problem = f"its time {track.times_s[sample]:g} is too large for a time in seconds"
         raise location.row_error(sample, problem, "Write times in seconds, best beginning at 0.")
 
 
@@ -300,8 +315,8 @@ def check_unit(track: Track, location: FileLocation) -> None:
     """Refuse angles that no joint reaches: they are in degrees, most likely."""
     if track.joints_rad.max() <= MAX_ANGLE_RAD and track.joints_rad.min() >= -MAX_ANGLE_RAD:
         return
-    beyond = np.abs(track.joints_rad) > MAX_ANGLE_RAD
-    sample, joint = divmod(int(np.argmax(beyond)), len(track.names))
+    is_too_large = np.abs(track.joints_rad) > MAX_ANGLE_RAD
+    sample, joint = divmod(int(np.argmax(is_too_large)), len(track.names))
     value = track.joints_rad[sample, joint]
     raise location.row_error(
         sample,

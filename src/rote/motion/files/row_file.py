@@ -17,20 +17,21 @@ from rote.motion.files import disk
 from rote.motion.files.metadata import (
     FileLocation,
     TakeMetadata,
-    assemble,
+    assemble_track,
     check_length,
-    first_unsound,
+    find_invalid_sample,
     from_document,
     to_document,
 )
 from rote.motion.files.npz_file import save_npz
 from rote.motion.track import Array, Track
 
-_MAX_HEAD = 1 << 20
+_MAX_HEAD_BYTES = 1 << 20
+_FLOAT_BYTES = 8
 
 
 class RowStream:
-    """Writes a take's samples into an open file."""
+    """Writes the metadata and then the samples of a take into an open file."""
 
     def __init__(self, file: BinaryIO, metadata: TakeMetadata) -> None:
         self._file = file
@@ -51,39 +52,42 @@ class RowStream:
 
 
 def finish(part: Path, metadata: TakeMetadata, draft: Path) -> None:
-    """Write the whole take of the rows in `part` as the NPZ file `draft`."""
+    """Write the samples of the recording `part` with final metadata as the NPZ file `draft`."""
     _, times_s, joints_rad = _read_rows(part)
-    save_npz(assemble(metadata, times_s, joints_rad, _location_in(part)), draft, metadata.tags)
+    track = assemble_track(metadata, times_s, joints_rad, _file_location(part))
+    save_npz(track, draft, metadata.tags)
 
 
 def recover(path: Path) -> Track:
     """Read a recording that was cut off, up to the last row that is whole."""
     metadata, times_s, joints_rad = _read_rows(path)
-    bad = first_unsound(times_s, joints_rad)
-    sound = len(times_s) if bad is None else bad
-    location = _location_in(path)
-    if sound < 2:
+    first_invalid = find_invalid_sample(times_s, joints_rad)
+    valid_count = len(times_s) if first_invalid is None else first_invalid
+    location = _file_location(path)
+    if valid_count < 2:
         raise location.error("nothing in it can be recovered")
-    track = assemble(metadata, times_s[:sound], joints_rad[:sound], location)
+    track = assemble_track(metadata, times_s[:valid_count], joints_rad[:valid_count], location)
     return track.edited("recover a recording that was cut off")
 
 
-def _location_in(path: Path) -> FileLocation:
+def _file_location(path: Path) -> FileLocation:
     return FileLocation(str(path), "sample")
 
 
 def _read_rows(path: Path) -> tuple[TakeMetadata, Array, Array]:
-    location = _location_in(path)
+    """Return metadata, times (n,) and angles (n, joints), up to the last row that is whole."""
+    location = _file_location(path)
     with disk.open_checked(path) as file:
-        head = file.readline(_MAX_HEAD)
+        head = file.readline(_MAX_HEAD_BYTES)
         try:
             document = json.loads(head)
         except (ValueError, RecursionError):
             raise location.error("it is not a recording of rote") from None
         metadata = from_document(document, location)
         width = 1 + len(metadata.names)
-        numbers = np.frombuffer(file.read(), dtype=np.uint8)
-    rows = len(numbers) // (8 * width)
+        content = np.frombuffer(file.read(), dtype=np.uint8)
+    row_bytes = _FLOAT_BYTES * width
+    rows = len(content) // row_bytes
     check_length(rows, width - 1, location)
-    table = numbers[: 8 * width * rows].view("<f8").reshape(rows, width).astype(np.float64)
+    table = content[: rows * row_bytes].view("<f8").reshape(rows, width).astype(np.float64)
     return metadata, table[:, 0].copy(), table[:, 1:].copy()

@@ -13,9 +13,9 @@ import numpy as np
 
 from rote.errors import BadRequestError
 from rote.motion.files import disk, mcap_file, row_file
-from rote.motion.files.mcap_file import McapStream, nanoseconds
-from rote.motion.files.mcap_records import need_mcap
-from rote.motion.files.metadata import FileLocation, TakeMetadata, check_length, metadata_of
+from rote.motion.files.mcap_file import McapStream, to_nanoseconds
+from rote.motion.files.mcap_records import require_mcap
+from rote.motion.files.metadata import FileLocation, TakeMetadata, check_length, check_texts
 from rote.motion.files.row_file import RowStream
 from rote.motion.track import Mark, Track
 from rote.platform import atomic_file, system
@@ -26,13 +26,13 @@ FLUSH_S = 0.5
 """The longest part of a recording that is only in memory, by the times of its samples."""
 
 _PART = ".part"
-_ROWS = ".npz"
-_RECORDED = (".mcap", _ROWS)
+_ROW_SUFFIX = ".npz"
+_SUFFIXES = (".mcap", _ROW_SUFFIX)
 
 
 def unfinished(folder: Path) -> list[Path]:
-    """Return the recordings here that were cut off; not those that are being written now."""
-    parts = (path for ending in _RECORDED for path in folder.glob(f"*{ending}{_PART}"))
+    """Return the recordings in a folder that were cut off, not those that are being written."""
+    parts = (path for ending in _SUFFIXES for path in folder.glob(f"*{ending}{_PART}"))
     return [path for path in sorted(parts) if disk.is_abandoned(path)]
 
 
@@ -42,9 +42,9 @@ def take_name(part: Path) -> str:
 
 
 def recover(part: Path) -> Track:
-    """Read a recording that was cut off, up to the last part of it that is whole."""
-    plain = part.name.endswith(f"{_ROWS}{_PART}")
-    return row_file.recover(part) if plain else mcap_file.recover(part)
+    """Read a recording that was cut off, up to its last complete part."""
+    is_row_file = part.name.endswith(f"{_ROW_SUFFIX}{_PART}")
+    return row_file.recover(part) if is_row_file else mcap_file.recover(part)
 
 
 class TakeWriter:
@@ -56,6 +56,7 @@ class TakeWriter:
     The end of the block gives the file its name. If the block fails or the process dies, the
     recorded samples stay in `wave.mcap.part` for `recover`. Every half second of samples is flushed
     to the disk. A path that ends in `.npz` needs no extra; the take is then at most 256 MB.
+    `settle` renames the finished file, from its first argument to its second.
     """
 
     def __init__(
@@ -67,28 +68,25 @@ class TakeWriter:
         source: str = "",
         settle: Callable[[Path, Path], None] = atomic_file.settle,
     ) -> None:
-        empty = Track(
-            times_s=np.empty(0),
-            joints_rad=np.empty((0, len(names))),
-            names=tuple(names),
-            variant=variant,
-            source=source,
-        )
         self.path = path
         self._settle = settle
         self.part = path.with_name(path.name + _PART)
-        self._metadata = metadata_of(empty)
+        self._metadata = check_texts(
+            TakeMetadata(names=tuple(names), variant=variant, source=source)
+        )
         self._times_s = array("d")
         self._times_ns = array("q")
-        self._flushed_s = -np.inf
-        plain = path.suffix == _ROWS
-        if not plain:
-            need_mcap()
+        self._flushed_s = -np.inf  # the time of the last flushed sample
+        is_row_file = path.suffix == _ROW_SUFFIX
+        if not is_row_file:
+            require_mcap()
         self._file = self._open()
         self._stream: McapStream | RowStream
         try:
             with self._translate_disk_errors():
-                self._stream = (RowStream if plain else McapStream)(self._file, self._metadata)
+                self._stream = (RowStream if is_row_file else McapStream)(
+                    self._file, self._metadata
+                )
             self._flush_to_disk()
         except BaseException:
             self.discard()
@@ -104,8 +102,8 @@ class TakeWriter:
                     f"{self.part} exists already: another recording, or one that was cut off",
                     "Recover or remove it, or record under another name.",
                 ) from None
-            raise disk.unwritable(self.part, error, disk.ANOTHER_HOME) from error
-        disk.lock_file(file)
+            raise disk.make_write_error(self.part, error, disk.HOME_REMEDY) from error
+        system.lock(file)  # so that `unfinished` recognises it as being written
         return file
 
     def __len__(self) -> int:
@@ -114,10 +112,10 @@ class TakeWriter:
     def __enter__(self) -> "TakeWriter":
         return self
 
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
+    def __exit__(self, error_type: object, error: object, trace: object) -> None:
         if self._file.closed:
             return
-        if kind is None:
+        if error_type is None:
             self.finish()
             return
         with suppress(BadRequestError):
@@ -130,7 +128,7 @@ class TakeWriter:
             self._file.close()
 
     def add(self, time_s: float, joints_rad: Sequence[float]) -> None:
-        """Add one sample; raise `BadRequestError` for one that no track can hold."""
+        """Add one sample; raises `BadRequestError` for an invalid one."""
         row = [float(value) for value in joints_rad]
         location = FileLocation(str(self.part), "sample")
         if len(row) != len(self._metadata.names):
@@ -138,9 +136,11 @@ class TakeWriter:
             raise location.row_error(len(self), problem)
         if not all(map(math.isfinite, (time_s, *row))):
             raise location.row_error(len(self), "it holds a value that is not a number")
-        time_ns = int(nanoseconds(np.array([time_s]), self.part)[0])
+        time_ns = int(to_nanoseconds(np.array([time_s]), self.part)[0])
         if self._times_ns and time_ns <= self._times_ns[-1]:
-            raise location.row_error(len(self), f"its time {time_s} is not after the one before")
+            raise location.row_error(
+                len(self), f"its time {time_s} is not later than the one before"
+            )
         check_length(len(self) + 1, len(row), location)
         with self._translate_disk_errors():  # a full chunk is written here
             if isinstance(self._stream, RowStream):
@@ -164,12 +164,15 @@ class TakeWriter:
         try:
             yield
         except OSError as error:
-            raise disk.unwritable(self.part, error, disk.ANOTHER_HOME) from error
+            raise disk.make_write_error(self.part, error, disk.HOME_REMEDY) from error
 
     def finish(
         self, *, marks: Sequence[Mark] = (), history: Sequence[str] = (), tags: Sequence[str] = ()
     ) -> Path:
-        """Complete the file and give it its name; without any sample there is no file."""
+        """Complete the file, give it its name, and return its path.
+
+        A take of less than 2 samples is deleted, and `BadRequestError` is raised.
+        """
         if len(self) < 2:
             self.discard()
             raise BadRequestError(f"{self.path}: a take needs 2 samples, this one has {len(self)}")
@@ -178,11 +181,11 @@ class TakeWriter:
         )
         try:
             complete = self._write_end(metadata)
-            if not system.renames_open_files():
+            if not system.can_rename_open_files():
                 self._close()
             self._settle(complete, self.path)
         except OSError as error:
-            raise disk.unwritable(self.path, error, disk.ANOTHER_HOME) from error
+            raise disk.make_write_error(self.path, error, disk.HOME_REMEDY) from error
         finally:
             self._close()
         if complete != self.part:
@@ -190,7 +193,7 @@ class TakeWriter:
         return self.path
 
     def _write_end(self, metadata: TakeMetadata) -> Path:
-        """Write the end of the file; return the file that gets the name of the take."""
+        """Complete the recording; return the file that `finish` then renames to the take's name."""
         if isinstance(self._stream, RowStream):
             self._flush_to_disk()
             draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.draft")

@@ -1,15 +1,15 @@
 """Keyframes whose values are free: straight lines from keyframe to keyframe, anywhere near a joint.
 
 A keyframe lies on a sample in time, and anywhere within the bound of it in value. The search is
-breadth first over samples and `VALUES` values at each: all lines from one of them are tested at
-once, by the slopes that the samples on the way allow. The value of the sample is one of them, so
+breadth first over samples and `VALUES` values at each: all lines from one value are tested at once,
+by the slopes that the samples on the way allow. The value of the sample itself is one of them, so
 there are never more keyframes than with values on the samples. Then the values of the keyframes are
 moved continuously to minimise their greatest error.
 
-How good that is: rounding the values of the optimal keyframes to the searched values adds at most
-1/(VALUES - 1) of the bound to their error. So for a bound there are no more keyframes than the
-fewest for a bound that is smaller by this fraction, and the error of a number of keyframes exceeds
-the least error by at most this fraction.
+How near this is to the optimum: rounding the values of the optimal keyframes to the searched values
+adds at most 1/(VALUES - 1) of the bound to their error. So for a bound there are no more keyframes
+than the fewest for a bound that is smaller by this fraction, and the error of a number of keyframes
+exceeds the least error by at most this fraction.
 """
 
 from itertools import pairwise
@@ -28,7 +28,7 @@ VALUES = 33
 _ROUNDING_RAD = 1e-12
 _PANEL = 64  # samples ahead that are tested together
 _ROWS = 512  # starts that are tested together
-_HALVINGS = 40
+_HALVINGS = 40  # of the range of the least error, at most
 
 Indices = NDArray[np.intp]
 
@@ -48,28 +48,30 @@ class FreeJoint:
         self._highest = np.maximum.accumulate(values_rad[::-1])[::-1]
         self._lowest = np.minimum.accumulate(values_rad[::-1])[::-1]
 
-    def fewest(self, bound_rad: float, most: int) -> list[Knot] | None:
-        """Return the fewest keyframes within the bound that were found; None if beyond `most`."""
+    def find_fewest(self, bound_rad: float, max_count: int) -> list[Knot] | None:
+        """Return the fewest keyframes that the search finds within the bound.
+
+        None if they are more than `max_count`.
+        """
         bound_rad += _ROUNDING_RAD
-        if self._can_hold(0, float(self._values[0]), bound_rad):
+        starts, begin_rad = np.zeros(1, dtype=np.intp), self._values[:1]
+        if self._can_hold_to_end(starts, begin_rad, bound_rad).all():
             return []
         offsets = bound_rad * np.linspace(-1.0, 1.0, VALUES)
+        # How many keyframes it takes to reach each value of each sample; -1 if that is not known.
         levels = np.full((self._values.size, VALUES), -1, dtype=np.int32)
-        starts, begin_rad = np.zeros(1, dtype=np.intp), self._values[:1]
-        for level in range(1, most + 1):
-            covered = self._reachable_values(starts, begin_rad, bound_rad)
-            fresh = covered & (levels < 0)
-            fresh[0] = False
-            levels[fresh] = level
-            starts, columns = np.nonzero(fresh)
+        for level in range(1, max_count + 1):
+            is_reachable = self._find_reachable_values(starts, begin_rad, bound_rad)
+            is_new = is_reachable & (levels < 0)
+            is_new[0] = False
+            levels[is_new] = level
+            starts, columns = np.nonzero(is_new)
             begin_rad = self._values[starts] + offsets[columns]
-            rests = (self._highest[starts] - begin_rad <= bound_rad) & (
-                begin_rad - self._lowest[starts] <= bound_rad
-            )
-            if rests.any():
+            can_hold = self._can_hold_to_end(starts, begin_rad, bound_rad)
+            if can_hold.any():
                 # Of those that can be held to the end, the one nearest to its sample.
-                off = np.where(rests, np.abs(begin_rad - self._values[starts]), np.inf)
-                last = int(off.argmin())
+                distances = np.where(can_hold, np.abs(begin_rad - self._values[starts]), np.inf)
+                last = int(distances.argmin())
                 return self._trace_back(
                     int(starts[last]), float(begin_rad[last]), levels, bound_rad
                 )
@@ -78,7 +80,7 @@ class FreeJoint:
         return None
 
     def optimise_values(self, knots: list[Knot]) -> tuple[float, list[Knot]]:
-        """Return the least error that keyframes on these samples can have, and their values."""
+        """Return the least error of keyframes on the samples of `knots`, and these keyframes."""
         if not knots:
             return self.error_rad(knots), knots
         nodes = [0, *(knot.node for knot in knots)]
@@ -86,18 +88,18 @@ class FreeJoint:
         best = knots
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            found = self._values_within(nodes, middle)
-            if found is None:
+            values = self._find_values_within(nodes, middle)
+            if values is None:
                 low = middle
                 continue
-            best = [Knot(node, value) for node, value in zip(nodes[1:], found, strict=True)]
+            best = [Knot(node, value) for node, value in zip(nodes[1:], values, strict=True)]
             high = min(middle, self.error_rad(best))
             if high - low <= 1e-9:
                 break
         return self.error_rad(best), best
 
     def error_rad(self, knots: list[Knot]) -> float:
-        """Return the greatest error of these keyframes."""
+        """Return the greatest error of the lines through these keyframes, in rad."""
         nodes = [0, *(knot.node for knot in knots)]
         values = [float(self._values[0]), *(knot.value_rad for knot in knots)]
         played = np.interp(self._times_s, self._times_s[nodes], values)
@@ -105,111 +107,123 @@ class FreeJoint:
 
     # ---- the search -----------------------------------------------------------------------------
 
-    def _can_hold(self, node: int, value_rad: float, bound_rad: float) -> bool:
-        """Return whether a value can be held from a sample to the end."""
-        high, low = float(self._highest[node]), float(self._lowest[node])
-        return high - value_rad <= bound_rad and value_rad - low <= bound_rad
+    def _can_hold_to_end(
+        self, nodes: Indices, values_rad: Array, bound_rad: float
+    ) -> NDArray[np.bool_]:
+        """Return which values can be held from their samples to the end within the bound."""
+        is_high_enough = self._highest[nodes] - values_rad <= bound_rad
+        is_low_enough = values_rad - self._lowest[nodes] <= bound_rad
+        return np.asarray(is_high_enough & is_low_enough)
 
-    def _reachable_values(
+    def _find_reachable_values(
         self, starts: Indices, begin_rad: Array, bound_rad: float
     ) -> NDArray[np.bool_]:
-        """Return which of the searched values some line from a start can reach, (n, VALUES)."""
+        """Return which of the searched values some line from a start can reach, (n, VALUES).
+
+        Lines begin at the samples `starts` with the values `begin_rad`. Each sample ahead allows a
+        range of slopes; the ranges are intersected from sample to sample.
+        """
         size = self._values.size
-        edges = np.zeros(size * (VALUES + 1), dtype=np.int64)
+        # Along the values of a sample: how many more ranges include a value than the one before.
+        changes = np.zeros(size * (VALUES + 1), dtype=np.int64)
         for first in range(0, starts.size, _ROWS):
-            some, at_rad = starts[first : first + _ROWS], begin_rad[first : first + _ROWS]
-            least, greatest = np.full(some.size, -np.inf), np.full(some.size, np.inf)
-            place = some + 1
-            while some.size:
-                ends = place[:, None] + np.arange(_PANEL)
+            active, at_rad = starts[first : first + _ROWS], begin_rad[first : first + _ROWS]
+            min_slope, max_slope = np.full(active.size, -np.inf), np.full(active.size, np.inf)
+            position = active + 1  # the first sample ahead that is not tested yet
+            while active.size:
+                ends = position[:, None] + np.arange(_PANEL)
                 inside = ends < size
                 ends = np.minimum(ends, size - 1)
-                seconds = self._times_s[ends] - self._times_s[some, None]
+                seconds = self._times_s[ends] - self._times_s[active, None]
                 seconds[~inside] = np.inf
-                above = (self._values[ends] - at_rad[:, None]) / seconds
+                slopes = (self._values[ends] - at_rad[:, None]) / seconds
                 slack = bound_rad / seconds
-                low, high = above - slack, above + slack
-                low[:, 0] = np.maximum(low[:, 0], least)
-                high[:, 0] = np.minimum(high[:, 0], greatest)
+                low, high = slopes - slack, slopes + slack
+                # The slopes allowed by earlier panels go into the first column, so that the
+                # running extremes include them.
+                low[:, 0] = np.maximum(low[:, 0], min_slope)
+                high[:, 0] = np.minimum(high[:, 0], max_slope)
                 np.maximum.accumulate(low, axis=1, out=low)
                 np.minimum.accumulate(high, axis=1, out=high)
                 rows, steps = np.nonzero((low <= high) & inside)
-                self._mark_ranges(
-                    edges, ends[rows, steps], (seconds, low, high, at_rad), rows, steps, bound_rad
-                )
-                least, greatest = low[:, -1], high[:, -1]
-                going = (least <= greatest) & inside[:, -1]
-                some, at_rad, place = some[going], at_rad[going], place[going] + _PANEL
-                least, greatest = least[going], greatest[going]
-        counts = edges.reshape(size, VALUES + 1).cumsum(axis=1)
+                lengths_s = seconds[rows, steps]
+                min_rad = at_rad[rows] + lengths_s * low[rows, steps]
+                max_rad = at_rad[rows] + lengths_s * high[rows, steps]
+                self._mark_ranges(changes, ends[rows, steps], min_rad, max_rad, bound_rad)
+                min_slope, max_slope = low[:, -1], high[:, -1]
+                is_open = (min_slope <= max_slope) & inside[:, -1]
+                active, at_rad = active[is_open], at_rad[is_open]
+                position = position[is_open] + _PANEL
+                min_slope, max_slope = min_slope[is_open], max_slope[is_open]
+        counts = changes.reshape(size, VALUES + 1).cumsum(axis=1)
         return np.asarray(counts[:, :VALUES] > 0)
 
     def _mark_ranges(
         self,
-        edges: NDArray[np.int64],
+        changes: NDArray[np.int64],
         ends: Indices,
-        lines: tuple[Array, Array, Array, Array],
-        rows: Indices,
-        steps: Indices,
+        min_rad: Array,
+        max_rad: Array,
         bound_rad: float,
     ) -> None:
-        """Note where the ranges begin and end that lines reach at their ends."""
-        seconds, low, high, at_rad = lines
+        """Add ranges of values that lines reach, from `min_rad` to `max_rad` at the samples `ends`.
+
+        In `changes` that is +1 at the first searched value in a range, and -1 after the last.
+        """
         floor = self._values[ends] - bound_rad
-        scale = (VALUES - 1) / (2.0 * bound_rad)
-        slack = 1e-9
-        reached = at_rad[rows] + seconds[rows, steps] * np.stack(
-            [low[rows, steps], high[rows, steps]]
-        )
-        first = np.ceil((reached[0] - floor) * scale - slack)
-        last = np.floor((reached[1] - floor) * scale + slack)
-        some = last >= first
-        begin = np.clip(first[some], 0, VALUES - 1).astype(np.intp)
-        after = np.clip(last[some], 0, VALUES - 1).astype(np.intp) + 1
-        base = ends[some] * (VALUES + 1)
-        edges += np.bincount(base + begin, minlength=edges.size)
-        edges -= np.bincount(base + after, minlength=edges.size)
+        scale = (VALUES - 1) / (2.0 * bound_rad)  # from rad above `floor` to indices of values
+        tolerance = 1e-9  # of an index, for rounding
+        first = np.ceil((min_rad - floor) * scale - tolerance)
+        last = np.floor((max_rad - floor) * scale + tolerance)
+        is_reached = last >= first
+        begin = np.clip(first[is_reached], 0, VALUES - 1).astype(np.intp)
+        stop = np.clip(last[is_reached], 0, VALUES - 1).astype(np.intp) + 1
+        offsets = ends[is_reached] * (VALUES + 1)
+        changes += np.bincount(offsets + begin, minlength=changes.size)
+        changes -= np.bincount(offsets + stop, minlength=changes.size)
 
     def _trace_back(
         self, node: int, value_rad: float, levels: NDArray[np.int32], bound_rad: float
     ) -> list[Knot]:
-        """Return keyframes that lead to a value, by lines backwards to a level less each time."""
+        """Return the keyframes that lead to a value, found backwards from level to level."""
         knots = [Knot(node, value_rad)]
         offsets = bound_rad * np.linspace(-1.0, 1.0, VALUES)
-        grid = round(
+        value_index = round(
             (value_rad - float(self._values[node]) + bound_rad) / (2 * bound_rad) * (VALUES - 1)
         )
-        level = int(levels[node, grid])
+        level = int(levels[node, value_index])
         while level > 1:
-            before = np.arange(node - 1, 0, -1)
-            seconds = self._times_s[node] - self._times_s[before]
-            falls = (value_rad - self._values[before]) / seconds
+            earlier = np.arange(node - 1, 0, -1)
+            seconds = self._times_s[node] - self._times_s[earlier]
+            slopes_to_samples = (value_rad - self._values[earlier]) / seconds
             slack = bound_rad / seconds
-            low = np.maximum.accumulate(falls - slack)
-            high = np.minimum.accumulate(falls + slack)
+            low = np.maximum.accumulate(slopes_to_samples - slack)
+            high = np.minimum.accumulate(slopes_to_samples + slack)
             level -= 1
-            values = self._values[before, None] + offsets
+            values = self._values[earlier, None] + offsets
             slopes = (value_rad - values) / seconds[:, None]
-            close = 1e-9 * bound_rad / seconds[:, None]
-            fits = (slopes >= low[:, None] - close) & (slopes <= high[:, None] + close)
-            fits &= levels[before] == level
+            tolerance = 1e-9 * bound_rad / seconds[:, None]
+            fits = (slopes >= low[:, None] - tolerance) & (slopes <= high[:, None] + tolerance)
+            fits &= levels[earlier] == level
+            # Of the values from which a line fits, the one nearest to its sample.
             row, column = divmod(int(np.where(fits, -np.abs(offsets), -np.inf).argmax()), VALUES)
-            assert fits[row, column]  # the level says that there is one
-            node, value_rad = int(before[row]), float(values[row, column])
+            # A value of one level was reached from a value of the level below.
+            assert fits[row, column]
+            node, value_rad = int(earlier[row]), float(values[row, column])
             knots.append(Knot(node, value_rad))
         return knots[::-1]
 
     # ---- the best values of given keyframes -----------------------------------------------------
 
-    def _values_within(self, nodes: list[int], bound_rad: float) -> list[float] | None:
+    def _find_values_within(self, nodes: list[int], bound_rad: float) -> list[float] | None:
         """Return values for keyframes on these samples within a bound; None if there are none.
 
-        The reachable values at each are a range that follows from the range before it; then the
-        ranges are traced back.
+        The reachable values at each keyframe are a range, which follows from the range before it.
+        Then a value in each range is chosen, from the last to the first.
         """
         ranges = [(float(self._values[0]), float(self._values[0]))]
         for begin, end in pairwise(nodes):
-            reached = self._reachable_range(begin, end, ranges[-1], bound_rad)
+            reached = self._find_reachable_range(begin, end, ranges[-1], bound_rad)
             if reached is None:
                 return None
             ranges.append(reached)
@@ -220,71 +234,79 @@ class FreeJoint:
             return None
         value = (low + high) / 2
         values = [value]
-        for begin, end, range_ in reversed(list(zip(nodes, nodes[1:], ranges, strict=False))):
+        for begin, end, reachable in reversed(list(zip(nodes, nodes[1:], ranges, strict=False))):
             if begin == 0:
-                break
-            back = self._reachable_range(end, begin, (value, value), bound_rad)
-            if back is None:
+                break  # the first sample is no keyframe: its value is fixed
+            leading = self._find_reachable_range(end, begin, (value, value), bound_rad)
+            if leading is None:
                 return None
-            value = (max(back[0], range_[0]) + min(back[1], range_[1])) / 2
+            value = (max(leading[0], reachable[0]) + min(leading[1], reachable[1])) / 2
             values.append(value)
         return values[::-1]
 
-    def _reachable_range(
+    def _find_reachable_range(
         self, begin: int, end: int, range_rad: tuple[float, float], bound_rad: float
     ) -> tuple[float, float] | None:
-        """Return which values lines from a range at one sample have at another; None if none."""
+        """Return the values at the sample `end` that lines from a range of values at `begin` reach.
+
+        None if no line does. `end` may be before `begin`.
+        """
         step = 1 if end > begin else -1
         nodes = np.arange(begin + step, end + step, step)
-        share = (self._times_s[nodes] - self._times_s[begin]) / (
+        fractions = (self._times_s[nodes] - self._times_s[begin]) / (
             self._times_s[end] - self._times_s[begin]
         )
-        lines = _Lines(self._values[nodes], share, bound_rad)
+        lines = _Lines(self._values[nodes], fractions, bound_rad)
         lowest = lines.first_feasible(*range_rad)
         highest = None if lowest is None else lines.first_feasible(*range_rad[::-1])
         if lowest is None or highest is None:
             return None
+        # A line that begins higher ends lower.
         return lines.bounds(highest)[0], lines.bounds(lowest)[1]
 
 
 class _Lines:
     """Lines from a value at one end, and the bounds of their value at the other end.
 
-    Both bounds fall as the first value rises, and the difference between them is concave.
+    The samples are between the ends, `fractions` of the way from the first, and lines stay within
+    `bound_rad` of them. Both bounds fall as the first value rises, and the difference between them
+    is concave.
     """
 
-    def __init__(self, values: Array, share: Array, bound_rad: float) -> None:
-        self._values, self._share, self._bound = values, share, bound_rad
-        self._tilts = (1.0 - share) / share
+    def __init__(self, values: Array, fractions: Array, bound_rad: float) -> None:
+        self._values, self._fractions, self._bound = values, fractions, bound_rad
+        self._tilts = (1.0 - fractions) / fractions
 
     def bounds(self, begin_rad: float) -> tuple[float, float]:
         """Return the least and the greatest value at the other end."""
-        low, _, high, _ = self._tightest_bounds(begin_rad)
+        low, _, high, _ = self._find_tightest_bounds(begin_rad)
         return low, high
 
-    def _tightest_bounds(self, begin_rad: float) -> tuple[float, int, float, int]:
-        middle = self._values / self._share - self._tilts * begin_rad
-        slack = self._bound / self._share
+    def _find_tightest_bounds(self, begin_rad: float) -> tuple[float, int, float, int]:
+        """Return both bounds at the other end, each followed by the index of its sample."""
+        middle = self._values / self._fractions - self._tilts * begin_rad
+        slack = self._bound / self._fractions
         low, high = middle - slack, middle + slack
-        least, most = int(low.argmax()), int(high.argmin())
-        return float(low[least]), least, float(high[most]), most
+        low_index, high_index = int(low.argmax()), int(high.argmin())
+        return float(low[low_index]), low_index, float(high[high_index]), high_index
 
     def first_feasible(self, begin_rad: float, end_rad: float) -> float | None:
-        """Return the first value from `begin_rad` towards `end_rad` that some line begins with.
+        """Return the first value from `begin_rad` towards `end_rad` that allows a line.
 
-        Newton's steps on a concave function of straight pieces never go too far, and end.
+        None if there is none. The gap between the bounds is concave and piecewise linear in the
+        value, so Newton steps towards its zero never overshoot.
         """
-        towards = 1.0 if end_rad >= begin_rad else -1.0
+        direction = 1.0 if end_rad >= begin_rad else -1.0
         value = begin_rad
         for _ in range(2 * len(self._values) + 2):
-            low, least, high, most = self._tightest_bounds(value)
-            room = high - low
-            if room >= -1e-12:
+            low, low_index, high, high_index = self._find_tightest_bounds(value)
+            gap = high - low
+            if gap >= -1e-12:
                 return value
-            slope = towards * float(self._tilts[least] - self._tilts[most])
+            slope = direction * float(self._tilts[low_index] - self._tilts[high_index])
             if slope <= 1e-15:
                 return None
-            value -= towards * room / slope
-            if (end_rad - value) * towards < -1e-12:
+            value -= direction * gap / slope
+            if (end_rad - value) * direction < -1e-12:
                 return None
         return None

@@ -17,7 +17,7 @@ from rote.errors import (
     TimeLimitError,
     UnsupportedError,
 )
-from rote.robot.quadruped.posture import is_down, standing_robot_error, stands
+from rote.robot.quadruped.commands import is_down, is_standing, make_standing_robot_error
 from rote.robot.quadruped.robot import A1, MOTORS
 from rote.session.a1 import Level
 from rote.text import Act, Text
@@ -26,10 +26,12 @@ from rote.transport.link import split_url
 from rote.transport.wires import EXAMINE
 from rote.wire.a1.values import HighState
 
-_READ_STATE_S = 1.0
+_READ_TIMEOUT_S = 1.0
 _HANDOVER_S = 1.1
-"""How long a robot must receive nothing at one level before it obeys the other; a guess."""
-_STANDS_S, _STILL_M_S, _STILL_RAD_S, _STILL_STATES = 2.0, 0.03, 0.05, 10
+"""Time without commands at one level after which a robot obeys the other, in seconds; a guess."""
+_STANDSTILL_TIMEOUT_S = 2.0
+_STILL_M_S, _STILL_RAD_S = 0.03, 0.05  # a robot that is slower stands still
+_STILL_STATES = 10  # that many states in a row prove it
 
 
 def is_low(url: str) -> bool:
@@ -38,8 +40,8 @@ def is_low(url: str) -> bool:
 
 
 def url_for_ability(url: str, ability: str) -> str:
-    """Return the URL of the level that has an ability; raise `UnsupportedError` if the URL names
-    the other.
+    """Return the URL with the level that an ability needs. Raises `UnsupportedError` if the URL
+    already names the other level.
     """
     if ability == EXAMINE:
         return walking_url(url)
@@ -54,11 +56,11 @@ def url_for_ability(url: str, ability: str) -> str:
 async def read_walking_state(url: str) -> HighState | None:
     """Return the walking controller's state; None if it does not answer.
 
-    Like every connection to it, this makes it stand still.
+    Connecting to the walking controller makes the robot stand still.
     """
     client: A1Client | None = None
     try:
-        client = await open_client(f"{walking_url(url)}&sender=loop", timeout=_READ_STATE_S)
+        client = await open_client(f"{walking_url(url)}&sender=loop", timeout=_READ_TIMEOUT_S)
         state = client.latest
     except (LinkError, RemoteProtocolError):
         return None
@@ -70,14 +72,17 @@ async def read_walking_state(url: str) -> HighState | None:
 
 
 async def check_not_standing(url: str, *, read_only: bool = False) -> None:
-    """Raise `BadRequestError` if the robot stands and its motors would be taken over.
+    """Raise `BadRequestError` if the robot stands: taking over its motors would make it sink.
 
-    With `read_only` it is also refused if that is unknown.
+    With `read_only` it also raises if the walking controller does not answer.
     """
     state = await read_walking_state(url)
-    if state is not None and stands(state):
-        raise standing_robot_error(
-            Text("Leave level=low out, or lay it down first: {lie}.", lie=Act.LIE_DOWN)
+    if state is not None and is_standing(state):
+        raise make_standing_robot_error(
+            Text(
+                "Remove level=low from the URL, or lay the robot down first: {lie}.",
+                lie=Act.LIE_DOWN,
+            )
             if read_only
             else ""
         )
@@ -85,40 +90,41 @@ async def check_not_standing(url: str, *, read_only: bool = False) -> None:
         await asyncio.sleep(_HANDOVER_S)
     elif read_only:
         raise BadRequestError(
-            "it is unknown whether the robot stands; if it does, it would sink if its motors were "
-            f"taken over: no walking controller answers at {walking_url(url)}",
-            "Ask the walking controller at its own port: a1://HOST:PORT",
+            "it is unknown whether the robot stands, because no walking controller answers at "
+            f"{walking_url(url)}; a standing robot would sink if its motors were taken over",
+            "Give the port of the walking controller: a1://HOST:PORT",
         )
 
 
 class A1StopResult(NamedTuple):
-    """What a stop has done."""
+    """The result of a stop: what the robot did before, and its state now, as texts."""
 
     was: str
     state: str
 
 
 async def stop(url: str, *, timeout: float = 5.0) -> A1StopResult:
-    """Stop a robot: it stands still, or its motors brake if it does not stand anyway."""
+    """Stop a robot: a standing or walking robot stands still, otherwise its motors brake."""
     if not is_low(url):
         return await _stop_walking(url, timeout)
     state = await read_walking_state(url)
-    if state is not None and stands(state):
-        # Braked motors would let it fall, so such a robot is stopped by its walking controller.
+    if state is not None and is_standing(state):
+        # Braked motors would let a standing robot fall, so its walking controller stops it.
         return await _stop_walking(walking_url(url), timeout)
     client = await open_client(url, timeout=timeout)
     try:
         await A1(client).stop()
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # the client repeats the command meanwhile
     finally:
         await client.close()
     was = "unknown" if state is None else "down"
     return A1StopResult(
-        was, "the motors brake; a program that drives them goes on until it is ended"
+        was, "the motors brake; a program that drives them continues until you end it"
     )
 
 
 async def _stop_walking(url: str, timeout: float) -> A1StopResult:
+    """Stop a robot by its walking controller. Raises `TimeLimitError` if it keeps moving."""
     client = await open_client(url, timeout=timeout)
     try:
         robot = A1(client)
@@ -127,7 +133,7 @@ async def _stop_walking(url: str, timeout: float) -> A1StopResult:
         assert isinstance(before, HighState)
         if is_down(before):
             return A1StopResult("down", "the robot was not on its feet, and stays down")
-        # Judged by speed: since the first command its mode is already "stand".
+        # Judged by speed: connecting has already changed its mode to "stand".
         was = "walking" if _is_moving(before) else "standing"
         if not await _wait_until_standing_still(robot):
             raise TimeLimitError(
@@ -145,13 +151,13 @@ def _is_moving(state: HighState) -> bool:
 
 
 async def _wait_until_standing_still(robot: A1) -> bool:
-    """Whether it stops in time, and stays motionless for a moment."""
-    still = 0
+    """Wait until the robot stays motionless for a moment; return False if it does not in time."""
+    still_states = 0
     with suppress(TimeoutError):
-        async with asyncio.timeout(_STANDS_S):
+        async with asyncio.timeout(_STANDSTILL_TIMEOUT_S):
             async for state in robot.native_states():
                 assert isinstance(state, HighState)
-                still = 0 if _is_moving(state) else still + 1
-                if still >= _STILL_STATES:
+                still_states = 0 if _is_moving(state) else still_states + 1
+                if still_states >= _STILL_STATES:
                     return True
     return False

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from rote.errors import BadRequestError, RoteError, TimeLimitError, UnsupportedError
 from rote.robot.quadruped import commands as a1_commands
-from rote.robot.quadruped.posture import UP_M, is_down
+from rote.robot.quadruped.commands import STANDING_HEIGHT_M, is_down
 from rote.robot.quadruped.robot import A1
 from rote.session.a1 import Level
 from rote.text import Act, Text
@@ -29,15 +29,20 @@ SPEED_M_S, SPEED_RAD_S = 0.4, 0.8
 NEAR_M, NEAR_RAD = 0.01, 0.01
 """An instruction is done this near to its target, once the robot stands."""
 STANDS_M_S, STANDS_RAD_S = 0.03, 0.05
+"""A robot that is slower than this stands."""
 _GAIN, _HEADING_GAIN = 1.5, 1.0
+"""Commanded speed per remaining distance, and turning speed per heading error, in 1/s."""
+_MAX_HEADING_RAD_S = 0.3
+"""The highest turning speed to correct the heading during a walk."""
 _MIN_M_S, _MIN_RAD_S = 0.04, 0.08
 """Below these speeds, the legs hardly step."""
-_POSE_RAD = 0.03
-_DOWN_M = 0.15
-"""A body this low is lying."""
-_RISES_M, _RISEN_S = 0.003, 0.2
+_POSE_TOLERANCE_RAD = 0.03
+_LYING_HEIGHT_M = 0.15
+"""A body lower than this is lying."""
+_MIN_RISE_M, _RISEN_AFTER_S = 0.003, 0.2
 """A body that has risen by less than this for this long has finished getting up."""
-_SPARE_S = 5.0
+_EXTRA_TIME_S = 5.0
+"""Seconds that the time limit of an instruction allows beyond the planned duration."""
 
 
 class Instruction(Protocol):
@@ -67,11 +72,11 @@ class BotReport:
 
     done: tuple[InstructionDone, ...]
     left: tuple[str, ...]
-    """What was not carried out, because the robot was stopped."""
+    """Labels of the instructions that were not carried out, because the robot was stopped."""
 
     @property
     def completed(self) -> bool:
-        """Whether all was carried out."""
+        """Whether all instructions were carried out."""
         return not self.left
 
 
@@ -87,7 +92,7 @@ class Bot:
             raise UnsupportedError("walk", "a1:// at the low level", ("a1://...?level=high",))
         self._robot = robot
         self._queue: list[Instruction] = []
-        self._runs = False
+        self._is_running = False
         self._is_stopped = False
         self._state_arrived = asyncio.Event()
 
@@ -113,8 +118,9 @@ class Bot:
                 f"a walk of {forward_m} m and {left_m} m to the left is out of range",
                 f"Choose at most {MAX_DISTANCE_M:g} m.",
             )
-        fastest = a1_commands.ASIDE_M_S if left_m else a1_commands.BACKWARD_M_S
-        _check_positive(speed_m_s, fastest, "a speed", "m/s")
+        # The lowest limit of all directions that the walk may have.
+        max_m_s = a1_commands.SIDEWAYS_M_S if left_m else a1_commands.BACKWARD_M_S
+        _check_positive(speed_m_s, max_m_s, "a speed", "m/s")
         return self._enqueue(_Walk(forward_m, left_m, speed_m_s), limit_s)
 
     def turn(
@@ -123,7 +129,7 @@ class Bot:
         """Turn on the spot by an angle in rad: to the left, or to the right if negative."""
         if not abs(angle_rad) <= MAX_ANGLE_RAD:
             raise BadRequestError(
-                f"a turn of {angle_rad} rad is out of range", "Choose at most two rounds."
+                f"a turn of {angle_rad} rad is out of range", "Choose at most two full turns."
             )
         _check_positive(speed_rad_s, a1_commands.TURN_RAD_S, "a turning speed", "rad/s")
         return self._enqueue(_Turn(angle_rad, speed_rad_s), limit_s)
@@ -158,9 +164,9 @@ class Bot:
         return self._enqueue(_LieDown(), limit_s)
 
     def wait(self, seconds: float) -> "Bot":
-        """Stand for a time."""
+        """Wait for `seconds` before the next instruction."""
         _check_positive(seconds, MAX_WAIT_S, "a wait", "s")
-        return self._enqueue(_Wait(seconds), seconds + _SPARE_S)
+        return self._enqueue(_Wait(seconds), seconds + _EXTRA_TIME_S)
 
     def until(self, predicate: Predicate, *, limit_s: float, label: str = "a condition") -> "Bot":
         """Continue what the robot does until `predicate(state)` is true."""
@@ -183,7 +189,7 @@ class Bot:
         return self._enqueue(_Until(predicate, "a walk until a condition", velocity), limit_s)
 
     def _enqueue(self, instruction: Instruction, limit_s: float | None) -> "Bot":
-        if self._runs:
+        if self._is_running:
             raise BadRequestError("the bot is carrying out its queue", "Wait for its end.")
         if limit_s is not None:
             _check_positive(limit_s, 3600.0, "a time limit", "s")
@@ -194,7 +200,7 @@ class Bot:
     # ---- carrying them out ----------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Interrupt everything; the robot stands. Always allowed."""
+        """Interrupt the queue; the robot stands. Always allowed."""
         self._on_stop()
         await self._robot.stop()
 
@@ -204,12 +210,12 @@ class Bot:
         Return what was done and what was left. Raises `TimeLimitError` if an instruction takes too
         long, `ProtectionError` if a protection tripped, and `LinkError` if the robot was lost.
         """
-        if self._runs:
+        if self._is_running:
             raise BadRequestError("the bot is carrying out its queue already")
         queue, self._queue = self._queue, []
-        self._runs = True
+        self._is_running = True
         self._is_stopped = False
-        undo = (
+        listener_removers = (
             self._robot.on_stop(self._on_stop),
             self._robot.on_native_state(lambda _: self._state_arrived.set()),
         )
@@ -222,9 +228,9 @@ class Bot:
                 done.append(InstructionDone(instruction.label, took_s))
             return BotReport(tuple(done), ())
         finally:
-            for forget in undo:
-                forget()
-            self._runs = False
+            for remove_listener in listener_removers:
+                remove_listener()
+            self._is_running = False
             if self._robot.trouble is None:
                 await self._robot.stop()
 
@@ -233,19 +239,19 @@ class Bot:
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
-            instruction.begin(self._current_state(), began)
+            instruction.begin(self._get_state(), began)
             async with asyncio.timeout(instruction.limit_s):
                 while not self._is_halted():
-                    if instruction.step(self._current_state(), loop.time(), self._robot):
+                    if instruction.step(self._get_state(), loop.time(), self._robot):
                         return loop.time() - began
                     self._state_arrived.clear()
                     await self._state_arrived.wait()
         except TimeoutError as error:
-            if isinstance(error, RoteError):
+            if isinstance(error, RoteError):  # not the time limit above
                 raise
             raise TimeLimitError(
-                f"{instruction.label} was not done within {instruction.limit_s:.1f} s",
-                "See what keeps the robot, or give it a longer limit.",
+                f"{instruction.label} did not finish within {instruction.limit_s:.1f} s",
+                "Check what blocks the robot, or set a longer time limit.",
             ) from None
         return None
 
@@ -254,34 +260,35 @@ class Bot:
         self._state_arrived.set()
 
     def _is_halted(self) -> bool:
+        """Return whether the queue was stopped; raise the robot's trouble if there is one."""
         if self._robot.trouble is not None:
             raise self._robot.trouble
         return self._is_stopped
 
-    def _current_state(self) -> HighState:
+    def _get_state(self) -> HighState:
         state = self._robot.native
         assert isinstance(state, HighState)
         return state
 
 
-def _check_positive(value: float, most: float, what: str, unit: str) -> None:
-    if not 0.0 < value <= most:  # NaN fails this comparison too
+def _check_positive(value: float, maximum: float, what: str, unit: str) -> None:
+    if not 0.0 < value <= maximum:  # NaN fails this comparison too
         raise BadRequestError(
-            f"{what} of {value} {unit} is out of range", f"Choose up to {most:g} {unit}."
+            f"{what} of {value} {unit} is out of range", f"Choose up to {maximum:g} {unit}."
         )
 
 
 def _check_on_feet(state: HighState, label: str) -> None:
-    """Raise an error at once if the instruction needs a robot on its feet and it lies."""
+    """Raise `BadRequestError` if the robot is not on its feet; `label` is the instruction."""
     if is_down(state):
-        how = "it lies" if state.mode == a1_commands.HighMode.LIE_DOWN else "its legs are soft"
+        posture = "it lies" if state.mode == a1_commands.HighMode.LIE_DOWN else "its legs are soft"
         raise BadRequestError(
-            f"{label} is not possible: {how}",
-            Text("Let it get up first: {get_up}.", get_up=Act.GET_UP),
+            f"{label} is not possible: {posture}",
+            Text("Make it get up first: {get_up}.", get_up=Act.GET_UP),
         )
 
 
-def _distance_text(forward_m: float, left_m: float) -> str:
+def _format_distance(forward_m: float, left_m: float) -> str:
     """Return a distance as text: 0.30 m back, 0.20 m to the left."""
     parts = []
     if forward_m or not left_m:
@@ -291,77 +298,86 @@ def _distance_text(forward_m: float, left_m: float) -> str:
     return " and ".join(parts)
 
 
-def _pose_part_text(name: str, value: float) -> str:
+def _format_pose_part(name: str, value: float) -> str:
     if name.endswith("_rad"):
         return f"{name.removesuffix('_rad')} {math.degrees(value):.3g} degrees"
     return f"height {value:+.3g} m"
 
 
-def _speed_for_distance(left: float, gain: float, least: float, most: float) -> float:
-    """Return a speed that decreases with the remaining distance."""
-    return math.copysign(min(max(gain * abs(left), least), most), left)
+def _compute_speed(remaining: float, gain: float, lowest: float, highest: float) -> float:
+    """Return a signed speed that decreases with the remaining distance, within the limits."""
+    return math.copysign(min(max(gain * abs(remaining), lowest), highest), remaining)
 
 
 class _Walk:
+    """Walks a distance; done when the robot stands at its end."""
+
     def __init__(self, forward_m: float, left_m: float, speed_m_s: float) -> None:
         self._distance_m = math.hypot(forward_m, left_m)
-        angle = math.atan2(left_m, forward_m)
-        self._along = (math.cos(angle), math.sin(angle))
-        self._speed = speed_m_s
-        self._from = (0.0, 0.0)
-        self._yaw = 0.0
-        self.label = f"a walk of {_distance_text(forward_m, left_m)}"
-        self.limit_s = 2.0 * self._distance_m / speed_m_s + _SPARE_S
+        angle_rad = math.atan2(left_m, forward_m)
+        self._direction = (math.cos(angle_rad), math.sin(angle_rad))
+        self._max_m_s = speed_m_s
+        self._start_m = (0.0, 0.0)
+        self._start_yaw_rad = 0.0
+        self.label = f"a walk of {_format_distance(forward_m, left_m)}"
+        self.limit_s = 2.0 * self._distance_m / speed_m_s + _EXTRA_TIME_S
 
     def begin(self, state: HighState, now: float) -> None:
         _check_on_feet(state, self.label)
-        self._from = (state.position_m[0], state.position_m[1])
-        self._yaw = state.imu.rpy_rad[2]
+        self._start_m = (state.position_m[0], state.position_m[1])
+        self._start_yaw_rad = state.imu.rpy_rad[2]
 
     def step(self, state: HighState, now: float, robot: A1) -> bool:
-        # By distance, not by direction: the frame of an older A1's position is not known.
-        gone = math.hypot(state.position_m[0] - self._from[0], state.position_m[1] - self._from[1])
-        left = self._distance_m - gone
+        # Only the distance counts: the coordinate frame of an older A1's position is unknown.
+        walked_m = math.dist(state.position_m[:2], self._start_m)
+        remaining_m = self._distance_m - walked_m
         speed = math.hypot(*state.velocity_m_s[:2])
-        if abs(left) < NEAR_M:
+        if abs(remaining_m) < NEAR_M:
             robot.modes.stand()
             return speed < STANDS_M_S and abs(state.yaw_speed_rad_s) < STANDS_RAD_S
-        pace = _speed_for_distance(left, _GAIN, _MIN_M_S, self._speed)
-        off = math.remainder(self._yaw - state.imu.rpy_rad[2], math.tau)
-        turn = min(max(_HEADING_GAIN * off, -0.3), 0.3)
-        robot.walk(pace * self._along[0], pace * self._along[1], turn)
+        pace_m_s = _compute_speed(remaining_m, _GAIN, _MIN_M_S, self._max_m_s)
+        yaw_error_rad = math.remainder(self._start_yaw_rad - state.imu.rpy_rad[2], math.tau)
+        turn_rad_s = _HEADING_GAIN * yaw_error_rad
+        turn_rad_s = min(max(turn_rad_s, -_MAX_HEADING_RAD_S), _MAX_HEADING_RAD_S)
+        robot.walk(pace_m_s * self._direction[0], pace_m_s * self._direction[1], turn_rad_s)
         return False
 
 
 class _Turn:
+    """Turns by an angle; done when the robot has stopped turning at its end."""
+
     def __init__(self, angle_rad: float, speed_rad_s: float) -> None:
-        self._left = angle_rad
-        self._speed = speed_rad_s
-        self._yaw = 0.0
+        self._remaining_rad = angle_rad
+        self._max_rad_s = speed_rad_s
+        self._last_yaw_rad = 0.0
         self.label = f"a turn of {math.degrees(angle_rad):.0f} degrees"
-        self.limit_s = 2.0 * abs(angle_rad) / speed_rad_s + _SPARE_S
+        self.limit_s = 2.0 * abs(angle_rad) / speed_rad_s + _EXTRA_TIME_S
 
     def begin(self, state: HighState, now: float) -> None:
         _check_on_feet(state, self.label)
-        self._yaw = state.imu.rpy_rad[2]
+        self._last_yaw_rad = state.imu.rpy_rad[2]
 
     def step(self, state: HighState, now: float, robot: A1) -> bool:
-        yaw = state.imu.rpy_rad[2]
-        self._left -= math.remainder(yaw - self._yaw, math.tau)
-        self._yaw = yaw
-        if abs(self._left) < NEAR_RAD:
+        yaw_rad = state.imu.rpy_rad[2]
+        # The yaw jumps by a full turn at half a turn, so only its change is counted.
+        self._remaining_rad -= math.remainder(yaw_rad - self._last_yaw_rad, math.tau)
+        self._last_yaw_rad = yaw_rad
+        if abs(self._remaining_rad) < NEAR_RAD:
             robot.modes.stand()
             return abs(state.yaw_speed_rad_s) < STANDS_RAD_S
-        robot.walk(turn_rad_s=_speed_for_distance(self._left, 2.0 * _GAIN, _MIN_RAD_S, self._speed))
+        turn_rad_s = _compute_speed(self._remaining_rad, 2.0 * _GAIN, _MIN_RAD_S, self._max_rad_s)
+        robot.walk(turn_rad_s=turn_rad_s)
         return False
 
 
 class _Pose:
-    limit_s = _SPARE_S
+    """Poses the body; done when it is in the pose and still."""
+
+    limit_s = _EXTRA_TIME_S
 
     def __init__(self, pose: dict[str, float]) -> None:
         self._pose = pose
-        parts = ", ".join(_pose_part_text(name, value) for name, value in pose.items() if value)
+        parts = ", ".join(_format_pose_part(name, value) for name, value in pose.items() if value)
         self.label = f"a pose with {parts}" if parts else "standing"
 
     def begin(self, state: HighState, now: float) -> None:
@@ -370,37 +386,42 @@ class _Pose:
     def step(self, state: HighState, now: float, robot: A1) -> bool:
         robot.pose(**self._pose)
         roll, pitch = state.imu.rpy_rad[:2]
-        off = max(
+        error_rad = max(
             abs(roll - self._pose.get("roll_rad", 0.0)),
             abs(pitch - self._pose.get("pitch_rad", 0.0)),
         )
-        still = math.hypot(*state.velocity_m_s[:2]) < STANDS_M_S
-        turns = abs(state.yaw_speed_rad_s) >= STANDS_RAD_S
-        return off < _POSE_RAD and still and not turns and state.mode == a1_commands.HighMode.STAND
+        is_still = math.hypot(*state.velocity_m_s[:2]) < STANDS_M_S
+        is_turning = abs(state.yaw_speed_rad_s) >= STANDS_RAD_S
+        is_posed = error_rad < _POSE_TOLERANCE_RAD and state.mode == a1_commands.HighMode.STAND
+        return is_posed and is_still and not is_turning
 
 
 class _Stand(_Pose):
-    limit_s = 2.0 * _SPARE_S
+    """Stands upright. A lying robot gets up first; it stands once its body rises no more."""
+
+    limit_s = 2.0 * _EXTRA_TIME_S
 
     def __init__(self) -> None:
         super().__init__({})
-        self._rises = False
+        self._must_rise = False
         self._highest_m = self._rose_s = -math.inf
 
     def begin(self, state: HighState, now: float) -> None:
-        self._rises = is_down(state)
+        self._must_rise = is_down(state)
 
     def step(self, state: HighState, now: float, robot: A1) -> bool:
-        if self._rises and state.body_height_m <= UP_M:
+        if self._must_rise and state.body_height_m <= STANDING_HEIGHT_M:
             robot.modes.rise()
             return False
-        if self._rises and state.body_height_m > self._highest_m + _RISES_M:
+        if self._must_rise and state.body_height_m > self._highest_m + _MIN_RISE_M:
             self._highest_m, self._rose_s = state.body_height_m, now
-        return super().step(state, now, robot) and now > self._rose_s + _RISEN_S
+        return super().step(state, now, robot) and now > self._rose_s + _RISEN_AFTER_S
 
 
 class _LieDown:
-    limit_s = _SPARE_S
+    """Lies down; done when the body is low or the legs are soft."""
+
+    limit_s = _EXTRA_TIME_S
     label = "lying down"
 
     def begin(self, state: HighState, now: float) -> None:
@@ -410,15 +431,17 @@ class _LieDown:
         if not is_down(state):
             robot.modes.lie_down()
             return False
-        return state.mode == a1_commands.HighMode.DAMP or state.body_height_m < _DOWN_M
+        return state.mode == a1_commands.HighMode.DAMP or state.body_height_m < _LYING_HEIGHT_M
 
 
 class _Wait:
+    """Lets a time pass."""
+
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._until = 0.0
         self.label = f"a wait of {seconds:g} s"
-        self.limit_s = seconds + _SPARE_S
+        self.limit_s = seconds + _EXTRA_TIME_S
 
     def begin(self, state: HighState, now: float) -> None:
         self._until = now + self._seconds
@@ -428,6 +451,8 @@ class _Wait:
 
 
 class _Until:
+    """Waits for a condition. With `velocity` (forward, left, turn) it walks until then."""
+
     limit_s = MAX_WAIT_S
 
     def __init__(

@@ -1,14 +1,15 @@
 """Commands to the walking controller of an A1 or Go1, in SI units, for every dialect.
 
-Dialect 3.2 takes fractions of a maximum instead of speeds. The maxima are from a public report;
-that of the body height is a guess. All dialects have the ranges of the oldest.
+Dialect 3.2 takes fractions of a maximum instead of speeds. The maximum speeds are from a public
+report; the maximum body height is a guess. The ranges of dialect 3.2 are used for all dialects.
 """
 
 import math
 
 from rote.errors import BadRequestError, UnsupportedError
 from rote.named_enum import NamedIntEnum
-from rote.wire.a1.values import Command, Dialect, HighCmd, ScaledHighCmd
+from rote.text import Act, Text
+from rote.wire.a1.values import Command, Dialect, HighCmd, HighState, ScaledHighCmd
 
 
 class HighMode(NamedIntEnum):
@@ -32,13 +33,13 @@ class Gait(NamedIntEnum):
     STAIRS = 3
 
 
-FORWARD_M_S, BACKWARD_M_S, ASIDE_M_S, TURN_RAD_S = 1.0, 0.7, 0.4, 2.0 * math.pi / 3.0
-"""The speeds that 1 means in dialect 3.2, by a public report."""
+FORWARD_M_S, BACKWARD_M_S, SIDEWAYS_M_S, TURN_RAD_S = 1.0, 0.7, 0.4, 2.0 * math.pi / 3.0
+"""The speeds that a fraction of 1 means in dialect 3.2, according to a public report."""
 HEIGHT_M = 0.1
-"""The same for the height of the body, relative to the usual one; a guess."""
+"""The body height that a fraction of 1 means in dialect 3.2, relative to the usual one; a guess."""
 SPANS: dict[str, tuple[float, float, str]] = {
     "forward_m_s": (-BACKWARD_M_S, FORWARD_M_S, "m/s"),
-    "left_m_s": (-ASIDE_M_S, ASIDE_M_S, "m/s"),
+    "left_m_s": (-SIDEWAYS_M_S, SIDEWAYS_M_S, "m/s"),
     "turn_rad_s": (-TURN_RAD_S, TURN_RAD_S, "rad/s"),
     "body_height_m": (-HEIGHT_M, 0.05, "m"),
     "foot_raise_m": (-0.06, 0.06, "m"),
@@ -46,11 +47,11 @@ SPANS: dict[str, tuple[float, float, str]] = {
     "pitch_rad": (-0.45, 0.45, "rad"),
     "yaw_rad": (-0.5, 0.5, "rad"),
 }
-"""The allowed ranges; heights are relative to the usual one."""
+"""Lower limit, upper limit and unit of each value; heights are relative to the usual one."""
 
 
 def check_ranges(**values: float) -> None:
-    """Raise `BadRequestError` for the first number outside its range."""
+    """Raise `BadRequestError` for the first value outside its range; see `SPANS` for the names."""
     for name, value in values.items():
         low, high, unit = SPANS[name]
         if not low <= value <= high:  # NaN fails this comparison too
@@ -67,17 +68,17 @@ def walk_command(
     body_height_m: float = 0.0,
     foot_raise_m: float = 0.0,
 ) -> Command:
-    """Return the command to go forward (m/s), left (m/s) and turn left (rad/s) at once."""
+    """Return the command to walk at `velocity`: forward (m/s), left (m/s), turning left (rad/s)."""
     forward, left, turn = velocity
     check_ranges(forward_m_s=forward, left_m_s=left, turn_rad_s=turn)
     check_ranges(body_height_m=body_height_m, foot_raise_m=foot_raise_m)
     if dialect is Dialect.A1_3_2:
         if gait is not Gait.TROT or foot_raise_m:
-            raise UnsupportedError("choose a gait or how high feet go", "dialect 3.2")
+            raise UnsupportedError("choose a gait or a foot height", "dialect 3.2")
         return ScaledHighCmd(
             mode=HighMode.WALK,
             forward=forward / (FORWARD_M_S if forward > 0 else BACKWARD_M_S),
-            left=left / ASIDE_M_S,
+            left=left / SIDEWAYS_M_S,
             turn=turn / TURN_RAD_S,
             body_height=body_height_m / HEIGHT_M,
         )
@@ -119,10 +120,46 @@ def pose_command(
 
 
 def mode_command(dialect: Dialect, requested: HighMode) -> Command:
-    """Return the command for a mode without numbers; dialect 3.2 does not have most of them."""
+    """Return the command that enters a mode without parameters. Raises `UnsupportedError` for modes
+    that dialect 3.2 lacks.
+    """
     if dialect is Dialect.A1_3_2:
         if requested > HighMode.WALK:
-            message = requested.name.lower().replace("_", " ")
-            raise UnsupportedError(f"be commanded to {message}", "dialect 3.2")
+            verb = requested.name.lower().replace("_", " ")
+            raise UnsupportedError(f"be commanded to {verb}", "dialect 3.2")
         return ScaledHighCmd(mode=requested)
     return HighCmd(mode=requested)
+
+
+STANDING_HEIGHT_M = 0.2
+"""Body height in metres above which a robot stands."""
+
+
+def is_down(state: HighState) -> bool:
+    """Whether the robot lies, or its legs are soft."""
+    return state.mode in (HighMode.LIE_DOWN, HighMode.DAMP)
+
+
+def is_standing(state: HighState) -> bool:
+    """Whether the walking controller carries the robot on its feet."""
+    return not is_down(state) and state.body_height_m > STANDING_HEIGHT_M
+
+
+def make_standing_robot_error(remedy: str = "") -> BadRequestError:
+    """Return the error for taking over the motors of a standing robot."""
+    return BadRequestError(
+        "the robot stands, and would sink if its motors were taken over",
+        remedy
+        or Text(
+            "Lay it down first, even if it hangs, so that its legs are soft: {lie}.",
+            lie=Act.LIE_DOWN,
+        ),
+    )
+
+
+def format_mode(mode: int) -> str:
+    """Return a mode of the walking controller as text."""
+    try:
+        return HighMode(mode).name.lower().replace("_", " ")
+    except ValueError:
+        return f"mode {mode:d}"

@@ -1,7 +1,7 @@
-"""Runs a control function for an A1's motors: called by deadline, supervised, and never trusted.
+"""Runs a user's control function for an A1's motors, called by deadline and supervised.
 
-It runs in its own thread. Its commands go to a sender that makes the robot safe if the next one
-does not come within `HOLD_S`, so that a function that stalls cannot leave the legs driven.
+The function runs in its own thread. Its commands go to a sender that makes the robot safe if the
+next command does not arrive within `HOLD_S`, so a stalled function cannot leave the legs driven.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ Step: TypeAlias = Callable[[LowState, float], "MotorCmds | LowCmd | None"]
 
 HOLD_S = 0.016
 """How long a command is valid. With the sender's own period, the robot is safe within 20 ms."""
-PERIODS_S = (0.001, 0.008)
+PERIOD_RANGE_S = (0.001, 0.008)
 _LAST_COMMAND_S = 0.5
 """How long the last command is valid, until the event loop repeats it."""
 
@@ -46,6 +46,7 @@ class A1RobotClient(Protocol):
     url: str
     level: Level
     isolated: bool
+    """Whether a separate process sends the commands."""
     latest: State | None
     state_received_s: float
 
@@ -63,7 +64,7 @@ class A1RobotClient(Protocol):
         """Send a command repeatedly."""
 
     def trip(self, command: Command | None = None) -> None:
-        """Make the robot safe at once; from any thread."""
+        """Make the robot safe at once and refuse commands until `arm`; from any thread."""
 
     def arm(self) -> None:
         """Accept commands again."""
@@ -90,10 +91,10 @@ class Control:
         commanded: MotorCmds | None = None,
     ) -> None:
         """`commanded` is the command that drives the motors until the first one of `step`."""
-        if not PERIODS_S[0] <= period_s <= PERIODS_S[1]:
+        if not PERIOD_RANGE_S[0] <= period_s <= PERIOD_RANGE_S[1]:
             raise BadRequestError(
                 f"a control period of {period_s} s is out of range",
-                f"Choose {PERIODS_S[0]} to {PERIODS_S[1]} s.",
+                f"Choose {PERIOD_RANGE_S[0]} to {PERIOD_RANGE_S[1]} s.",
             )
         self._client = client
         self._safety = safety
@@ -101,11 +102,12 @@ class Control:
         self._period_s = period_s
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[bool] = self._loop.create_future()
-        self._checked: State | None = None
+        self._checked_state: State | None = None
+        """The state that was checked last; each is checked once."""
         self._last_command = None if commanded is None else LowCmd(motors=commanded)
         self._lock = threading.Lock()
         """Held while a command is sent, so that no command follows that of a stop."""
-        self._is_stopped = self._over = False
+        self._is_stopped = self._is_over = False
         self._began_s = 0.0
 
     @property
@@ -118,7 +120,7 @@ class Control:
         with self._lock:
             if self._is_stopped:
                 return
-            self._is_stopped = self._over = True
+            self._is_stopped = self._is_over = True
             state = self._client.poll()
             if self._last_command is not None and isinstance(state, LowState):
                 held = hold_position(self._last_command.motors, state.motors)
@@ -132,12 +134,12 @@ class Control:
     ) -> tuple[LoopStats, bool]:
         """Call the function until it returns None; return the statistics, and whether it finished.
 
-        Raises what the function raised, after the robot was made safe. If cancelled, it leaves the
+        Raises what the function raised, after the robot was made safe. A cancelled run leaves the
         motors braked.
         """
         self._safety.reset()
         self._began_s = self._client.now()
-        forget = self._client.on_trouble(self._on_trouble)
+        remove_listener = self._client.on_trouble(self._on_trouble)
         ticker: LoopFunc | _LoopTicker
         if self._client.isolated:
             ticker = LoopFunc("control", self._period_s, self._tick, cpu=cpu, realtime=realtime)
@@ -149,62 +151,70 @@ class Control:
             if self._last_command is not None:
                 self._client.command(self._last_command)
         except BaseException:
-            self._over = True
+            self._is_over = True
             with suppress(RoteError):
                 self._client.command(LowCmd(motors=BRAKED))
             raise
         finally:
-            self._over = True
+            self._is_over = True
             ticker.end()
-            forget()
+            remove_listener()
             if not self._ended.done():
                 self._ended.cancel()
         return ticker.stats(), completed
 
     def _tick(self) -> None:
-        if self._over:
+        """Check the newest state, call the control function, and send its command."""
+        if self._is_over:
             return
         try:
             state = self._client.poll()
             now = self._client.now()
             assert isinstance(state, LowState)
             age_s = now - self._client.state_received_s
-            if state is not self._checked or age_s > HOLD_S:
-                self._checked = state
+            # Power violations are counted, so a state is checked again only if it may be too old.
+            if state is not self._checked_state or age_s > HOLD_S:
+                self._checked_state = state
                 self._safety.check(state, age_s, self.last_motors)
             commanded = self._step(state, now - self._began_s)
-            if commanded is not None and not self._over:
+            if commanded is not None and not self._is_over:
                 self._send_command(commanded)
-            elif not self._over:
+            elif not self._is_over:
                 self._extend_last_command()
                 self._set_result(None, completed=True)
         except Exception as error:
-            if not self._over:
+            if not self._is_over:
                 self._client.trip()
                 self._set_result(_as_protection_error(error), completed=False)
 
     def _send_command(self, commanded: "MotorCmds | LowCmd") -> None:
+        """Check and send what the control function returned, unless the run is over."""
         command = LowCmd(motors=commanded) if isinstance(commanded, MotorCmds) else commanded
         if not isinstance(command, LowCmd):
-            raise TypeError(f"a control function returns MotorCmds, not {type(commanded).__name__}")
+            raise TypeError(
+                f"a control function must return MotorCmds, not {type(commanded).__name__}"
+            )
         command = command._replace(motors=self._safety.limit(command.motors))
         with self._lock:
-            if not self._over:
+            if not self._is_over:
                 self._last_command = command
                 self._client.command(command, HOLD_S)
 
     def _extend_last_command(self) -> None:
+        """End the run, and keep the last command valid until `run` repeats it."""
         with self._lock:
-            if not self._over and self._last_command is not None:
+            if not self._is_over and self._last_command is not None:
                 self._client.command(self._last_command, _LAST_COMMAND_S)
-            self._over = True
+            self._is_over = True
 
     def _on_trouble(self, error: RoteError) -> None:
-        self._over = True
+        self._is_over = True
         self._set_result(error, completed=False)
 
     def _set_result(self, error: Exception | None, *, completed: bool) -> None:
-        def settle() -> None:
+        """End `run` with an error or a result; later calls have no effect. Safe from any thread."""
+
+        def set_ended() -> None:
             if self._ended.done():
                 return
             if error is not None:
@@ -212,10 +222,10 @@ class Control:
             else:
                 self._ended.set_result(completed)
 
-        self._loop.call_soon_threadsafe(settle)
+        self._loop.call_soon_threadsafe(set_ended)
 
 
-BRAKED = MotorCmds.servo(mode=0)
+BRAKED = MotorCmds.servo(mode=BRAKE)
 """All motors damp themselves."""
 
 
@@ -226,23 +236,25 @@ def hold_position(commanded: MotorCmds, now: MotorStates) -> MotorCmds:
     driven by velocity or torque only is braked.
     """
     legs = slice(0, LEG_MOTORS)
-    holds = (commanded.mode[legs] == SERVO) & (commanded.kp_nm_rad[legs] > 0.0)
-    holds &= commanded.q_rad[legs] != np.float32(POSITION_OFF_RAD)
+    has_target = (commanded.mode[legs] == SERVO) & (commanded.kp_nm_rad[legs] > 0.0)
+    has_target &= commanded.q_rad[legs] != np.float32(POSITION_OFF_RAD)
     rows = zip(
-        holds.tolist(),
+        has_target.tolist(),
         now.q_rad[legs].tolist(),
         commanded.kp_nm_rad[legs].tolist(),
         commanded.kd_nm_s_rad[legs].tolist(),
         strict=True,
     )
     return MotorCmds.of(
-        MotorCmd(SERVO, q, 0.0, 0.0, kp, max(kd, KD_NM_S_RAD)) if is_held else MotorCmd(BRAKE)
-        for is_held, q, kp, kd in rows
+        MotorCmd(SERVO, now_rad, 0.0, 0.0, stiffness, max(damping, KD_NM_S_RAD))
+        if is_held
+        else MotorCmd(BRAKE)
+        for is_held, now_rad, stiffness, damping in rows
     )
 
 
 def _as_protection_error(error: Exception) -> Exception:
-    """Return a refused command as a protection error; other errors are the function's own."""
+    """Convert the refusal of a command to a `ProtectionError`; return other errors unchanged."""
     if isinstance(error, BadRequestError):
         trip = ProtectionError("command", str(error), error.remedy)
         trip.__cause__ = error

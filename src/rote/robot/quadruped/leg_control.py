@@ -1,4 +1,4 @@
-"""The legs of one A1 or Go1: every command passes here, and is checked and supervised."""
+"""Commands the legs of one A1 or Go1; every command is checked and supervised here."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -15,21 +15,20 @@ from rote.errors import (
 )
 from rote.messages import Code, Phase
 from rote.motion.track import Array
+from rote.robot.link import StopCounter, iterate_states
 from rote.robot.quadruped import command_check
+from rote.robot.quadruped.commands import is_down, is_standing
 from rote.robot.quadruped.control import BRAKED, A1RobotClient, Control, State, Step, hold_position
 from rote.robot.quadruped.loop import LoopStats
-from rote.robot.quadruped.posture import is_down, stands
 from rote.robot.quadruped.safety import Safety
-from rote.robot.state_feed import iterate_states
-from rote.robot.stop_counter import StopCounter
-from rote.session.a1 import Level, neutral
+from rote.session.a1 import Level, make_neutral_command
 from rote.transport.a1.client import STALE_S
 from rote.transport.base_client import add_listener
 from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
 from rote.wire.a1.values import Command, Dialect, HighState, LowCmd, LowState
 
-HOLDS_S = (0.01, 0.5)
-"""Range of `hold_s`, after which a command expires, in seconds."""
+HOLD_RANGE_S = (0.01, 0.5)
+"""The shortest and longest `hold_s`, after which a command expires, in seconds."""
 _STATE_TIMEOUT_S = 0.5
 """Timeout for a state before an operation begins, in seconds."""
 
@@ -46,7 +45,7 @@ class LegMotionPlayback(Protocol):
 
 
 class LegControl:
-    """Commands the legs of one robot, and protects them; knows what drives them."""
+    """Commands and protects the legs of one robot, and keeps track of what drives them."""
 
     def __init__(self, client: A1RobotClient, safety: Safety | None = None) -> None:
         self.client = client
@@ -62,7 +61,7 @@ class LegControl:
         self._is_driven = False
         self._commanded: MotorCmds | None = None
         """The current motor command while no control function runs."""
-        self._is_held = False
+        self._is_stop_hold = False
         """Whether that command is the hold of a stop."""
         client.on_state(self._on_state)
         client.on_trouble(self._set_trouble)
@@ -83,7 +82,7 @@ class LegControl:
         return Phase.NONE if self._playback is None else self._playback.phase
 
     def note_playback(self, playback: LegMotionPlayback) -> None:
-        """Note the newest playback, which a stop keeps from beginning."""
+        """Remember the newest playback; a stop prevents it from beginning."""
         self._playback = playback
 
     # ---- states ---------------------------------------------------------------------------------
@@ -110,7 +109,7 @@ class LegControl:
                 async for _ in self.states():
                     return
         except TimeoutError:
-            raise _stale_error(self.client.now() - self.client.state_received_s) from None
+            raise _make_stale_error(self.client.now() - self.client.state_received_s) from None
 
     def on_loss(self, listener: Callable[[RoteError], None]) -> Callable[[], None]:
         """Call `listener` when the robot is lost; a tripped protection is no loss. Return a
@@ -137,9 +136,9 @@ class LegControl:
         if self._control is not None:
             self._control.stop()
         elif self.level is Level.HIGH and self.trouble is None:
-            self.client.command(neutral(self.level, self.dialect))
+            self.client.command(make_neutral_command(self.level, self.dialect))
             self._is_driven = False
-        elif self._is_driven and not self._is_held:
+        elif self._is_driven and not self._is_stop_hold:
             self._hold_legs()
 
     def damp(self) -> None:
@@ -169,7 +168,7 @@ class LegControl:
         """Call `listener` with the error that ends a teaching: trouble, or a stop. Return a
         function that removes it.
         """
-        return self.on_stop(lambda: listener(self.trouble or _stopped_error()))
+        return self.on_stop(lambda: listener(self.trouble or _make_stopped_error()))
 
     def _notify_stopped(self) -> None:
         for listener in tuple(self._stop_listeners):
@@ -186,70 +185,71 @@ class LegControl:
         if is_fresh and self._commanded is not None and isinstance(state, LowState):
             motors = hold_position(self._commanded, state.motors)
         self.client.command(LowCmd(motors=motors))
-        self._commanded, self._is_held = motors, True
+        self._commanded, self._is_stop_hold = motors, True
 
     # ---- commands -------------------------------------------------------------------------------
 
     def send(self, command: Command, hold_s: float | None = None, *, force: bool = False) -> None:
-        """Check and send a command of the user repeatedly, until another one or for `hold_s`."""
+        """Check a user's command and send it repeatedly, for `hold_s` or until the next command."""
         is_low = isinstance(command, LowCmd)
         self.require_level(
             Level.LOW if is_low else Level.HIGH, f"be sent a {type(command).__name__}"
         )
-        if hold_s is not None and not HOLDS_S[0] <= hold_s <= HOLDS_S[1]:
+        if hold_s is not None and not HOLD_RANGE_S[0] <= hold_s <= HOLD_RANGE_S[1]:
             raise BadRequestError(
-                f"a command cannot hold for {hold_s} s",
-                f"Choose {HOLDS_S[0]:g} to {HOLDS_S[1]:g} s.",
+                f"hold_s of {hold_s} s is out of range",
+                f"Choose {HOLD_RANGE_S[0]:g} to {HOLD_RANGE_S[1]:g} s.",
             )
         self.check_not_busy()
         self._send_checked(self._check_command(command, force=force), hold_s)
 
     def send_motors(self, motors: MotorCmds) -> None:
-        """Check and send a command of the motors."""
+        """Check and send a motor command."""
         self.require_level(Level.LOW, "drive motors")
         self.check_not_busy()
         self._send_checked(self._check_command(LowCmd(motors=motors), force=False))
 
     def send_high(self, command: Command) -> None:
-        """Send a command of the walking controller that needs no check."""
+        """Send a command, already checked, to the walking controller."""
         self.require_level(Level.HIGH, "walk or pose")
         self._send_checked(command)
 
     def make_soft(self, command: LowCmd) -> None:
-        """Make the legs compliant. The command drives nothing, so no supervision is needed."""
-        self._send_checked(command, teaches=True)
+        """Make the legs soft for a teaching. This drives nothing, so states are not checked."""
+        self._send_checked(command, for_teaching=True)
         self._is_driven, self.is_soft = False, True
 
     def end_softness(self) -> None:
-        """Note that the legs are not being taught any more."""
+        """Record that the legs are not being taught any more."""
         self.is_soft = False
 
-    async def run_step(
+    async def run_control_function(
         self,
         step: Step,
         period_s: float = 0.002,
         *,
         cpu: int | None = None,
         realtime: bool = False,
-        stops: int | None = None,
+        stop_count: int | None = None,
     ) -> tuple[LoopStats, bool]:
-        """Run a control function, unless the robot was stopped since `stops` was read. Return the
-        statistics, and whether it ran to its own end.
+        """Run a control function; return the statistics, and whether it ran to its own end.
+
+        Raises `RefusedError` if a stop was requested since `stop_count` was read.
         """
-        stops = self.stops.count if stops is None else stops
+        stop_count = self.stops.count if stop_count is None else stop_count
         self.require_level(Level.LOW, "drive motors")
         self.check_not_busy()
         await self.wait_for_state()
-        self.check_not_busy()
-        self.stops.check_none_since(stops)
+        self.check_not_busy()  # again, because the wait takes time
+        self.stops.check_none_since(stop_count)
         commanded = self._commanded if self._is_driven else None
         self._control = Control(self.client, self.safety, step, period_s, commanded)
-        self._is_driven = self._is_held = False
+        self._is_driven = self._is_stop_hold = False
         try:
-            ran = await self._control.run(cpu=cpu, realtime=realtime)
+            stats, completed = await self._control.run(cpu=cpu, realtime=realtime)
             self._is_driven = True
-            self._commanded, self._is_held = self._control.last_motors, not ran[1]
-            return ran
+            self._commanded, self._is_stop_hold = self._control.last_motors, not completed
+            return stats, completed
         except Exception as error:
             if isinstance(error, ProtectionError) and self.trouble is None:
                 self._set_trouble(error)
@@ -262,20 +262,24 @@ class LegControl:
             self._control = None
 
     def _send_checked(
-        self, command: Command, hold_s: float | None = None, *, teaches: bool = False
+        self, command: Command, hold_s: float | None = None, *, for_teaching: bool = False
     ) -> None:
-        self.check_not_busy(teaches=teaches)
+        """Send a validated command, unless the legs are busy or the robot's state is stale.
+
+        It is repeated for `hold_s`; None until the next command.
+        """
+        self.check_not_busy(for_teaching=for_teaching)
         self._check_not_stale()
         self.client.command(command, hold_s)
-        self._is_held = False
-        self._is_driven = command != neutral(self.level, self.dialect)
+        self._is_stop_hold = False
+        self._is_driven = command != make_neutral_command(self.level, self.dialect)
         self._commanded = command.motors if isinstance(command, LowCmd) else None
 
     # ---- guarding -------------------------------------------------------------------------------
 
-    def check_not_busy(self, *, teaches: bool = False) -> None:
-        """Raise the trouble, or `BadRequestError` if the legs are driven or, unless `teaches`,
-        being taught.
+    def check_not_busy(self, *, for_teaching: bool = False) -> None:
+        """Raise `trouble` if there is any. Raise `BadRequestError` if a control function drives the
+        legs, or if they are being taught and the caller is not the teaching (`for_teaching`).
         """
         if self.trouble is not None:
             raise self.trouble
@@ -283,17 +287,15 @@ class LegControl:
             raise BadRequestError(
                 "a control function drives the motors", "Stop it first: await robot.stop()."
             )
-        if self.is_soft and not teaches:
+        if self.is_soft and not for_teaching:
             raise BadRequestError("the legs are being taught", "Leave the teaching first.")
 
     def require_level(self, level: Level, what: str, remedy: str = "") -> None:
-        """Raise `UnsupportedError` about `what` at another level."""
+        """Raise `UnsupportedError` about `what` if the connection is not at that level."""
         if self.level is not level:
-            required, here = (
-                f"a1://...?level={level.value}",
-                f"a1:// at the {self.level.value} level",
-            )
-            raise UnsupportedError(what, here, (required,), remedy)
+            connected = f"a1:// at the {self.level.value} level"
+            required = f"a1://...?level={level.value}"
+            raise UnsupportedError(what, connected, (required,), remedy)
 
     def _check_command(self, command: Command, *, force: bool) -> Command:
         state = self.latest_state()
@@ -301,9 +303,9 @@ class LegControl:
             assert isinstance(state, LowState)
             return command_check.check_low(command, self.dialect, self.safety, state)
         assert isinstance(state, HighState)
-        place_m = (state.position_m[0], state.position_m[1])
-        seen = command_check.ObservedState(place_m, is_down(state), stands(state))
-        command_check.check_high(command, self.dialect, seen, force=force)
+        position_m = (state.position_m[0], state.position_m[1])
+        observed = command_check.ObservedState(position_m, is_down(state), is_standing(state))
+        command_check.check_high(command, self.dialect, observed, force=force)
         return command
 
     def _check_not_stale(self) -> None:
@@ -311,10 +313,11 @@ class LegControl:
         self.client.poll()
         silence_s = self.client.now() - self.client.state_received_s
         if silence_s > STALE_S[self.level]:
-            raise _stale_error(silence_s)
+            raise _make_stale_error(silence_s)
 
     def _on_state(self, state: State) -> None:
-        # A control function is checked in its own loop. Soft legs may be anywhere.
+        """Make the robot safe if a state trips a protection."""
+        # `Control` checks the states while a control function runs.
         if self._control is not None:
             return
         try:
@@ -333,15 +336,15 @@ class LegControl:
             self._notify_stopped()
 
 
-def _stale_error(silence_s: float) -> ProtectionError:
+def _make_stale_error(silence_s: float) -> ProtectionError:
     return ProtectionError(
         "stale",
-        f"no state came for {1000 * silence_s:.0f} ms, so nothing is begun",
-        "Look at the robot and the network between, then try again.",
+        f"no state arrived for {1000 * silence_s:.0f} ms, so no command is sent",
+        "Check the robot and the network, then try again.",
     )
 
 
-def _stopped_error() -> RefusedError:
+def _make_stopped_error() -> RefusedError:
     return RefusedError(
         Code.NOT_TEACHING,
         "the teaching was ended by a stop",

@@ -9,6 +9,7 @@ The deadlines are absolute, so the rate does not drift. A call that is late by a
 counts as late, and the calls it delayed are skipped rather than made up for in a burst.
 """
 
+import logging
 import threading
 import time
 from array import array
@@ -23,7 +24,8 @@ from rote.errors import BadRequestError, TimeLimitError
 from rote.platform import realtime
 from rote.platform.clock import continuous_s
 
-PERIODS_S = (0.0005, 60.0)
+_log = logging.getLogger(__name__)
+PERIOD_RANGE_S = (0.0005, 60.0)
 _MAX_DEVIATIONS = 1 << 16
 """Maximum number of deviations kept: two minutes at 500 Hz."""
 
@@ -40,7 +42,7 @@ class LoopStats:
     deviation_mean_us: float
     deviation_p99_us: float
     deviation_max_us: float
-    """How far the times between two ticks were from the period."""
+    """Differences between the measured times from tick to tick and the period."""
     busy_max_us: float
     """The longest run time of the function."""
 
@@ -51,8 +53,9 @@ class Deadlines:
     def __init__(self, period_s: float, begin_s: float) -> None:
         self._period_s = period_s
         self._begin_s = self._newest_s = begin_s
-        self._number = self._newest_number = 0
+        self._next_tick = self._newest_tick = 0
         self._first_s: float | None = None
+        """When the first tick began."""
         self._deviations_s = array("d")
         self.ticks = 0
         self.late = 0
@@ -61,42 +64,42 @@ class Deadlines:
     @property
     def due_s(self) -> float:
         """When the next tick is due."""
-        return self._begin_s + self._number * self._period_s
+        return self._begin_s + self._next_tick * self._period_s
 
     def begin(self, now_s: float) -> None:
-        """Note that a tick began."""
+        """Record that a tick began."""
         if self._first_s is None:
             self._first_s = now_s
         else:
-            steps = self._number - self._newest_number
-            self._add_deviation(abs(now_s - self._newest_s - steps * self._period_s))
-        self._newest_s, self._newest_number = now_s, self._number
+            planned_s = (self._next_tick - self._newest_tick) * self._period_s
+            self._add_deviation(abs(now_s - self._newest_s - planned_s))
+        self._newest_s, self._newest_tick = now_s, self._next_tick
         self.ticks += 1
 
     def end(self, now_s: float) -> None:
-        """Note that it ended; deadlines that have passed by more than a period are skipped."""
+        """Record that the tick ended; deadlines missed by more than a period are skipped."""
         self.busy_max_s = max(self.busy_max_s, now_s - self._newest_s)
-        self._number += 1
+        self._next_tick += 1
         missed = int((now_s - self.due_s) / self._period_s)
         if missed > 0:
             self.late += missed
-            self._number += missed
+            self._next_tick += missed
 
     def _add_deviation(self, deviation_s: float) -> None:
         if len(self._deviations_s) < _MAX_DEVIATIONS:
             self._deviations_s.append(deviation_s)
-        else:
+        else:  # overwrite the oldest
             self._deviations_s[self.ticks % _MAX_DEVIATIONS] = deviation_s
 
     def stats(self) -> LoopStats:
         """Return how well the deadlines were met."""
         # A copy: another thread may be adding to it.
         deviations_us = np.array(self._deviations_s[:] or array("d", [0.0])) * 1e6
-        took_s = self._newest_s - (self._first_s if self._first_s is not None else 0.0)
+        elapsed_s = self._newest_s - (self._first_s if self._first_s is not None else 0.0)
         return LoopStats(
             ticks=self.ticks,
             late=self.late,
-            rate_hz=(self.ticks - 1) / took_s if self.ticks > 1 else 0.0,
+            rate_hz=(self.ticks - 1) / elapsed_s if self.ticks > 1 else 0.0,
             deviation_mean_us=float(deviations_us.mean()),
             deviation_p99_us=float(np.percentile(deviations_us, 99)),
             deviation_max_us=float(deviations_us.max()),
@@ -108,8 +111,8 @@ class LoopFunc:
     """Calls `function` every `period_s` seconds in a thread of its own, from `start` to `stop`.
 
     `cpu` pins the thread to one CPU; `realtime` requests a real-time priority, and `has_priority`
-    is whether that was granted. An error in the function ends the loop; `stop`,
-    `join` or the end of the `with` block raises it.
+    is whether that was granted. An error in the function ends the loop and is logged with its
+    traceback at once; `stop`, `join` or the end of the `with` block raises it.
 
     `LoopFunc(name, period_s, cpu, function)`, the form of Unitree's library, works too: there a CPU
     of 0 or less means any. `shutdown` is that library's name for `stop`.
@@ -146,14 +149,16 @@ class LoopFunc:
         cpu: int | None = None,
         realtime: bool = False,
     ) -> None:
+        # In the form of Unitree's library, `function` is the CPU and `bound` the function.
         if isinstance(function, int) and bound is not None:
             cpu, function = (function if function > 0 else None), bound
         elif bound is not None:
             raise TypeError("a loop has one function: LoopFunc(name, period_s, cpu, function)")
-        if not PERIODS_S[0] <= period_s <= PERIODS_S[1]:  # NaN fails this comparison too
+        if not PERIOD_RANGE_S[0] <= period_s <= PERIOD_RANGE_S[1]:  # NaN fails this comparison too
             raise BadRequestError(
                 f"a period of {period_s} s is out of range",
-                f"Choose {PERIODS_S[0]} to {PERIODS_S[1]:g} s, like 0.002 for 500 times a second.",
+                f"Choose {PERIOD_RANGE_S[0]} to {PERIOD_RANGE_S[1]:g} s, for example 0.002 for 500 "
+                "times a second.",
             )
         if isinstance(function, int) or not callable(function):
             raise TypeError(f"a loop needs a function, not {type(function).__name__}")
@@ -187,7 +192,7 @@ class LoopFunc:
         return self._deadlines.stats()
 
     def end(self) -> None:
-        """Ask it to end without waiting. Safe anywhere, also in the function, and twice."""
+        """Request the end without waiting. Safe to repeat, and to call inside the function."""
         self._ending.set()
 
     def stop(self, timeout: float = 5.0) -> LoopStats:
@@ -196,7 +201,7 @@ class LoopFunc:
         return self.join(timeout)
 
     def shutdown(self) -> None:
-        """End it, as `stop` does."""
+        """Call `stop`; Unitree's library uses this name."""
         self.stop()
 
     def join(self, timeout: float | None = None) -> LoopStats:
@@ -206,7 +211,7 @@ class LoopFunc:
             if self._thread.is_alive():
                 raise TimeLimitError(
                     f"the function of the loop {self.name!r} did not return within {timeout} s",
-                    "It holds up only its own thread; look what it waits for.",
+                    "Find out what the function waits for; its thread keeps running.",
                 )
         if self.error is not None:
             raise self.error
@@ -228,32 +233,28 @@ class LoopFunc:
 
     def _run(self) -> None:
         try:
-            realtime.precise_timers()
+            realtime.request_precise_timers()
             if self.cpu is not None:
                 realtime.pin(self.cpu)
-            self.has_priority = self._wants_priority and realtime.real_time()
+            self.has_priority = self._wants_priority and realtime.request_realtime()
             self._run_loop()
         except BaseException as error:  # raised by `stop` or `join`
             self.error = error
+            # Logged at once: a program that sleeps meanwhile calls `stop` only much later.
+            _log.error("the loop %r has ended by an error", self.name, exc_info=error)
 
     def _run_loop(self) -> None:
-        clock, sleep, function, is_ending = (
-            continuous_s,
-            time.sleep,
-            self._function,
-            self._ending.is_set,
-        )
-        self._deadlines = deadlines = Deadlines(self.period_s, clock())
-        while not is_ending():
-            deadlines.begin(clock())
-            function()
-            deadlines.end(clock())
-            wait_s = deadlines.due_s - clock()
+        self._deadlines = deadlines = Deadlines(self.period_s, continuous_s())
+        while not self._ending.is_set():
+            deadlines.begin(continuous_s())
+            self._function()
+            deadlines.end(continuous_s())
+            wait_s = deadlines.due_s - continuous_s()
             if wait_s > 0.1:
-                self._ending.wait(wait_s)
+                self._ending.wait(wait_s)  # `end` interrupts it
             elif wait_s > 0:
-                sleep(wait_s)  # sleeps until an absolute time, by the system's own call
+                time.sleep(wait_s)  # more precise than waiting for an event
 
 
-def _check_cpu(cpu: int) -> int:
+def _check_cpu(cpu: int) -> int:  # in `LoopFunc.__init__`, `realtime` is an argument
     return realtime.check_cpu(cpu)

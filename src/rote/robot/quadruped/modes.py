@@ -8,32 +8,34 @@ from rote.errors import TimeLimitError
 from rote.model.a1 import A1_MODES
 from rote.robot.api_values import ModeReport
 from rote.robot.quadruped import commands as a1_commands
-from rote.robot.quadruped.commands import HighMode
+from rote.robot.quadruped.commands import STANDING_HEIGHT_M, HighMode, is_standing
 from rote.robot.quadruped.leg_control import LegControl
-from rote.robot.quadruped.posture import UP_M, stands
 from rote.session.a1 import Level
 from rote.wire.a1.values import Dialect, HighState
 
-_GET_UP_S = 5.0
+_GET_UP_TIMEOUT_S = 5.0
 
 
 class _SentCommand:
-    """The result of a command that was already sent; awaiting it waits for `until`, if given."""
+    """The awaitable result of a command that was already sent: a report of the commanded mode.
+
+    Awaiting it first waits for `wait_until_done`, if given.
+    """
 
     def __init__(
-        self, mode: HighMode, until: Callable[[], Awaitable[object]] | None = None
+        self, mode: HighMode, wait_until_done: Callable[[], Awaitable[object]] | None = None
     ) -> None:
         self._mode = mode
-        self._until = until
+        self._wait_until_done = wait_until_done
 
     def __await__(self) -> Generator[Any, None, ModeReport]:
-        if self._until is not None:
-            yield from self._until().__await__()
+        if self._wait_until_done is not None:
+            yield from self._wait_until_done().__await__()
         return ModeReport.of(self._mode, A1_MODES)
 
 
 class A1Modes:
-    """What `robot.modes` is for an A1 or Go1: what all robots have, and how it gets up."""
+    """Implements `robot.modes` for an A1 or Go1, and adds `rise` and `get_up`."""
 
     def __init__(self, legs: LegControl) -> None:
         self._legs = legs
@@ -51,7 +53,7 @@ class A1Modes:
         Awaiting it waits until the robot stands; a lying robot gets up.
         """
         self._legs.send_high(a1_commands.pose_command(self._legs.dialect))
-        return _SentCommand(HighMode.STAND, self._wait_until_up)
+        return _SentCommand(HighMode.STAND, self._get_up_if_lying)
 
     def damp(self, *, yes: bool = False) -> Awaitable[ModeReport]:
         """Make the legs go limp softly, at once: all motors damp themselves. The robot sinks.
@@ -83,19 +85,19 @@ class A1Modes:
         """
         self.rise()
         try:
-            async with asyncio.timeout(_GET_UP_S):
+            async with asyncio.timeout(_GET_UP_TIMEOUT_S):
                 async for state in self._legs.states():
-                    if isinstance(state, HighState) and state.body_height_m > UP_M:
+                    if isinstance(state, HighState) and state.body_height_m > STANDING_HEIGHT_M:
                         break
         except TimeoutError:
             raise TimeLimitError(
-                f"the robot did not get up within {_GET_UP_S:g} s",
-                "See that nothing holds it, and that it lies on its belly.",
+                f"the robot did not get up within {_GET_UP_TIMEOUT_S:g} s",
+                "Check that nothing blocks it, and that it lies on its belly.",
             ) from None
         self.stand()
 
-    async def _wait_until_up(self) -> None:
+    async def _get_up_if_lying(self) -> None:
         state = self._legs.latest_state()
         assert isinstance(state, HighState)
-        if not stands(state):
+        if not is_standing(state):
             await self.get_up()

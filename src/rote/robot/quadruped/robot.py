@@ -13,7 +13,10 @@ second; the running operation raises `ProtectionError`, and no command is accept
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
 
 from rote.errors import RoteError
 from rote.findings import Finding
@@ -24,30 +27,114 @@ from rote.model.family import Build, Family
 from rote.motion.track import Track
 from rote.platform.loop import to_the_end
 from rote.robot.api_values import check_name
+from rote.robot.link import Unfinished, iterate_states
 from rote.robot.play_options import TrackKeywords, TrackOptions
 from rote.robot.quadruped import commands as a1_commands
-from rote.robot.quadruped.commands import Gait
-from rote.robot.quadruped.control import A1RobotClient, State, Step
+from rote.robot.quadruped.commands import Gait, is_standing, make_standing_robot_error
+from rote.robot.quadruped.control import BRAKED, A1RobotClient, State, Step
 from rote.robot.quadruped.leg_control import LegControl
 from rote.robot.quadruped.loop import LoopStats
 from rote.robot.quadruped.modes import A1Modes
-from rote.robot.quadruped.player import LegPlayer
-from rote.robot.quadruped.playing import LegPlaying
-from rote.robot.quadruped.posture import standing_robot_error, stands
+from rote.robot.quadruped.motion import SOFT, SoftLegs
+from rote.robot.quadruped.playing import LegPlayer, LegPlaying
 from rote.robot.quadruped.safety import Safety
 from rote.robot.quadruped.status import A1Status, find_problems, make_robot_state, make_status
-from rote.robot.quadruped.teaching import LegTeachingBackend
-from rote.robot.state_feed import iterate_states
 from rote.robot.take import Take
 from rote.robot.teaching import Teaching
-from rote.robot.unfinished import Unfinished
 from rote.robot.unsupported import CannotRobot
 from rote.session.a1 import Level
-from rote.wire.a1.motors import MotorCmds
-from rote.wire.a1.values import Command, Dialect, HighState
+from rote.wire.a1.motors import LEG_MOTORS, MotorCmds
+from rote.wire.a1.values import Command, Dialect, HighState, LowCmd, LowState
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library
+
+# ---- a teaching ----------------------------------------------------------------------------------
+
+_CLOCK_RANGE = 2**32  # the robot's clock has 32 bits
+
+
+class LegTeachingBackend:
+    """One teaching of an A1. The robot stores nothing: the take is on this computer only.
+
+    The robot lies or hangs throughout, and its legs are braked afterwards. A weak spring keeps soft
+    legs from their stops; see `SoftLegs`.
+    """
+
+    def __init__(self, legs: LegControl) -> None:
+        self._legs = legs
+        self._client = legs.client
+        self._springs = SoftLegs(legs.safety)
+        self._interrupt_block: Callable[[RoteError], None] = lambda _: None
+        self._take: Take | None = None
+        self._trouble: RoteError | None = None
+        self._begun = False
+        self._listener_removers: list[Callable[[], None]] = []
+        self._last_tick: int | None = None
+        self._time_us = 0
+
+    async def check(self) -> None:
+        """Wait for a state; raise if the robot is stopped meanwhile."""
+        end_errors: list[RoteError] = []
+        remove_listener = self._legs.on_teaching_end(end_errors.append)
+        try:
+            await self._legs.wait_for_state()
+        finally:
+            remove_listener()
+        if end_errors:
+            raise end_errors[0]
+
+    async def begin(self, take: Take, end: Callable[[RoteError], None]) -> None:
+        """Make the legs soft."""
+        self._take, self._interrupt_block = take, end
+        self._legs.make_soft(LowCmd(motors=SOFT))
+        self._begun = True
+        self._listener_removers = [
+            self._client.on_state(self._on_state),
+            self._legs.on_teaching_end(self._on_early_end),
+        ]
+
+    async def hold(self, *, keep: bool) -> None:
+        """Brake the legs; a robot in trouble was already braked when the trouble began."""
+        self._legs.end_softness()
+        if self._begun and self._trouble is None:
+            self._client.command(LowCmd(motors=BRAKED))
+
+    def stop_listening(self) -> None:
+        """Stop listening to the robot."""
+        for remove_listener in self._listener_removers:
+            remove_listener()
+
+    async def save(self, take: Take) -> None:
+        """Do nothing: an A1 stores no actions."""
+
+    def _on_state(self, state: State) -> None:
+        assert isinstance(state, LowState)
+        assert self._take is not None
+        if self._last_tick is not None:
+            # The clock wraps; a difference of more than half its range means a delayed old state.
+            passed_us = (state.tick - self._last_tick) % _CLOCK_RANGE
+            if not 0 < passed_us < _CLOCK_RANGE // 2:
+                return
+            self._time_us += passed_us
+        self._last_tick = state.tick
+        joints = state.motors.q_rad[:LEG_MOTORS]
+        self._take.add(self._time_us, joints.tolist(), self._client.now())
+        motors = self._springs.motors(np.asarray(joints, dtype=float))
+        if motors is not None and self._trouble is None:
+            with suppress(RoteError):  # a lost robot is reported by `on_teaching_end`
+                self._client.command(LowCmd(motors=motors))
+
+    def _on_early_end(self, error: RoteError) -> None:
+        if self._trouble is None:
+            self._trouble = error
+            with suppress(RoteError):  # a lost robot was braked when it fell silent
+                self._client.command(LowCmd(motors=BRAKED))
+            self._interrupt_block(error)
+
+
+# ---- the robot -----------------------------------------------------------------------------------
+
 
 MOTORS = {"teach": "be taught by hand", "stream": "play a motion", "control": "drive motors"}
 """Abilities that need the motors (the low level), with a text for each."""
@@ -56,10 +143,10 @@ MOTORS = {"teach": "be taught by hand", "stream": "play a motion", "control": "d
 class A1(CannotRobot):
     """One connected A1 or Go1. `rote.connect` returns it connected.
 
-    Beside what all robots have (`rote.robot.robot.Robot`), an A1 walks, poses, and lets your
-    function drive its motors. `native` and `native_states` are its states as it sends them. Every
-    command may raise `ProtectionError` or `LinkError` while there is `trouble`, `UnsupportedError`
-    at the wrong level, and `BadRequestError` for a number out of range.
+    In addition to the methods of all robots (`rote.robot.robot.Robot`), an A1 walks, poses, and
+    lets your function drive its motors. `native` and `native_states` are its states as it sends
+    them. Every command may raise `ProtectionError` or `LinkError` while there is `trouble`,
+    `UnsupportedError` at the wrong level, and `BadRequestError` for a number out of range.
     """
 
     _wire = "a1"
@@ -93,7 +180,7 @@ class A1(CannotRobot):
 
     @property
     def dialect(self) -> Dialect:
-        """The robot's dialect. On the low level, which is the same for all A1, their newest."""
+        """The robot's dialect. The low level is the same for all A1, and reports the newest one."""
         return self._client.dialect
 
     @property
@@ -183,15 +270,13 @@ class A1(CannotRobot):
         """Stop whatever is running. Always allowed, and safe to repeat.
 
         A walking robot stands. Driven legs hold the last measured position, and brake if they were
-        driven by velocity or torque alone; legs that are being taught are
-        braked. Nothing that was requested before a stop begins after it.
+        driven by velocity or torque alone; legs that are being taught are braked. Nothing that was
+        requested before a stop begins after it.
         """
         await self._legs.stop()
 
     def arm(self) -> None:
-        """Accept commands again after a protection has tripped, once a person has looked at the
-        robot.
-        """
+        """Accept commands again after a protection has tripped. Check the robot before."""
         self._legs.arm()
 
     async def describe(self) -> dict[str, Any]:
@@ -207,7 +292,7 @@ class A1(CannotRobot):
         }
 
     async def preflight(self) -> list[Finding]:
-        """Return what a person should know before the robot moves, the worst first."""
+        """Return the findings that matter before the robot moves, the worst first."""
         return find_problems(self._legs)
 
     def check_wanted(self, ability: str) -> None:
@@ -215,20 +300,20 @@ class A1(CannotRobot):
         sink.
         """
         native = self.native
-        if ability in MOTORS and isinstance(native, HighState) and stands(native):
-            raise standing_robot_error()
+        if ability in MOTORS and isinstance(native, HighState) and is_standing(native):
+            raise make_standing_robot_error()
 
     async def close(self) -> None:
         """End what was begun over this connection, then close it. Safe to repeat.
 
         Legs that are being taught are braked, a playback stops. `async with rote.connect(...)`
-        closes the connection by itself. Cancelling it does not interrupt it.
+        closes the connection by itself. Cancelling this call does not interrupt it.
         """
         await to_the_end(self._end_and_close())
 
     async def _end_and_close(self) -> None:
         try:
-            await self._unfinished.end()
+            await self._unfinished.end_all()
         finally:
             await self._close()
 
@@ -241,8 +326,8 @@ class A1(CannotRobot):
 
         For everything without a method of its own: lights, foot height, a position to walk to, the
         fields of the remote. Every number is checked against its range and the robot's state; if
-        one is not allowed, `BadRequestError` is raised and nothing is sent. `force` permits what is
-        deliberately dangerous: flips and dances, letting a standing robot sink.
+        one is not allowed, `BadRequestError` is raised and nothing is sent. `force` permits
+        dangerous commands: flips, dances, and letting a standing robot sink.
 
         With `hold_s` it may be called from any thread, and the command expires after that time: if
         no other command has arrived by then, a walking robot stands and driven motors brake.
@@ -310,12 +395,12 @@ class A1(CannotRobot):
     ) -> LoopStats:
         """Let `step` drive the motors until it returns None: `step(state, seconds) -> MotorCmds`.
 
-        It is called every `period_s` seconds in its own thread, on `cpu` and with real-time
-        priority if requested. If it does not return a new command within 20 ms, raises, or returns
-        an impossible command, the robot is damped and this raises `ProtectionError` or the
-        function's own error. Return the statistics.
+        `step` is called every `period_s` seconds in its own thread, on `cpu` and with real-time
+        priority if requested. If it takes longer than 20 ms, raises, or returns an invalid command,
+        the robot is damped and this raises `ProtectionError` or the function's own error. Return
+        the statistics.
         """
-        stats, _ = await self._legs.run_step(step, period_s, cpu=cpu, realtime=realtime)
+        stats, _ = await self._legs.run_control_function(step, period_s, cpu=cpu, realtime=realtime)
         return stats
 
     async def move_to(self, joints_rad: Sequence[float], seconds: float | None = None) -> LoopStats:
@@ -346,36 +431,36 @@ class A1(CannotRobot):
         if loop or compensation:
             self._raise_unsupported("be taught with a loop or compensation", "frames")
         self._legs.check_not_busy()
-        take = Take(name, self.build, self._wire, self._pause)
+        take = Take(name, self.build, self._wire, self._ignore_pause)
         return Teaching(LegTeachingBackend(self._legs), take, library, self._unfinished)
 
     async def check_teachable(
         self, name: str, *, overwrite: bool = False, force: bool = False
     ) -> bool:
-        """Raise what `teach` would raise, except that the legs may be taught right now. Return
-        False: an A1 stores no actions, so none is replaced.
+        """Raise what `teach` would raise, except that a running teaching is no error.
+
+        Return False: an A1 stores no actions, so none is replaced.
         """
         self._check_teach_arguments(name, overwrite=overwrite)
-        self._legs.check_not_busy(teaches=True)
+        self._legs.check_not_busy(for_teaching=True)
         return False
 
     def _check_teach_arguments(self, name: str, *, overwrite: bool) -> None:
         self._legs.require_level(Level.LOW, "be taught by hand")
         if overwrite:
-            self._raise_unsupported("keep actions, so that none can be overwritten")
+            self._raise_unsupported("store actions, so there is none to overwrite")
         check_name(name)
 
-    async def _pause(self, paused: bool) -> None:
+    async def _ignore_pause(self, paused: bool) -> None:
         """Do nothing: the take is on this computer only."""
 
     def play_track(self, track: Track, **options: Unpack[TrackKeywords]) -> LegPlaying:
         """Play a track of the twelve joints, and hold its last pose; `stop` ends it earlier.
 
-        It is always checked, whatever `checked` says, and begins with a soft move from the current
-        leg positions. Legs are always driven 500 times a second, and warnings do not prevent an A1
-        from playing. `at` is when the motion itself begins, by the event loop's clock. A motion
-        that others made needs `imported` on a real robot. The options are the keyword arguments of
-        `Robot.play_track`.
+        The options are the keyword arguments of `Robot.play_track`, with these differences: the
+        track is always checked, even with `checked`; legs are always driven 500 times a second; and
+        warnings do not prevent playing. The motion begins with a soft move from the current leg
+        positions.
         """
         return self._player.play_track(track, TrackOptions(**options))
 

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 from rote.findings import Finding, FindingKind, Severity, worst_first
 from rote.messages import RobotState
+from rote.robot.quadruped.commands import format_mode, is_down
 from rote.robot.quadruped.control import State
 from rote.robot.quadruped.leg_control import LegControl
-from rote.robot.quadruped.posture import is_down, mode_text
 from rote.text import Act, Text
 from rote.wire.a1.motors import LEG_MOTORS
 from rote.wire.a1.values import HighState
 
-_LOW_PERCENT = 20
+_LOW_BATTERY_PERCENT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class A1Status:
     battery_percent: int | None
     """Reported by a Go1 only."""
     trouble: str
-    """Why commands are not accepted any more; empty if all is well."""
+    """Why commands are not accepted; empty if they are."""
 
 
 def make_robot_state(native: State, legs: LegControl) -> RobotState:
@@ -70,7 +70,7 @@ def make_status(legs: LegControl) -> A1Status:
     return A1Status(
         level=legs.level.value,
         dialect=legs.dialect.value,
-        mode="motors" if high is None else mode_text(high.mode),
+        mode="motors" if high is None else format_mode(high.mode),
         height_m=None if high is None else high.body_height_m,
         place_m=None if high is None else (high.position_m[0], high.position_m[1]),
         roll_rad=roll,
@@ -86,21 +86,23 @@ def make_status(legs: LegControl) -> A1Status:
 def find_problems(legs: LegControl) -> list[Finding]:
     """Return the reasons not to move an A1 or Go1, the worst first."""
     status, native = make_status(legs), legs.client.latest
-    found: list[Finding] = []
+    problems: list[Finding] = []
     if isinstance(native, HighState) and is_down(native):
         message = "the robot lies or hangs: it walks once it has got up"
-        remedy = Text("Let it get up: {get_up}.", get_up=Act.GET_UP)
-        found.append(Finding(Severity.NOTE, message, remedy, kind=FindingKind.MODE))
-    if status.battery_percent is not None and status.battery_percent < _LOW_PERCENT:
-        message = f"the battery has {status.battery_percent} %"
-        found.append(
+        remedy = Text("Make it get up: {get_up}.", get_up=Act.GET_UP)
+        problems.append(Finding(Severity.NOTE, message, remedy, kind=FindingKind.MODE))
+    if status.battery_percent is not None and status.battery_percent < _LOW_BATTERY_PERCENT:
+        message = f"the battery is at {status.battery_percent} %"
+        problems.append(
             Finding(Severity.WARNING, message, "Charge it first.", kind=FindingKind.BATTERY)
         )
-    hottest, most = status.hottest_c, legs.safety.limits.temperature_c
-    if hottest is not None and most is not None and hottest > most:
-        message = f"a motor has {hottest} °C, and a protection trips above {most:g} °C"
+    hottest, max_c = status.hottest_c, legs.safety.limits.temperature_c
+    if hottest is not None and max_c is not None and hottest > max_c:
+        message = f"a motor is at {hottest} °C; a protection trips above {max_c:g} °C"
         cool = "Let the robot lie and cool down."
-        found.append(Finding(Severity.ERROR, message, cool, kind=FindingKind.TEMPERATURE))
+        problems.append(Finding(Severity.ERROR, message, cool, kind=FindingKind.TEMPERATURE))
     elif (trouble := legs.trouble) is not None:
-        found.append(Finding(Severity.ERROR, trouble.text, trouble.remedy, kind=FindingKind.FAULT))
-    return worst_first(found)
+        problems.append(
+            Finding(Severity.ERROR, trouble.text, trouble.remedy, kind=FindingKind.FAULT)
+        )
+    return worst_first(problems)

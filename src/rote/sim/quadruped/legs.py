@@ -31,7 +31,9 @@ Row: TypeAlias = Sequence[float]
 """A number for each joint."""
 
 _FRONT, _LEFT = (1.0, 1.0, -1.0, -1.0), (-1.0, 1.0, -1.0, 1.0)
+"""For each leg: 1 if it is a front leg, and 1 if it is a left leg, otherwise -1."""
 _THIGH_COM_M, _CALF_COM_M = 0.027326, 0.107388
+"""Distance of the centre of mass from the upper joint."""
 _SHANK_KG = CALF_MASS_KG + FOOT_MASS_KG
 """A calf and its foot are one mass."""
 
@@ -52,17 +54,19 @@ class LegDimensions:
     effort_nm: tuple[float, ...]
     speed_rad_s: tuple[float, ...]
 
-    def hip(self, leg: int) -> tuple[float, float, float]:
-        """Return the position of a leg's hip joint, forward and left, and the offset of its
-        thigh.
-        """
-        left = _LEFT[leg]
-        return _FRONT[leg] * self.hip_x_m, left * self.hip_y_m, left * self.hip_length_m
+    def mount_of(self, leg: int) -> tuple[float, float, float]:
+        """Return how a leg is mounted on the trunk, in m.
 
-    def under(self, leg: int) -> tuple[float, float]:
-        """Return the point on the ground straight below a thigh."""
-        x, y, aside = self.hip(leg)
-        return x, y + aside
+        The first two numbers are the position of its hip joint, forward and left; the third is the
+        offset of its thigh from there, to the left.
+        """
+        side = _LEFT[leg]
+        return _FRONT[leg] * self.hip_x_m, side * self.hip_y_m, side * self.hip_length_m
+
+    def point_below_thigh(self, leg: int) -> tuple[float, float]:
+        """Return the point on the ground below a thigh of a level robot, forward and left, in m."""
+        x, y, thigh_offset = self.mount_of(leg)
+        return x, y + thigh_offset
 
 
 A1_BUILD = LegDimensions(
@@ -98,21 +102,22 @@ class LegFoot(NamedTuple):
     x: float
     y: float
     z: float
+    """The position in the trunk's frame, in m."""
     reach: Three
-    """From the hip joint: forward, and in the world's directions left and up."""
+    """Offset of the foot from the hip joint: forward, left and up in the trunk's frame."""
     down: float
-    """From the thigh joint to the foot, upwards in the leg's own plane; so it is negative."""
+    """Vertical offset of the foot from the thigh joint in the leg's plane; negative is below."""
     calf_x: float
     calf_z: float
-    """From the knee to the foot, in the same plane."""
+    """Offset of the foot from the knee in that plane."""
     sine: float
     cosine: float
-    """Of the hip's angle."""
+    """Sine and cosine of the hip's angle."""
     gravity_torque_nm: Three
     """The torques of the leg's own weight on its joints, on a level robot."""
 
-    def speed(self, hip: float, thigh: float, calf: float) -> Three:
-        """Return the speed of the foot at these joint speeds."""
+    def compute_speed(self, hip: float, thigh: float, calf: float) -> Three:
+        """Return the foot's speed in m/s, in the trunk's frame, for joint speeds in rad/s."""
         forward, left, up = self.reach
         swing = forward * thigh + self.calf_x * calf
         return (
@@ -121,8 +126,8 @@ class LegFoot(NamedTuple):
             left * hip - self.cosine * swing,
         )
 
-    def torques(self, x: float, y: float, z: float) -> Three:
-        """Return the joint torques of a force on the foot."""
+    def compute_torques(self, x: float, y: float, z: float) -> Three:
+        """Return the torques, in N.m, that a force on the foot, in N, puts on the leg's joints."""
         forward, left, up = self.reach
         lifts = self.sine * y - self.cosine * z
         return (
@@ -132,46 +137,48 @@ class LegFoot(NamedTuple):
         )
 
 
-def foot_at(build: LegDimensions, leg: int, hip: float, thigh: float, calf: float) -> LegFoot:
-    """Return the position of a leg's foot at these joint angles."""
-    link = build.link_m
-    hip_x, hip_y, aside = build.hip(leg)
+def place_foot(link: float, mount: Three, hip: float, thigh: float, calf: float) -> LegFoot:
+    """Return a leg's foot at these joint angles.
+
+    `link` is the length of thigh and calf in m; `mount` comes from `LegDimensions.mount_of`.
+    Gravity torques treat thigh and shank as point masses.
+    """
+    hip_x, hip_y, thigh_offset = mount
     sine, cosine = sin(hip), cos(hip)
     thigh_x, bend = -link * sin(thigh), thigh + calf
     calf_x, calf_z = -link * sin(bend), -link * cos(bend)
     forward, down = thigh_x + calf_x, calf_z - link * cos(thigh)
-    left, up = aside * cosine - down * sine, aside * sine + down * cosine
-    return LegFoot(
-        hip_x + forward,
-        hip_y + left,
-        up,
-        (forward, left, up),
-        down,
-        calf_x,
-        calf_z,
-        sine,
-        cosine,
-        _weight_torques_nm(link, thigh_x, calf_x, left, cosine),
+    left, up = thigh_offset * cosine - down * sine, thigh_offset * sine + down * cosine
+    shank_arm = (CALF_MASS_KG * _CALF_COM_M + FOOT_MASS_KG * link) / link
+    calf_nm = GRAVITY_M_S2 * cosine * shank_arm * calf_x
+    thigh_nm = GRAVITY_M_S2 * cosine * (_SHANK_KG + THIGH_MASS_KG * _THIGH_COM_M / link) * thigh_x
+    hip_nm = -GRAVITY_M_S2 * (_SHANK_KG + THIGH_MASS_KG) * left
+    # `_make` takes half the time of a call by name.
+    return LegFoot._make(
+        (
+            hip_x + forward,
+            hip_y + left,
+            up,
+            (forward, left, up),
+            down,
+            calf_x,
+            calf_z,
+            sine,
+            cosine,
+            (hip_nm, thigh_nm + calf_nm, calf_nm),
+        )
     )
-
-
-def _weight_torques_nm(
-    link: float, thigh_x: float, calf_x: float, left: float, cosine: float
-) -> Three:
-    """Return the joint torques of the weight of thigh and shank, each as a point mass."""
-    arm = (CALF_MASS_KG * _CALF_COM_M + FOOT_MASS_KG * link) / link
-    calf = GRAVITY_M_S2 * cosine * arm * calf_x
-    thigh = GRAVITY_M_S2 * cosine * (_SHANK_KG + THIGH_MASS_KG * _THIGH_COM_M / link) * thigh_x
-    return -GRAVITY_M_S2 * (_SHANK_KG + THIGH_MASS_KG) * left, thigh + calf, calf
 
 
 def joints_for(build: LegDimensions, leg: int, x: float, y: float, z: float) -> Three:
     """Return the joint angles that put a foot at a point, or as near as the leg reaches."""
     link = build.link_m
-    hip_x, hip_y, aside = build.hip(leg)
+    hip_x, hip_y, thigh_offset = build.mount_of(leg)
     x, y = x - hip_x, y - hip_y
-    down = -sqrt(max(y * y + z * z - aside * aside, 1e-4))
-    hip = atan2(z, y) - atan2(down, aside)
+    # The hip turns the plane of the leg; in that plane the foot is `down` below the thigh joint.
+    down = -sqrt(max(y * y + z * z - thigh_offset * thigh_offset, 1e-4))
+    hip = atan2(z, y) - atan2(down, thigh_offset)
+    # Thigh and calf form an isosceles triangle with the line to the foot; it never gets straight.
     calf = -2.0 * acos(min(hypot(x, down), 1.999 * link) / (2.0 * link))
     thigh = atan2(-x, -down) - calf / 2.0
     hip = (hip + pi) % tau - pi
@@ -204,7 +211,7 @@ def rotation_rows(roll: float, pitch: float, yaw: float = 0.0) -> tuple[Three, T
 
 
 def quaternion(roll: float, pitch: float, yaw: float) -> tuple[float, float, float, float]:
-    """Return the same rotation as w, x, y, z."""
+    """Return the rotation by roll, pitch and yaw as a quaternion w, x, y, z."""
     cr, sr = cos(roll / 2), sin(roll / 2)
     cp, sp = cos(pitch / 2), sin(pitch / 2)
     cy, sy = cos(yaw / 2), sin(yaw / 2)
@@ -217,5 +224,5 @@ def quaternion(roll: float, pitch: float, yaw: float) -> tuple[float, float, flo
 
 
 def wrap_angle(angle: float) -> float:
-    """Return the angle wrapped to plus or minus half a turn."""
+    """Return an angle in rad wrapped to the range from -pi to pi."""
     return math.remainder(angle, tau)

@@ -13,26 +13,31 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import NamedTuple, Self
+from urllib.parse import parse_qsl
 
-from rote.errors import LocalProtocolError
+from rote.errors import BadRequestError, LocalProtocolError
+from rote.platform.loop import TIMER_RESOLUTION_S
 from rote.session.a1 import A1Session, A1SessionState, A1Timing, Commanded, Level, WentStale
 from rote.session.events import PeerLost
 from rote.session.teaching import Role
 from rote.sim.quadruped.body import STEP_S
 from rote.sim.quadruped.faults import corrupt_state
+from rote.sim.quadruped.hands import parse_hand
 from rote.sim.quadruped.walker import DAMP, IDLE
-from rote.sim.quadruped.world import A1World
+from rote.sim.quadruped.world import STARTS, A1World
+from rote.transport.address import Address
 from rote.transport.impair import Disturber, Impairment
-from rote.transport.udp.link import Address, UdpPort, open_port
+from rote.transport.link import split_url
+from rote.transport.udp.link import UdpPort, open_port
 from rote.wire.a1.formats import BY_SIZE
 from rote.wire.a1.motors import BRAKE, LEG_MOTORS
 from rote.wire.a1.values import A1FrameKind, Command, Dialect, LowCmd
 
 HIGH_PORT, LOW_PORT = 8082, 8007
-"""Where robots listen."""
+"""The ports at which real robots listen."""
 IDLE_TICK_S = 0.02
 MAX_CATCH_UP_S = 0.25
-"""If the process was blocked longer than this, the robot's time stood still meanwhile."""
+"""Maximum time in seconds that the robot catches up after the process was blocked."""
 MAX_CLIENTS = 16
 SPARE_CLIENTS = 4
 """Number of additional clients that may only watch and stop; a newer one replaces the oldest."""
@@ -45,7 +50,7 @@ Send = Callable[[bytes, Address], None]
 
 
 class Ports(NamedTuple):
-    """Where the robot listens."""
+    """The UDP ports for the high and the low level."""
 
     high: int
     low: int
@@ -58,6 +63,7 @@ class _A1Client:
     address: Address
     level: Level
     is_spare: bool = False
+    """Whether it may only watch and stop, because too many clients were connected."""
 
 
 class A1Simulator:
@@ -114,10 +120,8 @@ class A1Simulator:
             self._ports[Level.LOW] = await self._bind(
                 Level.LOW, self._requested_ports.low, disturber
             )
-            if self.dialect is Dialect.A1_3_2 and self._requested_ports.high in (
-                0,
-                self._requested_ports.low,
-            ):
+            may_share = self._requested_ports.high in (0, self._requested_ports.low)
+            if self.dialect is Dialect.A1_3_2 and may_share:
                 self._ports[Level.HIGH] = self._ports[Level.LOW]
             else:
                 self._ports[Level.HIGH] = await self._bind(
@@ -131,6 +135,8 @@ class A1Simulator:
         return self.ports
 
     async def _bind(self, level: Level, port: int, disturber: Disturber | None) -> UdpPort:
+        """Open the port of a level; `disturber`, if given, impairs both directions."""
+
         def send(answer: bytes, address: Address) -> None:
             if disturber is None:
                 udp.send(answer, address)
@@ -140,7 +146,8 @@ class A1Simulator:
         def disturb(datagram: bytes, address: Address) -> None:
             assert disturber is not None
             disturber.pass_on(
-                datagram, lambda d: self._handle_datagrams([(d, address)], send, level)
+                datagram,
+                lambda arriving: self._handle_datagrams([(arriving, address)], send, level),
             )
 
         def receive(datagram: bytes, address: Address) -> None:
@@ -148,8 +155,8 @@ class A1Simulator:
             if disturber is None:
                 self._handle_datagrams(arrived, send, level)
                 return
-            for each in arrived:
-                disturb(*each)
+            for arrived_datagram, sender in arrived:
+                disturb(arrived_datagram, sender)
 
         udp = await open_port(self.host, port, receive)
         return udp
@@ -195,12 +202,14 @@ class A1Simulator:
     # ---- time -----------------------------------------------------------------------------------
 
     def _tick(self) -> None:
+        """Advance the world to the present, and process all sessions."""
         assert self._loop is not None
         now = self._loop.time()
         self._catch_up(now)
         if now >= self._reported_at + 1.0 / GO1_HIGH_HZ:
+            # After a delay of the process, reports of the last 0.1 s are made up for.
             self._reported_at = max(self._reported_at + 1.0 / GO1_HIGH_HZ, now - 0.1)
-            self._report_paced()
+            self._report_to_paced_clients()
         for client in list(self._clients.values()):
             client.session.tick(now)
             self._process_session(client)
@@ -208,13 +217,14 @@ class A1Simulator:
         self._timer = self._loop.call_at(max(self._stepped_at + wait_s, now), self._tick)
 
     def _catch_up(self, now: float) -> None:
-        """Bring the world's time up to now."""
+        """Step the world until its time is `now`; a longer delay of the process is skipped."""
         self._stepped_at = max(self._stepped_at, now - MAX_CATCH_UP_S)
-        while self._stepped_at + STEP_S <= now:
+        while self._stepped_at + STEP_S - now < TIMER_RESOLUTION_S:
             self._stepped_at += STEP_S
             self.world.step()
 
-    def _report_paced(self) -> None:
+    def _report_to_paced_clients(self) -> None:
+        """Send the state to clients that get it at a fixed rate, not in answer to commands."""
         for client in self._clients.values():
             if client.session.paced:
                 client.session.report(self.world.state(client.level))
@@ -230,24 +240,32 @@ class A1Simulator:
         self._catch_up(now)
         receivers: dict[int, _A1Client] = {}
         for datagram, address in arrived:
-            at = level
-            if self.dialect is Dialect.A1_3_2:
-                format_ = BY_SIZE.get(len(datagram))
-                at = Level.LOW if format_ and format_.kind is A1FrameKind.LOW_CMD else Level.HIGH
-            client = self._clients.get((address, at))
+            frame_level = self._find_level(datagram, level)
+            client = self._clients.get((address, frame_level))
             if client is None:
                 client = self._admit_client(
-                    datagram, _A1Client(self._new_session(at), send, address, at), now
+                    datagram,
+                    _A1Client(self._make_session(frame_level), send, address, frame_level),
+                    now,
                 )
             else:
                 client.session.receive(datagram, now)
             if client is not None:
-                receivers.pop(id(client), None)  # in the order of their newest commands
+                # The clients are processed in the order of their newest commands.
+                receivers.pop(id(client), None)
                 receivers[id(client)] = client
         for client in receivers.values():
             self._process_session(client)
 
-    def _new_session(self, level: Level) -> A1Session:
+    def _find_level(self, datagram: bytes, port_level: Level) -> Level:
+        """Return the level of a frame: that of its port, but in dialect 3.2 both share one port."""
+        if self.dialect is not Dialect.A1_3_2:
+            return port_level
+        frame_format = BY_SIZE.get(len(datagram))
+        is_low = frame_format is not None and frame_format.kind is A1FrameKind.LOW_CMD
+        return Level.LOW if is_low else Level.HIGH
+
+    def _make_session(self, level: Level) -> A1Session:
         return A1Session(
             Role.ROBOT,
             level,
@@ -263,7 +281,7 @@ class A1Simulator:
         if not session.received:
             self._dropped_before.update(session.dropped)
             return None
-        spare = [key for key, each in self._clients.items() if each.is_spare]
+        spare = [key for key, known in self._clients.items() if known.is_spare]
         if len(self._clients) - len(spare) >= MAX_CLIENTS:
             self.refused += 1
             client.is_spare = True
@@ -276,31 +294,33 @@ class A1Simulator:
         """Handle the events of a session, and send its outgoing datagrams."""
         session = client.session
         events = session.events()
-        newest = max((n for n, e in enumerate(events) if isinstance(e, Commanded)), default=-1)
-        for number, event in enumerate(events):
+        commands = [event for event in events if isinstance(event, Commanded)]
+        for event in events:
             if isinstance(event, Commanded):
-                if number != newest:
+                if event is not commands[-1]:
                     continue  # outdated by a newer command
                 if not client.is_spare or _is_stop(event.command):
                     self.world.obey(event.command)
                 if not session.paced:
                     session.report(self.world.state(client.level))
             elif isinstance(event, WentStale) and self._is_alone(client):
-                self.world.fall_silent(client.level)
+                self.world.handle_silence(client.level)
             elif isinstance(event, PeerLost):
                 self._drop_client(client)
-        health = self.world.health
         for datagram in session.outgoing():
-            if not health.silent:
-                data = (
-                    corrupt_state(datagram, health.corrupted_part)
-                    if health.corrupted_part
-                    else datagram
-                )
-                client.send(data, client.address)
+            self._send_state(datagram, client)
+
+    def _send_state(self, datagram: bytes, client: _A1Client) -> None:
+        """Send a state to a client, as far as the robot's faults allow."""
+        health = self.world.health
+        if health.silent:
+            return
+        if health.corrupted_part:
+            datagram = corrupt_state(datagram, health.corrupted_part)
+        client.send(datagram, client.address)
 
     def _is_alone(self, client: _A1Client) -> bool:
-        """Whether there is no other client at that client's level."""
+        """Whether no other client is connected at the level of this one."""
         others = (other for other in self._clients.values() if other is not client)
         return not any(
             other.level is client.level and other.session.state is A1SessionState.LIVE
@@ -319,3 +339,46 @@ def _is_stop(command: Command) -> bool:
     if isinstance(command, LowCmd):
         return bool((command.motors.mode[:LEG_MOTORS] == BRAKE).all())
     return command.mode in (IDLE, DAMP)
+
+
+class EmbeddedA1(NamedTuple):
+    """A robot that is not open yet, and the level to connect at."""
+
+    simulator: A1Simulator
+    level: Level
+
+    @property
+    def url(self) -> str:
+        """The robot's URL, known once it is open; clients send from the robot's event loop."""
+        return f"{self.simulator.url(self.level)}&sender=loop"
+
+
+def create_embedded_a1(url: str, level: Level = Level.HIGH) -> EmbeddedA1:
+    """Create the robot that `sim://a1[?level=low|high&mode=...&hand=...&dialect=...]` names.
+
+    `level` is the default if the URL has none. At the low level the robot hangs, otherwise it
+    stands, unless `mode` is given; `hand` moves its legs whenever they are soft.
+    """
+    parts = split_url(url)
+    try:
+        options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+        level = Level(options.pop("level", level.value))
+        dialect = Dialect(options.pop("dialect", Dialect.A1_3_3_4.value))
+    except ValueError:
+        raise _make_url_error(url) from None
+    start = options.pop("mode", "hung" if level is Level.LOW else "stand")
+    hand = options.pop("hand", None)
+    if options or parts.path.strip("/"):
+        raise _make_url_error(url)
+    world = A1World(dialect=dialect, start=start)
+    world.attach(None if hand is None else parse_hand(hand))
+    return EmbeddedA1(A1Simulator(world), level)
+
+
+def _make_url_error(url: str) -> BadRequestError:
+    dialects = ", ".join(dialect.value for dialect in Dialect)
+    return BadRequestError(
+        f"{url!r} does not name a simulated A1",
+        "Write sim://a1. Options follow after a ?, joined by &: level=high or low, "
+        f"mode= one of {', '.join(STARTS)}, hand=paw, stretch or wag, dialect= one of {dialects}.",
+    )

@@ -13,7 +13,6 @@ from rote.session.a1 import Level
 from rote.sim.core import SimNotice
 from rote.sim.quadruped.body import BRAKE_NM_S_RAD, LIMP, STEP_S, Drive, LegHand, QuadrupedBody
 from rote.sim.quadruped.faults import A1Health
-from rote.sim.quadruped.gait import Stepper
 from rote.sim.quadruped.legs import (
     A1_BUILD,
     GO1_BUILD,
@@ -24,7 +23,7 @@ from rote.sim.quadruped.legs import (
     rotation_rows,
     wrap_angle,
 )
-from rote.sim.quadruped.walker import HEIGHT_M, LIE_RAD, Posture, Walker, walk_goal_from
+from rote.sim.quadruped.walker import HEIGHT_M, LIE_RAD, Posture, Stepper, Walker, walk_goal_from
 from rote.wire.a1 import codec as wire
 from rote.wire.a1 import values as a1_values
 from rote.wire.a1.motors import POSITION_OFF_RAD, SERVO, VELOCITY_OFF_RAD_S, MotorState, MotorStates
@@ -47,11 +46,14 @@ REST_STEPS, _STILL_RAD_S = 500, 0.005
 """After this many steps without a driver and without a faster joint, the body is not simulated."""
 HEALTH_EVERY = 50
 """Steps between two updates of battery and motors: 10 Hz."""
-LOW_FLAG, HIGH_FLAG = 0xFF, {True: 0xEE, False: 0x00}
+LOW_FLAG, HIGH_FLAG, GO1_HIGH_FLAG = 0xFF, 0x00, 0xEE
+"""The level flag in the header of a frame."""
 OVERHEATED = 0x08
 """The mode that an overheated motor reports, by a public report."""
 _HEAT_CODE = 4
+"""The error code that it reports."""
 STARTS = ("stand", "lie", "damp", "hung")
+"""How a robot may start; `hung` means on a rope, with its feet in the air."""
 
 
 class A1World:
@@ -65,7 +67,7 @@ class A1World:
         self.dialect = dialect
         self.is_go1 = dialect is Dialect.GO1
         build = GO1_BUILD if self.is_go1 else A1_BUILD
-        standing = Stepper(build).joints(HEIGHT_M, (0.0, 0.0, 0.0))
+        standing = Stepper(build).compute_joints(HEIGHT_M, (0.0, 0.0, 0.0))
         self.body = QuadrupedBody(
             build, LIE_RAD if start == "lie" else standing, hung=start == "hung"
         )
@@ -90,7 +92,7 @@ class A1World:
     # ---- time -----------------------------------------------------------------------------------
 
     def advance(self, seconds: float) -> None:
-        """Advance time."""
+        """Advance time by `seconds`."""
         for _ in range(round(seconds / STEP_S)):
             self.step()
 
@@ -104,7 +106,7 @@ class A1World:
             ):
                 self.note(message)
         if self.remote.buttons & SOFT_STOP == SOFT_STOP:
-            self._soft_stop()
+            self._apply_soft_stop()
         if self._is_idle():
             return
         if self.driver is Level.LOW:
@@ -124,7 +126,7 @@ class A1World:
             self._idle_steps = 0 if moves else self._idle_steps + 1
         return self._idle_steps >= REST_STEPS
 
-    def _soft_stop(self) -> None:
+    def _apply_soft_stop(self) -> None:
         if self._low is not LIMP or self.walker.posture is not Posture.DAMPED:
             self.note("stop by the remote: the legs go limp")
         self._low, self._idle_steps = LIMP, 0
@@ -141,7 +143,7 @@ class A1World:
         if self.driver is not level:
             self._take_control(level)
         if isinstance(command, LowCmd):
-            self._low = self._motor_drive(command)
+            self._low = self._convert_low_command(command)
         else:
             goal = walk_goal_from(command)
             if goal.mode not in self.walker.known_modes:
@@ -155,8 +157,14 @@ class A1World:
         return True
 
     def _may_drive(self, level: Level, header: AnyHeader | None) -> bool:
-        flag = self._frame_header(level).level if header is None else header.level
-        if (flag == LOW_FLAG) is not (level is Level.LOW):
+        """Whether a command may be obeyed; the operator gets a notice of the reason against it.
+
+        Its flag must fit its level, the other level must not drive the robot, and the remote must
+        not hold a soft stop.
+        """
+        flag = self._make_frame_header(level).level if header is None else header.level
+        flag_is_low, command_is_low = flag == LOW_FLAG, level is Level.LOW
+        if flag_is_low is not command_is_low:
             self._note_once(
                 f"a {level.value}-level command with level flag {flag:#04x} is not obeyed"
             )
@@ -175,8 +183,8 @@ class A1World:
         if level is Level.LOW:
             self.walker.go_limp()
 
-    def _motor_drive(self, command: LowCmd) -> Drive:
-        """Convert a low-level command for the motors."""
+    def _convert_low_command(self, command: LowCmd) -> Drive:
+        """Keep the motors' modes, and return the drive that carries out a low-level command."""
         motors = command.motors
         self._modes = motors.mode[:JOINTS].tolist()
         commands = zip(
@@ -188,10 +196,10 @@ class A1World:
             motors.tau_nm[:JOINTS].tolist(),
             strict=True,
         )
-        return Drive(*zip(*(_motor_command(*numbers) for numbers in commands), strict=True))
+        return Drive(*zip(*(_resolve_motor_command(*numbers) for numbers in commands), strict=True))
 
-    def fall_silent(self, level: Level) -> None:
-        """Handle a silent driver: the motors brake, a walking robot stands."""
+    def handle_silence(self, level: Level) -> None:
+        """Let the motors brake, or stop walking, because the driving level sends no commands."""
         if self.driver is not level:
             return
         if level is Level.LOW:
@@ -202,7 +210,7 @@ class A1World:
             self.note("no high-level command: the robot stays where it is")
 
     def forget(self, level: Level) -> None:
-        """Handle a lost driver: the other level may drive."""
+        """Handle that the client of a level is gone; if it drove the robot, any level may drive."""
         if self.driver is level:
             self.driver = None
             self._low = LIMP
@@ -220,38 +228,38 @@ class A1World:
         return self.low_state() if level is Level.LOW else self.high_state()
 
     def low_state(self) -> LowState:
-        """Return the report of motors and sensors, with noise."""
+        """Return the state at the low level: motors and sensors, with noise."""
         force, estimate = self._read_foot_forces()
         return LowState(
-            header=self._frame_header(Level.LOW),
+            header=self._make_frame_header(Level.LOW),
             imu=self._read_imu(),
             motors=self._read_motors(),
             foot_force=force,
             foot_force_estimate=estimate,
-            tick=self._clock_us(),
+            tick=self._read_clock_us(),
             remote=self.remote.pack(),
             bms=self._read_battery(),
         )
 
     def high_state(self) -> HighState:
-        """Return the report of the walking controller, as far as the dialect has fields for it."""
+        """Return the state at the high level, as far as the dialect has fields for it."""
         body, walker = self.body, self.walker
         force, estimate = self._read_foot_forces()
         state = HighState(
-            header=self._frame_header(Level.HIGH),
+            header=self._make_frame_header(Level.HIGH),
             mode=walker.mode,
             imu=self._read_imu(),
             position_m=(body.x_m, body.y_m, body.height_m),
             velocity_m_s=(body.ahead_m_s, body.left_m_s, body.rise_m_s),
             yaw_speed_rad_s=body.turn_rad_s,
             body_height_m=body.height_m,
-            foot_position_m=_cartesian_points(foot[:3] for foot in body.feet),
-            foot_velocity_m_s=_cartesian_points(body.feet_speed_m_s()),
+            foot_position_m=_to_cartesian(foot[:3] for foot in body.feet),
+            foot_velocity_m_s=_to_cartesian(body.feet_speed_m_s()),
             foot_force=force,
             foot_force_estimate=estimate,
             remote=self.remote.pack(),
             rise_speed_m_s=body.rise_m_s,
-            tick=self._clock_us(),
+            tick=self._read_clock_us(),
             progress=walker.progress,
             gait=walker.gait,
             foot_raise_height_m=walker.raise_m,
@@ -267,30 +275,32 @@ class A1World:
     def _reports_motors(self) -> bool:
         return self.dialect in (Dialect.A1_3_3_4, Dialect.GO1)
 
-    def _frame_header(self, level: Level) -> AnyHeader:
-        flag = LOW_FLAG if level is Level.LOW else HIGH_FLAG[self.is_go1]
-        return Go1Header(flag) if self.is_go1 else Header(flag)
+    def _make_frame_header(self, level: Level) -> AnyHeader:
+        if self.is_go1:
+            return Go1Header(LOW_FLAG if level is Level.LOW else GO1_HIGH_FLAG)
+        return Header(LOW_FLAG if level is Level.LOW else HIGH_FLAG)
 
-    def _clock_us(self) -> int:
+    def _read_clock_us(self) -> int:
         """Return the robot's clock in microseconds modulo 2**32, as in Unitree's header."""
         return (round(self.time_s * 1e6) + self.health.clock_jump_us) % 2**32
 
     def _read_imu(self) -> Imu:
+        """Return what the sensor in the trunk measures, with noise."""
         body = self.body
         roll, pitch = body.roll_rad, body.pitch_rad
         yaw = wrap_angle(body.heading_rad + self.walker.yaw_rad)
         noise = self._random.standard_normal(6).tolist()
-        pull = GRAVITY_M_S2 if body.hung else GRAVITY_M_S2 + body.rise_m_s2
+        upward_m_s2 = GRAVITY_M_S2 if body.hung else GRAVITY_M_S2 + body.rise_m_s2
         rates = (body.roll_rad_s, body.pitch_rad_s, body.turn_rad_s)
         return Imu(
             quaternion(roll, pitch, yaw),
             tuple(rate + 0.002 * error for rate, error in zip(rates, noise[:3], strict=True)),
-            tuple(
-                share * pull + 0.02 * error
+            tuple(  # row 2 is the upward direction in the trunk's frame
+                share * upward_m_s2 + 0.02 * error
                 for share, error in zip(rotation_rows(roll, pitch)[2], noise[3:], strict=True)
             ),
             (roll, pitch, yaw),
-            40,
+            40,  # temperature in °C
         )
 
     def _read_motors(self) -> MotorStates:
@@ -309,7 +319,7 @@ class A1World:
             MotorState(
                 OVERHEATED if hot else mode,
                 *(q, dq, ddq, torque),
-                *(q, dq, ddq),
+                *(q, dq, ddq),  # the raw values are the same here
                 min(int(celsius), 127),
                 (_HEAT_CODE if hot else 0, 0),
             )
@@ -317,12 +327,16 @@ class A1World:
         )
 
     def _read_foot_forces(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the measured force on each foot in N, with noise, and the robot's estimate."""
         forces = self.body.foot_force_n
         noise = self._random.standard_normal(len(forces)).tolist()
-        noisy = (round(max(n + 0.5 * e, 0.0)) for n, e in zip(forces, noise, strict=True))
-        return tuple(noisy), tuple(round(force) for force in forces)
+        measured = tuple(
+            round(max(force + 0.5 * error, 0.0)) for force, error in zip(forces, noise, strict=True)
+        )
+        return measured, tuple(round(force) for force in forces)
 
     def _read_battery(self) -> BmsState | None:
+        """Return the battery state of a Go1; None for an A1, whose frames do not contain it."""
         if not self.is_go1:
             return None
         return BmsState(
@@ -347,15 +361,18 @@ class A1World:
             self.note(message)
 
 
-# With the precision of the frames' 32 bits.
+# Rounded to 32 bits, because the frames transport them so.
 _POSITION_OFF = float(np.float32(POSITION_OFF_RAD))
 _VELOCITY_OFF = float(np.float32(VELOCITY_OFF_RAD_S))
 
 
-def _motor_command(
+def _resolve_motor_command(
     mode: int, q: float, dq: float, kp: float, kd: float, torque: float
 ) -> tuple[float, float, float, float, float]:
-    """Convert one motor's command to q, dq, kp, kd and an additional torque."""
+    """Return the q, dq, kp, kd and torque that carry out one motor's command.
+
+    Outside servo mode the motor only brakes. For a q or dq marked as off, the gain becomes 0.
+    """
     if mode != SERVO:
         return 0.0, 0.0, 0.0, BRAKE_NM_S_RAD, 0.0
     if q == _POSITION_OFF:
@@ -372,6 +389,7 @@ def _brake_hot_motors(drive: Drive, hot: Sequence[bool]) -> Drive:
     return Drive(*zip(*(brake if is_hot else row for is_hot, row in rows), strict=True))
 
 
-def _cartesian_points(rows: Iterable[Three]) -> tuple[Cartesian, Cartesian, Cartesian, Cartesian]:
-    a, b, c, d = (Cartesian(*row) for row in rows)
-    return a, b, c, d
+def _to_cartesian(rows: Iterable[Three]) -> tuple[Cartesian, Cartesian, Cartesian, Cartesian]:
+    """Convert the rows of the four feet."""
+    first, second, third, fourth = (Cartesian(*row) for row in rows)
+    return first, second, third, fourth

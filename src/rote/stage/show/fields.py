@@ -1,4 +1,4 @@
-"""The fields of a file's objects: reads and checks them, and describes them as a JSON Schema."""
+"""Reads and checks the fields of a file's objects, and describes them as a JSON Schema."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -39,58 +39,58 @@ class Field:
     high: float | None = None
     choices: tuple[str, ...] = ()
 
-    def read(self, value: object, where: str) -> Any:
+    def read(self, value: object, location: str) -> Any:
         """Return the value, or raise `BadRequestError` with the location and the problem."""
-        where = f"{where}, {self.name!r}"
+        location = f"{location}, {self.name!r}"
         if self.kind is FieldKind.TEXT:
-            return self._read_text(value, where)
+            return self._read_text(value, location)
         if self.kind is FieldKind.FLAG:
             if not isinstance(value, bool):
-                raise BadRequestError(f"{where}: expected true or false, not {value!r:.60}")
+                raise BadRequestError(f"{location}: expected true or false, not {value!r:.60}")
             return value
         if self.kind is FieldKind.COLOUR:
-            return _read_colour(value, where)
+            return _read_colour(value, location)
         if self.kind is FieldKind.VALUES:
-            return _read_values(value, where)
-        return self._read_number(value, where)
+            return _read_values(value, location)
+        return self._read_number(value, location)
 
-    def _read_text(self, value: object, where: str) -> str:
+    def _read_text(self, value: object, location: str) -> str:
         if not isinstance(value, str) or not value.strip() or len(value) > MAX_TEXT:
-            raise BadRequestError(f"{where}: expected text of 1 to {MAX_TEXT} characters")
+            raise BadRequestError(f"{location}: expected text of 1 to {MAX_TEXT} characters")
         if not _UNPRINTABLE.isdisjoint(value):
-            raise BadRequestError(f"{where}: {value!r:.60} has invisible characters")
+            raise BadRequestError(f"{location}: {value!r:.60} has invisible characters")
         if self.choices and value not in self.choices:
             raise BadRequestError(
-                f"{where}: {value!r:.60} is not known", did_you_mean(value, self.choices)
+                f"{location}: {value!r:.60} is not known", did_you_mean(value, self.choices)
             )
         return value
 
-    def _read_number(self, value: object, where: str) -> float | int:
-        whole = self.kind is FieldKind.COUNT
-        fits = isinstance(value, int) if whole else isinstance(value, int | float)
-        if isinstance(value, bool) or not fits or not _is_finite(value):
-            what = "a whole number" if whole else "a number"
-            raise BadRequestError(f"{where}: expected {what}, not {value!r:.60}")
+    def _read_number(self, value: object, location: str) -> float | int:
+        is_whole = self.kind is FieldKind.COUNT
+        has_type = isinstance(value, int) if is_whole else isinstance(value, int | float)
+        if isinstance(value, bool) or not has_type or not _is_finite(value):
+            what = "a whole number" if is_whole else "a number"
+            raise BadRequestError(f"{location}: expected {what}, not {value!r:.60}")
         assert isinstance(value, int | float)
         low, high = self.low, self.high
         if (low is not None and value < low) or (high is not None and value > high):
             low_text = "" if low is None else f"{low:g}"
             high_text = "" if high is None else f"{high:g}"
-            raise BadRequestError(f"{where}: {value:g} is outside of {low_text} to {high_text}")
-        return value if whole else float(value)
+            raise BadRequestError(f"{location}: {value:g} is outside of {low_text} to {high_text}")
+        return value if is_whole else float(value)
 
     def schema(self) -> dict[str, Any]:
         """Return the field as a JSON Schema."""
-        made = dict(_SCHEMAS[self.kind])
+        schema = dict(_SCHEMAS[self.kind])
         if self.low is not None:
-            made["minimum"] = self.low
+            schema["minimum"] = self.low
         if self.high is not None:
-            made["maximum"] = self.high
+            schema["maximum"] = self.high
         if self.choices:
-            made["enum"] = list(self.choices)
+            schema["enum"] = list(self.choices)
         if self.default is not None:
-            made["default"] = self.default
-        return {"description": self.help, **made}
+            schema["default"] = self.default
+        return {"description": self.help, **schema}
 
 
 _SCHEMAS: Mapping[FieldKind, Mapping[str, Any]] = {
@@ -119,43 +119,43 @@ def _is_finite(value: object) -> bool:
         return False
 
 
-def _read_colour(value: object, where: str) -> tuple[int, int, int]:
+def _read_colour(value: object, location: str) -> tuple[int, int, int]:
     if isinstance(value, list) and len(value) == 3:
         parts = [part for part in value if type(part) is int and 0 <= part <= 255]
         if len(parts) == 3:
             return parts[0], parts[1], parts[2]
-    raise BadRequestError(f"{where}: expected [red, green, blue] of 0 to 255, not {value!r:.60}")
+    raise BadRequestError(f"{location}: expected [red, green, blue] of 0 to 255, not {value!r:.60}")
 
 
-def _read_values(value: object, where: str) -> tuple[float | int | str, ...]:
+def _read_values(value: object, location: str) -> tuple[float | int | str, ...]:
     if not isinstance(value, list) or len(value) > 16:
-        raise BadRequestError(f"{where}: expected a list of at most 16 numbers and texts")
+        raise BadRequestError(f"{location}: expected a list of at most 16 numbers and texts")
     for each in value:
         is_text = isinstance(each, str) and len(each) <= MAX_TEXT
         if isinstance(each, bool) or not (is_text or _is_finite(each)):
-            raise BadRequestError(f"{where}: {each!r:.60} is neither a number nor a text")
+            raise BadRequestError(f"{location}: {each!r:.60} is neither a number nor a text")
     return tuple(value)
 
 
-def read_object(data: object, fields: Sequence[Field], where: str) -> dict[str, Any]:
+def read_object(data: object, fields: Sequence[Field], location: str) -> dict[str, Any]:
     """Return the values of an object's fields, defaults included.
 
     Raises `BadRequestError` for a field that is missing, unknown or wrong.
     """
     if not isinstance(data, dict):
-        raise BadRequestError(f"{where}: expected an object {{...}}, not {data!r:.60}")
+        raise BadRequestError(f"{location}: expected an object {{...}}, not {data!r:.60}")
     names = [field.name for field in fields]
     for name in data:
         if name not in names:
             raise BadRequestError(
-                f"{where}: there is no field {name!r:.60}", did_you_mean(str(name), names)
+                f"{location}: there is no field {name!r:.60}", did_you_mean(str(name), names)
             )
     values: dict[str, Any] = {}
     for field in fields:
         if field.name in data:
-            values[field.name] = field.read(data[field.name], where)
+            values[field.name] = field.read(data[field.name], location)
         elif field.required:
-            raise BadRequestError(f"{where}: {field.name!r} is missing", f"It says {field.help}.")
+            raise BadRequestError(f"{location}: {field.name!r} is missing", f"It is {field.help}.")
         else:
             values[field.name] = field.default
     return values

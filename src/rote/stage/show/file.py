@@ -8,6 +8,7 @@ from typing import Any
 
 from rote.errors import BadRequestError
 from rote.messages import LANGUAGES
+from rote.motion.track import did_you_mean
 from rote.stage.show.fields import Field, FieldKind, object_schema, read_object
 
 VERSION = 1
@@ -22,20 +23,29 @@ class TriggerKind(StrEnum):
     GO = "go"
     """A person gives GO."""
     AFTER = "after"
-    """The section before has ended, `seconds` ago."""
+    """`seconds` after the end of the previous section."""
     AT = "at"
     """A time of day."""
     OSC = "osc"
     """An OSC message with `address` arrives at the conductor."""
     HEARD = "heard"
-    """A robot heard the word."""
+    """A robot has recognised the word."""
 
 
 class LossRule(StrEnum):
-    """What the others do when a robot of the section is lost."""
+    """What the other robots do when one robot of the section is lost."""
 
     STOP_ALL = "stop-all"
     GO_ON = "go-on"
+
+
+class RoleLoss(StrEnum):
+    """What happens to the others when the robot of a role is lost."""
+
+    STOP = "stop"
+    """The section's `on_loss` applies; the next section needs the robot."""
+    DROP = "drop"
+    """The others go on, in later sections too; the robot takes part again when it is back."""
 
 
 class CueKind(StrEnum):
@@ -71,7 +81,7 @@ TRIGGER_FIELDS = (
         kind=_NUMBER,
         low=0.0,
         high=MAX_S,
-        help="with `after`: how long after the section before has ended",
+        help="with `after`: seconds after the end of the previous section",
     ),
     Field(name="time", kind=_TEXT, help="with `at`: a time of day, HH:MM or HH:MM:SS"),
     Field(name="address", kind=_TEXT, help="with `osc`: the address of the message"),
@@ -86,14 +96,14 @@ CLIP_FIELDS = (
     Field(name="to_s", kind=_NUMBER, low=0.0, help="trim: the last second of the take"),
     Field(name="speed", kind=_NUMBER, default=1.0, low=0.1, high=4.0, help="a factor"),
     Field(name="mirror", kind=FieldKind.FLAG, default=False, help="left and right exchanged"),
-    Field(name="loop", kind=_COUNT, default=1, low=1, high=1000, help="how many times"),
+    Field(name="loop", kind=_COUNT, default=1, low=1, high=1000, help="number of repetitions"),
     Field(
         name="blend_s",
         kind=_NUMBER,
         default=0.5,
         low=0.0,
         high=60.0,
-        help="how long the way back between two rounds takes, or the fade from the clip before",
+        help="seconds of the move between two repetitions, or of the fade from the previous clip",
     ),
 )
 CUE_FIELDS = (
@@ -102,8 +112,8 @@ CUE_FIELDS = (
     Field(
         name="sound",
         kind=_TEXT,
-        help="a sound file beside the show; without a role the "
-        "conductor's computer plays it, with one the robot",
+        help="a sound file in the show's folder, played by the robot "
+        "of `role`, or by the conductor's computer if no role is given",
     ),
     Field(name="say", kind=_TEXT, help="what the robot says"),
     Field(name="language", kind=_TEXT, default="en", choices=tuple(LANGUAGES), help="of `say`"),
@@ -114,20 +124,33 @@ CUE_FIELDS = (
 )
 SECTION_FIELDS = (
     Field(name="name", kind=_TEXT, required=True, help="the section's name"),
-    Field(name="loop", kind=_COUNT, default=1, low=1, high=1000, help="how many times"),
+    Field(name="loop", kind=_COUNT, default=1, low=1, high=1000, help="number of repetitions"),
     Field(
         name="on_loss",
         kind=_TEXT,
         default=LossRule.STOP_ALL.value,
         choices=tuple(LossRule),
-        help="what the others do when a robot is lost",
+        help="what the other robots do when one is lost",
+    ),
+    Field(
+        name="hold",
+        kind=FieldKind.FLAG,
+        default=False,
+        help="at its end the robots hold their last poses until GO, which begins the next section",
     ),
 )
 ROLE_FIELDS = (
     Field(name="build", kind=_TEXT, default="g1-29", help="the build its motions are made for"),
-    Field(name="title", kind=_TEXT, help="what people call it"),
+    Field(name="title", kind=_TEXT, help="a name to display"),
+    Field(
+        name="on_loss",
+        kind=_TEXT,
+        default=RoleLoss.STOP.value,
+        choices=tuple(RoleLoss),
+        help="drop: if its robot is lost, the others go on without it",
+    ),
 )
-_TRIGGER_NEEDS = {
+_REQUIRED_TRIGGER_FIELDS = {
     TriggerKind.AT: "time",
     TriggerKind.OSC: "address",
     TriggerKind.HEARD: "word",
@@ -141,6 +164,7 @@ class ShowRole:
     name: str
     build: str = "g1-29"
     title: str = ""
+    on_loss: RoleLoss = RoleLoss.STOP
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +179,24 @@ class Trigger:
 
     @property
     def time_of_day_s(self) -> float:
-        """The time of an `at` in seconds since midnight; `BadRequestError` if it is none."""
+        """The time in seconds since midnight. Raises `BadRequestError` if it is not a time."""
         parts = self.time.split(":")
         if len(parts) in (2, 3) and all(part.isdecimal() and len(part) <= 2 for part in parts):
             hours, minutes, seconds = (int(part) for part in (*parts, "0")[:3])
             if hours < 24 and minutes < 60 and seconds < 60:
                 return hours * 3600.0 + minutes * 60.0 + seconds
         raise BadRequestError(f"{self.time!r} is not a time of day", "Write HH:MM or HH:MM:SS.")
+
+
+def describe_trigger(trigger: Trigger) -> str:
+    """Return what begins a section, as text."""
+    return {
+        TriggerKind.GO: "GO",
+        TriggerKind.AFTER: f"{trigger.seconds:g} s after the previous section",
+        TriggerKind.AT: trigger.time,
+        TriggerKind.OSC: f"OSC {trigger.address}",
+        TriggerKind.HEARD: f"the word {trigger.word!r}",
+    }[trigger.on]
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +247,8 @@ class Section:
     cues: tuple[Cue, ...] = ()
     loop: int = 1
     on_loss: LossRule = LossRule.STOP_ALL
+    hold: bool = False
+    """Whether the robots hold their last poses until GO."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +258,15 @@ class Show:
     title: str
     roles: tuple[ShowRole, ...]
     sections: tuple[Section, ...]
+
+    def find_section(self, name: str) -> int:
+        """Return the index of a section. Raises `BadRequestError` for an unknown name."""
+        names = [section.name for section in self.sections]
+        if name not in names:
+            raise BadRequestError(
+                f"there is no section {name!r:.60} in this show", did_you_mean(name, names)
+            )
+        return names.index(name)
 
     def role(self, name: str) -> ShowRole:
         """Return the role of that name, which the reader has checked to exist."""
@@ -237,18 +283,20 @@ class Cast:
     @classmethod
     def parse(cls, data: object) -> "Cast":
         """Read `{"cast": {role: agent}}`. Raises `BadRequestError` for anything else."""
-        found = data.get("cast") if isinstance(data, dict) else None
-        if not isinstance(found, dict) or not all(
-            isinstance(each, str) and each for pair in found.items() for each in pair
+        cast = data.get("cast") if isinstance(data, dict) else None
+        if not isinstance(cast, dict) or not all(
+            isinstance(name, str) and name for pair in cast.items() for name in pair
         ):
             raise BadRequestError(
-                "a cast file is missing its roles", 'Write {"cast": {"ROLE": "ROBOT"}}.'
+                "the cast does not assign robots to roles", 'Write {"cast": {"ROLE": "ROBOT"}}.'
             )
-        robots = list(found.values())
+        robots = list(cast.values())
         for robot in robots:
             if robots.count(robot) > 1:
-                raise BadRequestError(f"the robot {robot!r} has two roles", "Give it one.")
-        return cls(found)
+                raise BadRequestError(
+                    f"the robot {robot!r} has two roles", "Give each robot one role."
+                )
+        return cls(cast)
 
 
 def parse(text: str | bytes) -> Show:
@@ -258,7 +306,7 @@ def parse(text: str | bytes) -> Show:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadRequestError(f"this is no JSON: {error}") from None
+        raise BadRequestError(f"this is not valid JSON: {error}") from None
     return from_data(data)
 
 
@@ -270,8 +318,8 @@ def from_data(data: object) -> Show:
         raise BadRequestError(
             "this is not a show", f'A show is an object that begins with "rote_show": {VERSION}.'
         )
-    known = {"rote_show", "title", "roles", "sections"}
-    if unknown := sorted(str(name) for name in data.keys() - known):
+    field_names = {"rote_show", "title", "roles", "sections"}
+    if unknown := sorted(str(name) for name in data.keys() - field_names):
         raise BadRequestError(f"the show: there is no field {unknown[0]!r}")
     title = data.get("title", "")
     if not isinstance(title, str):
@@ -290,10 +338,10 @@ def from_data(data: object) -> Show:
     return Show(title, roles, sections)
 
 
-def _read_list(data: Mapping[str, Any], name: str, where: str, most: int) -> list[Any]:
+def _read_list(data: Mapping[str, Any], name: str, location: str, max_items: int) -> list[Any]:
     found = data.get(name, [])
-    if not isinstance(found, list) or len(found) > most:
-        raise BadRequestError(f"{where}, {name!r}: expected a list of at most {most} items")
+    if not isinstance(found, list) or len(found) > max_items:
+        raise BadRequestError(f"{location}, {name!r}: expected a list of at most {max_items} items")
     return found
 
 
@@ -307,7 +355,12 @@ def _read_roles(data: object) -> tuple[ShowRole, ...]:
     for name, fields in data.items():
         values = read_object(fields, ROLE_FIELDS, f"role {name!r:.60}")
         found.append(
-            ShowRole(name_field.read(name, "the show"), values["build"], values["title"] or "")
+            ShowRole(
+                name_field.read(name, "the show"),
+                values["build"],
+                values["title"] or "",
+                RoleLoss(values["on_loss"]),
+            )
         )
     return tuple(found)
 
@@ -315,36 +368,37 @@ def _read_roles(data: object) -> tuple[ShowRole, ...]:
 def _read_section(data: object, number: int, roles: set[str]) -> Section:
     if not isinstance(data, dict):
         raise BadRequestError(f"section {number}: expected an object {{...}}")
-    own = {name: value for name, value in data.items() if name not in ("start", "clips", "cues")}
-    values = read_object(own, SECTION_FIELDS, f"section {number}")
-    where = f"section {values['name']!r}"
+    fields = {name: value for name, value in data.items() if name not in ("start", "clips", "cues")}
+    values = read_object(fields, SECTION_FIELDS, f"section {number}")
+    location = f"section {values['name']!r}"
     clips = [
-        _read_clip(each, f"{where}, clip {index}", roles)
-        for index, each in enumerate(_read_list(data, "clips", where, MAX_ITEMS), start=1)
+        _read_clip(each, f"{location}, clip {index}", roles)
+        for index, each in enumerate(_read_list(data, "clips", location, MAX_ITEMS), start=1)
     ]
     cues = [
-        _read_cue(each, f"{where}, cue {index}", roles)
-        for index, each in enumerate(_read_list(data, "cues", where, MAX_ITEMS), start=1)
+        _read_cue(each, f"{location}, cue {index}", roles)
+        for index, each in enumerate(_read_list(data, "cues", location, MAX_ITEMS), start=1)
     ]
     if not clips and not cues:
-        raise BadRequestError(f"{where} is empty", "Give it clips or cues.")
+        raise BadRequestError(f"{location} is empty", "Add clips or cues.")
     return Section(
         values["name"],
-        _read_trigger(data.get("start", {"on": "go"}), f"{where}, start"),
+        _read_trigger(data.get("start", {"on": "go"}), f"{location}, start"),
         tuple(clips),
         tuple(cues),
         values["loop"],
         LossRule(values["on_loss"]),
+        values["hold"],
     )
 
 
-def _read_trigger(data: object, where: str) -> Trigger:
-    values = read_object(data, TRIGGER_FIELDS, where)
+def _read_trigger(data: object, location: str) -> Trigger:
+    values = read_object(data, TRIGGER_FIELDS, location)
     kind = TriggerKind(values["on"])
-    need = _TRIGGER_NEEDS.get(kind)
-    if need is not None and not values[need]:
-        raise BadRequestError(f"{where}: {need!r} is missing")
-    made = Trigger(
+    needed_field = _REQUIRED_TRIGGER_FIELDS.get(kind)
+    if needed_field is not None and not values[needed_field]:
+        raise BadRequestError(f"{location}: {needed_field!r} is missing")
+    trigger = Trigger(
         kind,
         values["seconds"] or 0.0,
         values["time"] or "",
@@ -352,20 +406,20 @@ def _read_trigger(data: object, where: str) -> Trigger:
         values["word"] or "",
     )
     if kind is TriggerKind.AT:
-        _ = made.time_of_day_s
-    return made
+        _ = trigger.time_of_day_s
+    return trigger
 
 
-def _read_clip(data: object, where: str, roles: set[str]) -> Clip:
-    values = read_object(data, CLIP_FIELDS, where)
-    _check_role(values["role"], roles, where)
+def _read_clip(data: object, location: str, roles: set[str]) -> Clip:
+    values = read_object(data, CLIP_FIELDS, location)
+    _check_role(values["role"], roles, location)
     if bool(values["take"]) == bool(values["action"]):
-        raise BadRequestError(f"{where}: expected either a 'take' or an 'action'")
+        raise BadRequestError(f"{location}: expected either a 'take' or an 'action'")
     if values["action"]:
         for name in ("from_s", "to_s", "mirror"):
             if values[name]:
                 raise BadRequestError(
-                    f"{where}: {name!r} is not possible for an action stored on the robot",
+                    f"{location}: {name!r} cannot be applied to an action stored on the robot",
                     "Use a take.",
                 )
     for name in ("take", "action"):
@@ -373,21 +427,25 @@ def _read_clip(data: object, where: str, roles: set[str]) -> Clip:
     return Clip(**values)
 
 
-def _read_cue(data: object, where: str, roles: set[str]) -> Cue:
-    values = read_object(data, CUE_FIELDS, where)
+def _read_cue(data: object, location: str, roles: set[str]) -> Cue:
+    values = read_object(data, CUE_FIELDS, location)
     kinds = [kind for kind in CueKind if values[kind.value] is not None]
     if len(kinds) != 1:
-        raise BadRequestError(f"{where}: expected one of {', '.join(CueKind)}")
+        raise BadRequestError(f"{location}: expected one of {', '.join(CueKind)}")
     (kind,) = kinds
     role = values["role"] or ""
     if role:
-        _check_role(role, roles, where)
+        _check_role(role, roles, location)
     if kind in (CueKind.SAY, CueKind.LIGHT) and not role:
-        raise BadRequestError(f"{where}: 'role' is missing", "Say whose voice or light it is.")
+        raise BadRequestError(
+            f"{location}: 'role' is missing", "Name the role whose robot speaks or lights up."
+        )
     if kind is CueKind.OSC and (role or not _is_address(values["to"])):
-        raise BadRequestError(f"{where}: an OSC message has no 'role', and 'to' as HOST:PORT")
+        raise BadRequestError(
+            f"{location}: an OSC message needs 'to' as HOST:PORT and cannot have a 'role'"
+        )
     if kind is not CueKind.OSC and (values["to"] or values["args"]):
-        raise BadRequestError(f"{where}: 'to' and 'args' belong to an OSC message")
+        raise BadRequestError(f"{location}: 'to' and 'args' belong to an OSC message")
     value = "" if kind is CueKind.LIGHT else values[kind.value]
     return Cue(
         kind,
@@ -406,12 +464,12 @@ def _is_address(text: str | None) -> bool:
     return bool(host) and port.isdecimal() and 0 < int(port) < 65536
 
 
-def _check_role(name: str, roles: set[str], where: str) -> None:
+def _check_role(name: str, roles: set[str], location: str) -> None:
     if name not in roles:
-        raise BadRequestError(f"{where}: there is no role {name!r}", _name_roles(sorted(roles)))
+        raise BadRequestError(f"{location}: there is no role {name!r}", _list_roles(sorted(roles)))
 
 
-def _name_roles(names: Sequence[str]) -> str:
+def _list_roles(names: Sequence[str]) -> str:
     return f"The roles are {', '.join(names)}."
 
 
@@ -438,13 +496,13 @@ def schema() -> dict[str, Any]:
                 "items": object_schema(
                     SECTION_FIELDS,
                     start=object_schema(TRIGGER_FIELDS),
-                    clips=_array_schema(object_schema(CLIP_FIELDS)),
-                    cues=_array_schema(object_schema(CUE_FIELDS)),
+                    clips=_make_array_schema(object_schema(CLIP_FIELDS)),
+                    cues=_make_array_schema(object_schema(CUE_FIELDS)),
                 ),
             },
         },
     }
 
 
-def _array_schema(items: dict[str, Any]) -> dict[str, Any]:
+def _make_array_schema(items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "maxItems": MAX_ITEMS, "items": items}

@@ -1,11 +1,12 @@
 """Compiles one role of one section of a show to one motion, actions and cues."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rote.errors import BadRequestError, UnsafeMotionError
+from rote.motion.body.root_path import RootPath
 from rote.motion.edit import operations as edit
 from rote.motion.edit.mirror import mirror
 from rote.motion.track import Track
@@ -14,7 +15,9 @@ from rote.stage.show.file import Clip, Cue, Section, Show
 TrackSource = Callable[[str], Track]
 """Returns the take of a name, or raises `BadRequestError`."""
 
-_LEAST_S = 1e-3
+HOLD_PADDING_S = 1.2
+"""Time for which motions hold their last pose at the end of a section with `hold`."""
+_TIME_TOLERANCE_S = 1e-3
 
 
 class ClipError(BadRequestError):
@@ -76,8 +79,8 @@ class Score:
         """Return the score `pace` times as fast: 0.5 for a rehearsal at half speed."""
         motion = self.motion
         if motion is not None:
-            slower = edit.speed(motion.track, pace) if pace != 1.0 else motion.track
-            motion = PlacedTrack(motion.at_s / pace, slower)
+            track = edit.speed(motion.track, pace) if pace != 1.0 else motion.track
+            motion = PlacedTrack(motion.at_s / pace, track)
         return replace(
             self,
             motion=motion,
@@ -89,7 +92,7 @@ class Score:
         )
 
     def without_motion(self) -> "Score":
-        """Return the score with its cues alone, for a rehearsal of light and sound."""
+        """Return the score with its cues only, for a rehearsal of light and sound."""
         return replace(self, motion=None, actions=())
 
 
@@ -104,15 +107,15 @@ def compile_role(show: Show, section: Section, role: str, takes: TrackSource) ->
     actions = [clip for clip in clips if clip.action]
     if actions and len(actions) < len(clips):
         raise ClipError(
-            "takes and actions of the robot are mixed",
-            "Use either in a section, or make two sections.",
+            "a section mixes takes and actions stored on the robot",
+            "Use one kind only, or make two sections.",
             actions[0].at_s,
         )
     placed = tuple(PlacedAction(clip.at_s, clip.action, clip.speed) for clip in actions)
     for clip in actions:
         if clip.loop > 1:
             raise ClipError(
-                "an action of the robot is not looped here",
+                "an action stored on the robot cannot be looped",
                 "Loop the section, or use a take.",
                 clip.at_s,
             )
@@ -120,20 +123,33 @@ def compile_role(show: Show, section: Section, role: str, takes: TrackSource) ->
     return Score(section.name, role, motion, placed, cues)
 
 
+def hold_at_end(scores: Mapping[str, Score]) -> dict[str, Score]:
+    """Return the scores of a section, by role, with all motions held until the last has ended."""
+    end_s = max((each.motion.end_s for each in scores.values() if each.motion), default=0.0)
+    held_scores = {}
+    for role, score in scores.items():
+        motion = score.motion
+        if motion is not None:
+            seconds = end_s - motion.end_s + HOLD_PADDING_S
+            motion = replace(motion, track=_hold_last_pose(motion.track, seconds))
+        held_scores[role] = replace(score, motion=motion)
+    return held_scores
+
+
 def _compile_motion(clips: Sequence[Clip], takes: TrackSource, build: str) -> PlacedTrack:
-    """Return one motion of all clips: each follows the one before by a soft move, or fades in."""
-    first = clips[0]
-    whole = _compile_clip(first, takes, build)
+    """Return one motion of all clips, joined by soft moves or fades."""
+    first_clip = clips[0]
+    joined = _compile_clip(first_clip, takes, build)
     for clip in clips[1:]:
         try:
-            whole = _append_piece(
-                whole, _compile_clip(clip, takes, build), clip, clip.at_s - first.at_s
+            joined = _append_piece(
+                joined, _compile_clip(clip, takes, build), clip, clip.at_s - first_clip.at_s
             )
         except ClipError:
             raise
         except BadRequestError as error:
             raise ClipError(str(error), str(error.remedy), clip.at_s) from None
-    return PlacedTrack(first.at_s, whole)
+    return PlacedTrack(first_clip.at_s, joined)
 
 
 def _compile_clip(clip: Clip, takes: TrackSource, build: str) -> Track:
@@ -150,44 +166,54 @@ def _compile_clip(clip: Clip, takes: TrackSource, build: str) -> Track:
             track = edit.speed(track, clip.speed)
         track = edit.from_zero(track)
         if clip.loop > 1:
-            # Without a move back the last pose must equal the first one, which closes the loop.
-            closed = edit.close_loop(track, clip.blend_s) if clip.blend_s else track
-            once = track
+            # Without `blend_s` there is no move back, so the last pose must equal the first one.
+            once, closed = track, edit.close_loop(track, clip.blend_s) if clip.blend_s else track
+            move_back_s = closed.duration_s - once.duration_s
             for _ in range(clip.loop - 1):
-                track = edit.concatenate(track, once, closed.duration_s - once.duration_s)
+                track = edit.concatenate(track, once, move_back_s)
     except (BadRequestError, UnsafeMotionError) as error:
         remedy = str(getattr(error, "remedy", ""))
         raise ClipError(f"the take {clip.take!r}: {error}", remedy, clip.at_s) from None
     return track
 
 
-def _append_piece(whole: Track, piece: Track, clip: Clip, at_s: float) -> Track:
-    """Return `whole` followed by `piece`, which begins `at_s` seconds after the whole began."""
-    gap_s = at_s - whole.duration_s
-    if gap_s < -_LEAST_S:
-        if -gap_s > clip.blend_s + _LEAST_S:
+def _append_piece(joined: Track, piece: Track, clip: Clip, at_s: float) -> Track:
+    """Return `joined` followed by `piece`, which begins at `at_s` seconds."""
+    gap_s = at_s - joined.duration_s
+    if gap_s < -_TIME_TOLERANCE_S:
+        if -gap_s > clip.blend_s + _TIME_TOLERANCE_S:
             raise ClipError(
-                f"{clip.take!r} begins {-gap_s:.2f} s before the clip before it has ended",
+                f"{clip.take!r} begins {-gap_s:.2f} s before the previous clip ends",
                 f"Move it to {clip.at_s - gap_s:.2f} s, or give it a blend_s of {-gap_s:.2f} "
                 "to fade.",
                 clip.at_s,
                 overlap=True,
             )
-        return edit.cross_fade(whole, piece, -gap_s)
+        return edit.cross_fade(joined, piece, -gap_s)
     gap_s = max(gap_s, 0.0)
-    way_s = min(gap_s, clip.blend_s)
+    move_s = min(gap_s, clip.blend_s)
     try:
-        return edit.concatenate(_hold_last_pose(whole, gap_s - way_s), piece, way_s)
+        return edit.concatenate(_hold_last_pose(joined, gap_s - move_s), piece, move_s)
     except BadRequestError:
-        return edit.concatenate(whole, piece, gap_s)  # the move needs the whole gap
+        return edit.concatenate(joined, piece, gap_s)  # the move needs the whole gap
 
 
 def _hold_last_pose(track: Track, seconds: float) -> Track:
-    """Return the track, with its last pose held for `seconds`."""
-    if seconds < _LEAST_S:
+    """Return the track, with its last pose held for `seconds`.
+
+    The pose is repeated as often as the track has samples: a single one after a pause would look
+    like a gap in a recording.
+    """
+    if seconds < _TIME_TOLERANCE_S:
         return track
+    interval_s = float(np.median(np.diff(track.times_s)))
+    count = max(1, round(seconds / interval_s))
+    held_s = track.times_s[-1] + seconds * np.arange(1, count + 1) / count
+    held_rad = np.repeat(track.joints_rad[-1:], count, axis=0)
+    root = track.root
     return replace(
         track,
-        times_s=np.append(track.times_s, track.times_s[-1] + seconds),
-        joints_rad=np.vstack([track.joints_rad, track.joints_rad[-1:]]),
+        times_s=np.concatenate([track.times_s, held_s]),
+        joints_rad=np.concatenate([track.joints_rad, held_rad]),
+        root=None if root is None else RootPath.concatenate([root, root.rows([-1] * count)]),
     )

@@ -43,12 +43,13 @@ MAX_RAD_S = 10.0
 """Maximum speed at which positions follow after a stall: the maximum of any played motion."""
 SOFT_RAD_S = 0.8
 """Speed at which positions may always follow after a stall: the speed of a soft move."""
-_SIZE = struct.Struct("<H")
-_HEAD = struct.Struct("<cd")
-_REPORT = struct.Struct("<cddQQ")
-_COMMAND, _SAFE, _ARM, _TRIP, _END = b"s", b"f", b"a", b"t", b"e"
-_STALLED, _COUNTED = b"S", b"C"
-_COUNT_EVERY = 50
+_SIZE_PREFIX = struct.Struct("<H")
+_ORDER_HEADER = struct.Struct("<cd")  # the kind of order, hold_s; a datagram may follow
+_REPORT = struct.Struct("<cddQQ")  # the kind of report, silence_s, suspended_s, sent, late
+_COMMAND, _SAFE, _ARM, _TRIP, _END = b"s", b"f", b"a", b"t", b"e"  # kinds of orders
+_STALLED, _COUNTED = b"S", b"C"  # kinds of reports
+_REPORT_CYCLES = 50
+"""Periods between two reports of the counters."""
 _STARTS_WITHIN_S, _ENDS_WITHIN_S = 10.0, 3.0
 
 
@@ -61,38 +62,40 @@ class Counts(NamedTuple):
 
 
 class Stall(NamedTuple):
-    """A time without a new command, after which the safe one was sent."""
+    """A time without a new command, after which the safe command was sent."""
 
     silence_s: float
     suspended_s: float = 0.0
     """How long this computer was suspended during that time."""
 
 
-Stalled = Callable[[Stall], None]
+StallListener = Callable[[Stall], None]
 
 
 class Sender(Protocol):
-    """Sends commands repeatedly."""
+    """Sends the newest command once per period."""
 
     counts: Counts
 
-    async def ready(self) -> None:
+    async def wait_until_ready(self) -> None:
         """Wait until it can send."""
 
     def set_command(self, datagram: bytes, hold_s: float) -> None:
-        """Send this from now on, for at most `hold_s`; from any thread. Ignored while tripped."""
+        """Send this from now on, for at most `hold_s` seconds; ignored while tripped. May be called
+        from any thread.
+        """
 
     def set_safe_command(self, datagram: bytes) -> None:
         """Set the safe command."""
 
     def trip(self) -> None:
-        """Send the safe command from now on, until `arm`; from any thread."""
+        """Send the safe command from now on, until `arm`. May be called from any thread."""
 
     def arm(self) -> None:
         """Accept commands again."""
 
     async def close(self) -> None:
-        """Send the safe command a last time, for a second if it was tripped, and end."""
+        """Send the safe command for a moment, or for a second if it was tripped, and end."""
 
 
 class CommandSequence:
@@ -100,84 +103,89 @@ class CommandSequence:
 
     def __init__(self, period_s: float = 0.002) -> None:
         self._period_s = period_s
-        self._safe = b""
+        self._safe_command = b""
         self._command = self._command_before = b""
+        """The newest command, and the last one that differed from it."""
         self._sent = b""
-        self._usual = (b"", b"")
-        """The newest two consecutive commands that were both sent; they give the usual speed."""
+        self._usual_pair = (b"", b"")
+        """The newest two consecutive commands that were both sent: they define the usual speed."""
         self._is_behind = False
-        """Whether the positions sent last have not reached those of the command yet."""
-        self._late_s = -math.inf
+        """Whether, after a stall, the sent positions have not reached those of the command yet."""
+        self._resumed_at_s = -math.inf
         """When the first command after the newest stall was sent."""
         self._suspended_s = math.inf
-        self._given_s = 0.0
-        self._until_s = math.inf
-        self._sent_s = self._sent_until_s = math.inf
+        """The computer's total time in suspend when the last command was sent; inf before it."""
+        self._set_at_s = 0.0
+        self._valid_until_s = math.inf
+        """When the newest command was set, and until when it is valid."""
+        self._sent_at_s = self._sent_valid_until_s = math.inf
         """When the last command was sent, and until when it was valid."""
-        self._tripped_s: float | None = None
+        self._tripped_at_s: float | None = None
         self.stall: Stall | None = None
         """The stall that caused the newest trip, until it is reported."""
 
     def set_command(self, datagram: bytes, hold_s: float, now: float) -> None:
         """Set a command for `hold_s` seconds; ignored while tripped."""
-        if self._tripped_s is None:
+        if self._tripped_at_s is None:
             if datagram != self._command:
                 self._command_before = self._command or datagram
-            self._command, self._given_s, self._until_s = datagram, now, now + hold_s
+            self._command, self._set_at_s, self._valid_until_s = datagram, now, now + hold_s
 
     def set_safe_command(self, datagram: bytes) -> None:
         """Set the safe command."""
-        self._safe = datagram
+        self._safe_command = datagram
 
     def trip(self, now: float) -> None:
         """From now on send only the safe command."""
-        if self._tripped_s is None:
-            self._tripped_s = now
-            self._command, self._until_s = b"", math.inf
+        if self._tripped_at_s is None:
+            self._tripped_at_s = now
+            self._command, self._valid_until_s = b"", math.inf
 
     def arm(self) -> None:
         """Accept commands again."""
-        self._tripped_s = None
+        self._tripped_at_s = None
 
-    def next(self, now: float, suspended_s: float = 0.0) -> bytes:
-        """Return the command to send now; empty if none was ever set.
+    def choose_command(self, now: float, suspended_s: float = 0.0) -> bytes:
+        """Return the command to send now; empty if none was ever set. After a stall, trip first.
 
         `suspended_s` is how long this computer has been suspended since it was started.
         """
-        silent_s = now - self._sent_s
+        silent_s = now - self._sent_at_s
         stall_suspended_s = max(0.0, suspended_s - self._suspended_s)
-        if silent_s > MAX_STALL_S and now >= self._sent_until_s and self._tripped_s is None:
+        has_sender_stalled = silent_s > MAX_STALL_S and now >= self._sent_valid_until_s
+        if has_sender_stalled and self._tripped_at_s is None:
             self.stall = Stall(silent_s, stall_suspended_s)
             self.trip(now)
-        elif now >= self._until_s:
-            self.stall = Stall(now - self._given_s, stall_suspended_s)
+        elif now >= self._valid_until_s:  # no newer command was set in time
+            self.stall = Stall(now - self._set_at_s, stall_suspended_s)
             self.trip(now)
-        if silent_s > 1.5 * self._period_s:
-            self._is_behind, self._late_s = True, now
-        self._sent_s, self._sent_until_s = now, self._until_s
+        if silent_s > 1.5 * self._period_s:  # at least one period was missed
+            self._is_behind, self._resumed_at_s = True, now
+        self._sent_at_s, self._sent_valid_until_s = now, self._valid_until_s
         self._suspended_s = suspended_s
-        self._sent = self._safe if self._tripped_s is not None else self._next_command()
+        self._sent = self._safe_command if self._tripped_at_s is not None else self._next_command()
         return self._sent
 
     def _next_command(self) -> bytes:
-        """Return the command; after a stall, one whose positions are a step nearer to it."""
+        """Return the command to send; after a stall, a limited step towards it."""
         if not self._is_behind:
-            if self._command_before == self._sent != self._command:
-                self._usual = (self._sent, self._command)
+            was_previous_sent = self._sent == self._command_before
+            if was_previous_sent and self._command != self._command_before:
+                self._usual_pair = (self._sent, self._command)
             return self._command
-        span_rad = (SOFT_RAD_S * self._period_s, MAX_RAD_S * self._period_s)
+        step_range_rad = (SOFT_RAD_S * self._period_s, MAX_RAD_S * self._period_s)
         step = layout.limit_step(
-            self._sent, self._command, self._command_before, self._usual, span_rad
+            self._sent, self._command, self._command_before, self._usual_pair, step_range_rad
         )
-        # Until a command set after the stall is reached: the first one may be an old one.
-        self._is_behind = step != self._command or self._given_s < self._late_s
+        # Go on until a command from after the stall is reached: an older one may come first.
+        self._is_behind = step != self._command or self._set_at_s < self._resumed_at_s
         return step
 
     def remaining_safe_s(self, now: float) -> float:
-        """Return how long the safe command must still be sent before closing, in seconds."""
-        if self._tripped_s is None:
+        """Return for how many seconds the safe command must still be sent before closing."""
+        if self._tripped_at_s is None:
             return CLOSING_S
-        return max(CLOSING_S, self._tripped_s + SAFE_S - now)
+        return max(CLOSING_S, self._tripped_at_s + SAFE_S - now)
 
 
 # ---- in the event loop --------------------------------------------------------------------------
@@ -186,7 +194,9 @@ class CommandSequence:
 class LoopSender:
     """A sender inside this program's event loop; it stalls if the loop is blocked."""
 
-    def __init__(self, send: Callable[[bytes], None], on_stall: Stalled, period_s: float) -> None:
+    def __init__(
+        self, send: Callable[[bytes], None], on_stall: StallListener, period_s: float
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._send = send
         self._on_stall = on_stall
@@ -197,8 +207,8 @@ class LoopSender:
         self._due_s = self._loop.time()
         self._timer: asyncio.Handle = self._loop.call_soon(self._send_next)
 
-    async def ready(self) -> None:
-        """Do nothing: it can send at once."""
+    async def wait_until_ready(self) -> None:
+        """Return at once: this sender needs no start-up."""
 
     def set_command(self, datagram: bytes, hold_s: float) -> None:
         """Send this from now on."""
@@ -217,8 +227,9 @@ class LoopSender:
         self._sequence.arm()
 
     def _send_next(self) -> None:
+        """Send one command, count missed periods, and schedule the next command."""
         now = self._loop.time()
-        if datagram := self._sequence.next(self._clock(), clock.suspended_s()):
+        if datagram := self._sequence.choose_command(self._clock(), clock.suspended_s()):
             self._send(datagram)
         missed = max(0, int((now - self._due_s) / self._period_s))
         self._due_s += (missed + 1) * self._period_s
@@ -231,15 +242,15 @@ class LoopSender:
     async def close(self) -> None:
         """Send the safe command a last time, and end."""
         now = self._clock()
-        last_s = self._sequence.remaining_safe_s(now)
+        safe_s = self._sequence.remaining_safe_s(now)
         self._sequence.trip(now)
         try:
-            await asyncio.sleep(last_s)
+            await asyncio.sleep(safe_s)
         finally:
             self._timer.cancel()
 
 
-# ---- in a process of its own --------------------------------------------------------------------
+# ---- in a separate process ----------------------------------------------------------------------
 
 
 class Line:
@@ -264,12 +275,12 @@ class Line:
             if self._unsent:  # the end of an earlier message comes first
                 self._unsent = self._unsent[self._end.send(self._unsent) :]
             if not self._unsent:
-                whole = _SIZE.pack(len(message)) + message
-                self._unsent = whole[self._end.send(whole) :]
+                framed = _SIZE_PREFIX.pack(len(message)) + message
+                self._unsent = framed[self._end.send(framed) :]
 
     def receive(self) -> bytes | None:
         """Return the next message; b"" if the other end is closed, None if none has arrived."""
-        while (message := self._next_message()) is None:
+        while (message := self._take_message()) is None:
             try:
                 data = self._end.recv(4096)
             except BlockingIOError:
@@ -281,13 +292,14 @@ class Line:
             self._received += data
         return message
 
-    def _next_message(self) -> bytes | None:
-        if len(self._received) < _SIZE.size:
+    def _take_message(self) -> bytes | None:
+        """Remove and return the first message in the buffer; None if none is complete."""
+        if len(self._received) < _SIZE_PREFIX.size:
             return None
-        end = _SIZE.size + _SIZE.unpack_from(self._received)[0]
+        end = _SIZE_PREFIX.size + _SIZE_PREFIX.unpack_from(self._received)[0]
         if len(self._received) < end:
             return None
-        message = bytes(self._received[_SIZE.size : end])
+        message = bytes(self._received[_SIZE_PREFIX.size : end])
         del self._received[:end]
         return message
 
@@ -297,36 +309,39 @@ class Line:
 
 
 class ProcessSender:
-    """A sender in a separate process, which sends through the given socket."""
+    """A sender in a separate process."""
 
     def __init__(
         self,
         carrier: socket.socket,
-        on_stall: Stalled,
+        on_stall: StallListener,
         on_death: Callable[[], None],
         period_s: float,
     ) -> None:
+        """Start the process, which sends through `carrier`; `on_death` is called if it ends by
+        itself. Raises `UnsupportedError` or `LinkError` if it cannot be started.
+        """
         self._loop = asyncio.get_running_loop()
         self._on_stall = on_stall
         self._on_death = on_death
-        if not system.hands_sockets_on():
+        if not system.can_pass_sockets():
             raise UnsupportedError(
                 "start the process that sends commands at a steady rate",
                 "this system",
-                remedy="Add sender=loop to the URL: then this program sends them itself, and "
-                "nothing makes the robot safe if it gets stuck.",
+                remedy="Add sender=loop to the URL. This program then sends the commands "
+                "itself, and nothing makes the robot safe if the program stalls.",
             )
         ours, theirs = socket.socketpair()
         self._line = Line(ours)
         self.counts = Counts()
-        files = (carrier.fileno(), theirs.fileno())
-        command = [sys.executable, "-m", __name__, *map(str, files), str(period_s)]
+        descriptors = (carrier.fileno(), theirs.fileno())
+        command = [sys.executable, "-m", __name__, *map(str, descriptors), str(period_s)]
         with theirs:
             try:
-                # It must not keep files open that others wait for.
-                self._process = subprocess.Popen(  # noqa: S603 - ourselves
+                # A program that reads our output must not have to wait for this process, too.
+                self.process = subprocess.Popen(  # noqa: S603 - ourselves
                     command,
-                    pass_fds=files,
+                    pass_fds=descriptors,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -335,18 +350,18 @@ class ProcessSender:
             except OSError as error:
                 self._line.close()
                 raise LinkError(f"the sending process cannot be started: {error}") from error
-        self._up: asyncio.Future[None] = self._loop.create_future()
+        self._started: asyncio.Future[None] = self._loop.create_future()
         self._stop_reading = on_readable(self._loop, ours, self._on_readable)
 
-    async def ready(self) -> None:
-        """Wait until the process runs."""
+    async def wait_until_ready(self) -> None:
+        """Wait for the first report of the process; raise `LinkError` if none comes in time."""
         try:
             async with asyncio.timeout(_STARTS_WITHIN_S):
-                await self._up
+                await self._started
         except TimeoutError:
             raise LinkError(
                 f"the sending process did not start within {_STARTS_WITHIN_S:g} s",
-                "This computer has too much to do; or connect with sender=loop in the URL.",
+                "Close other programs on this computer, or connect with sender=loop in the URL.",
             ) from None
 
     def set_command(self, datagram: bytes, hold_s: float) -> None:
@@ -365,23 +380,26 @@ class ProcessSender:
         """Accept commands again."""
         self._send_order(_ARM)
 
-    def _send_order(self, what: bytes, number: float = 0.0, datagram: bytes = b"") -> None:
+    def _send_order(self, kind: bytes, hold_s: float = 0.0, datagram: bytes = b"") -> None:
         # If the process is stopped or gone, the robot falls silent too, and the session notices.
-        self._line.send(_HEAD.pack(what, number) + datagram)
+        self._line.send(_ORDER_HEADER.pack(kind, hold_s) + datagram)
 
     def _on_readable(self) -> None:
+        """Read the reports of the process; the end of its stream means that it has died."""
         while message := self._line.receive():
             kind, silence_s, suspended_s, sent, late = _REPORT.unpack(message)
             self.counts = Counts(sent, late)
-            if not self._up.done():
-                self._up.set_result(None)
+            if not self._started.done():
+                self._started.set_result(None)
             if kind == _STALLED:
                 self._on_stall(Stall(silence_s, suspended_s))
-        if message is None:
+        if message is None:  # no further report has arrived yet
             return
         self._stop_reading()
-        if not self._up.done():
-            self._up.set_exception(LinkError("the sending process ended at once"))
+        if not self._started.done():
+            self._started.set_exception(
+                LinkError("the sending process ended right after its start")
+            )
         else:
             self._on_death()
 
@@ -391,14 +409,14 @@ class ProcessSender:
         self._stop_reading()
         self._line.close()
         try:
-            await asyncio.to_thread(self._process.wait, _ENDS_WITHIN_S)
+            await asyncio.to_thread(self.process.wait, _ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:  # pragma: no cover - a process that is stopped
-            self._process.kill()
-            await asyncio.to_thread(self._process.wait)
+            self.process.kill()
+            await asyncio.to_thread(self.process.wait)
 
 
 class _SenderProcess:
-    """The sending process: one datagram per period, by absolute deadlines."""
+    """The main loop of the sending process: one datagram per period, by absolute deadlines."""
 
     def __init__(self, carrier: socket.socket, line: Line, period_s: float) -> None:
         self._carrier = carrier
@@ -409,17 +427,17 @@ class _SenderProcess:
         self._end_s = math.inf
 
     def run(self) -> None:
-        """Send until the program at the other end of the pipe is gone, and the robot safe."""
+        """Send until the program has ended and the safe command was sent for long enough."""
         due_s = clock.continuous_s()
-        beats = 0
+        cycles = 0
         while (now := clock.continuous_s()) < self._end_s:
             self._receive_orders(now)
-            if datagram := self._sequence.next(now, clock.suspended_s()):
+            if datagram := self._sequence.choose_command(now, clock.suspended_s()):
                 self._sent += 1
                 with suppress(OSError):  # the robot's port is not open
                     self._carrier.send(datagram)
-            self._send_report(beats)
-            beats += 1
+            self._send_report(cycles)
+            cycles += 1
             missed = max(0, int((now - due_s) / self._period_s))
             self._late += missed
             due_s += (missed + 1) * self._period_s
@@ -427,41 +445,45 @@ class _SenderProcess:
 
     def _receive_orders(self, now: float) -> None:
         while self._end_s == math.inf and (message := self._line.receive()) is not None:
-            self._carry_out(message, now)
+            self._execute_order(message, now)
 
-    def _carry_out(self, message: bytes, now: float) -> None:
-        if not message or message[:1] == _END:
-            # Without an end message, the program was killed, which is a trip.
-            last_s = self._sequence.remaining_safe_s(now)
+    def _execute_order(self, message: bytes, now: float) -> None:
+        was_killed = not message  # the program closed its end without the order to end
+        if was_killed or message[:1] == _END:
+            safe_s = SAFE_S if was_killed else self._sequence.remaining_safe_s(now)
             self._sequence.trip(now)
-            self._end_s = now + (last_s if message else SAFE_S)
+            self._end_s = now + safe_s
             return
-        what, number = _HEAD.unpack_from(message)
-        datagram = message[_HEAD.size :]
-        if what == _COMMAND:
-            self._sequence.set_command(datagram, number, now)
-        elif what == _SAFE:
+        kind, hold_s = _ORDER_HEADER.unpack_from(message)
+        datagram = message[_ORDER_HEADER.size :]
+        if kind == _COMMAND:
+            self._sequence.set_command(datagram, hold_s, now)
+        elif kind == _SAFE:
             self._sequence.set_safe_command(datagram)
-        elif what == _TRIP:
+        elif kind == _TRIP:
             self._sequence.trip(now)
         else:
             self._sequence.arm()
 
-    def _send_report(self, beats: int) -> None:
+    def _send_report(self, cycles: int) -> None:
         stall, self._sequence.stall = self._sequence.stall, None
-        if stall is None and beats % _COUNT_EVERY:
-            return
-        kind = _COUNTED if stall is None else _STALLED
-        self._line.send(_REPORT.pack(kind, *(stall or (0.0, 0.0)), self._sent, self._late))
+        if stall is not None:
+            self._line.send(_REPORT.pack(_STALLED, *stall, self._sent, self._late))
+        elif cycles % _REPORT_CYCLES == 0:
+            self._line.send(_REPORT.pack(_COUNTED, 0.0, 0.0, self._sent, self._late))
 
 
 def main(arguments: list[str]) -> None:
-    """Run the process: `arguments` are two open sockets and the period."""
-    # The parent decides when it ends: Ctrl-C at a terminal is not for it.
+    """Run the sending process.
+
+    `arguments` are the descriptors of the robot's socket and of the line to the program, and the
+    period in seconds.
+    """
+    # Only the parent ends this process; Ctrl-C at a terminal must not.
     for number in (signal.SIGINT, *system.end_signals()):
         signal.signal(number, signal.SIG_IGN)
-    realtime.precise_timers()
-    realtime.real_time()
+    realtime.request_precise_timers()
+    realtime.request_realtime()
     carrier, line = (socket.socket(fileno=int(number)) for number in arguments[:2])
     _SenderProcess(carrier, Line(line), float(arguments[2])).run()
 

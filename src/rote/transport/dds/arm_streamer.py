@@ -27,14 +27,15 @@ from rote.session.arm_stream import (
 )
 
 _CHECK_S = 0.02
-_SOONEST_S = 0.001
+_MIN_CHECK_S = 0.001
+"""Time until a check is repeated if this loop was late, and minimum time until the next check."""
 _CEASED_S = 0.1
 """The poses have ceased if the last one was sent longer ago than this. From then on the robot moves
 its arms by itself: an older pose does not show where they are.
 """
 _STALLED_S = 0.3
-"""Poses do not go on after an interruption longer than this: the arms have moved too far."""
-_BLIND_S, _BLIND_STATES = 0.3, 3.0
+"""After an interruption longer than this, no pose is sent: the arms have moved too far."""
+_STATE_TIMEOUT_S, _STATE_TIMEOUT_INTERVALS = 0.3, 3.0
 """Timeout for the robot's states, in seconds and, for robots that report slowly, in usual intervals
 between two states. The larger of the two counts.
 """
@@ -43,12 +44,14 @@ _FRESH_S = 0.15
 _TICKS = 2**32
 """The robot's clock counts milliseconds in 32 bits."""
 _WRAP_SLACK_S, _REORDERED_MS = 1.0, 100
-"""The clock wrapped if it is at most this far ahead of the time that passed, and states were
-reordered if it is at most this far back. Otherwise a clock that is behind was restarted.
+"""If a clock went back, it wrapped if it is then at most `_WRAP_SLACK_S` ahead of the time that
+passed. If it went back by at most `_REORDERED_MS`, states were reordered. Otherwise the robot was
+restarted.
 """
 _FIRST_INTERVAL_S, _SMOOTHING = 0.5, 0.2
+"""Time between two states that is assumed at first, and the weight of each measurement of it."""
 _FADE_S = 1.0 / FADE_HZ
-_AT_ONCE = 50
+_PACKED_TOGETHER = 50
 """Number of poses that are packed together, shortly before the first of them is sent."""
 
 _RESTARTED = "the robot was restarted"
@@ -70,7 +73,9 @@ class StateAgeEstimator:
         """Whether the newest state is the first one of a robot that was restarted, by its clock."""
         self._age_s = 0.0
         self._last: tuple[float, int | None] | None = None
+        """When the last state arrived, and the robot's time in it."""
         self._last_tick: tuple[float, int] | None = None
+        """When the last state with a time of the robot arrived, and that time."""
 
     def measure_age(self, now: float, tick_ms: int | None) -> float:
         """Process a state that arrives now; return its age in seconds, 0 if the robot reports no
@@ -80,42 +85,48 @@ class StateAgeEstimator:
         self.restarted = tick_ms is not None and self._has_restarted(now, tick_ms)
         if last is None:
             return 0.0
-        passed_s = now - last[0]
-        if tick_ms is None or last[1] is None or tick_ms <= last[1]:
-            self._age_s = 0.0  # it has no clock, or was restarted
+        last_now, last_tick_ms = last
+        elapsed_s = now - last_now
+        if tick_ms is None or last_tick_ms is None or tick_ms <= last_tick_ms:
+            self._age_s = 0.0  # the robot has no clock, or was restarted
         else:
-            older_s = passed_s - (tick_ms - last[1]) / 1000
-            # States get old only while nothing is received; otherwise the clocks differ.
-            if older_s < 0.0 or passed_s > max(_CEASED_S, _BLIND_STATES * self.interval_s):
-                self._age_s = max(0.0, self._age_s + older_s)
-        self.interval_s += _SMOOTHING * (min(passed_s, 1.0) - self.interval_s)
+            age_change_s = elapsed_s - (tick_ms - last_tick_ms) / 1000
+            max_gap_s = max(_CEASED_S, _STATE_TIMEOUT_INTERVALS * self.interval_s)
+            # States get older only in a gap. A change without a gap means that the clocks differ.
+            if age_change_s < 0.0 or elapsed_s > max_gap_s:
+                self._age_s = max(0.0, self._age_s + age_change_s)
+        self.interval_s += _SMOOTHING * (min(elapsed_s, 1.0) - self.interval_s)
         return self._age_s
 
     def _has_restarted(self, now: float, tick_ms: int) -> bool:
+        """Whether the robot's clock went back, neither by wrapping nor by reordered states."""
         last, self._last_tick = self._last_tick, (now, tick_ms)
         if last is None:
             return False
-        wrapped = (tick_ms - last[1]) % _TICKS <= 1000 * (now - last[0] + _WRAP_SLACK_S)
-        return last[1] - tick_ms > _REORDERED_MS and not wrapped
+        last_now, last_ms = last
+        went_back_ms = last_ms - tick_ms
+        advanced_ms = -went_back_ms % _TICKS  # if it has wrapped
+        has_wrapped = advanced_ms <= 1000 * (now - last_now + _WRAP_SLACK_S)
+        return went_back_ms > _REORDERED_MS and not has_wrapped
 
     def reset(self) -> None:
-        """Count the age from the state that was seen last."""
+        """Assume that the newest state was not old when it arrived."""
         self._age_s = 0.0
 
 
 class ArmStreamer(Generic[Packed]):
-    """At most one stream at a time."""
+    """Sends a stream of poses to a robot, at most one at a time, and releases the arms after it."""
 
     def __init__(
         self,
         pack: Callable[[Sequence[ArmSetpoint], Build, tuple[Hand, ...]], Sequence[Packed]],
         write: Callable[[Packed], None],
-        stopped: Callable[[str], None],
+        on_stopped: Callable[[str], None],
         readers: Callable[[], frozenset[int]] = lambda: frozenset({0}),
     ) -> None:
         """`pack` prepares setpoints and `write` sends one. `readers` returns the handles of all
         readers of the setpoints: the robot and possibly other programs. All three are called from
-        any thread. `stopped` is called with the reason if a stream ends early.
+        any thread. `on_stopped` is called with the reason if a stream ends early.
         """
         self._readers = readers
         self._loop = asyncio.get_running_loop()
@@ -123,17 +134,22 @@ class ArmStreamer(Generic[Packed]):
         self._lock = threading.Lock()
         self._pack = pack
         self._write = write
-        self._stopped = stopped
+        self._on_stopped = on_stopped
         self._stream: ArmStream | None = None
         self._build: Build | None = None
         self._hands: tuple[Hand, ...] = ()
         self._check_timer: asyncio.TimerHandle | None = None
-        self._late = False
+        self._checked_late = False
+        """Whether the last check was late and is being repeated."""
         self._age = StateAgeEstimator()
         self._fading: asyncio.Future[None] = self._loop.create_future()
+        """Done while no release is in progress."""
         self._fading.set_result(None)
         self._fade_timer: asyncio.TimerHandle | None = None
-        self._sent_at = self._seen_at = self._suspended_s = 0.0
+        self._sent_at = self._state_at = 0.0
+        """When the newest setpoint was sent, and when the newest fresh state arrived."""
+        self._suspended_s = 0.0
+        """This computer's total time in suspend at the last check that was on time."""
         self._measured_rad: tuple[float, ...] = ()
         self._unconfirmed: ArmStream | None = None
         """A stream that was released while the robot's states were missing."""
@@ -159,44 +175,46 @@ class ArmStreamer(Generic[Packed]):
         self._build, self._hands = build, hands
         self._age.reset()
         self._measured_rad = joints_rad
-        self._sent_at = self._seen_at = self._clock()
+        self._sent_at = self._state_at = self._clock()
         self._known_readers = self._readers()
         self._suspended_s = clock.suspended_s()
-        self._late = False
+        self._checked_late = False
         self._check_timer = self._loop.call_later(_CEASED_S, self._check_stream)
 
-    def ready(self, poses: Sequence[StreamPose]) -> Callable[[int], bool]:
+    def prepare_poses(self, poses: Sequence[StreamPose]) -> Callable[[int], bool]:
         """Prepare the poses of the stream that was begun, and return a function that sends one by
         its index.
 
         The function sends nothing and returns False once the stream has ended, was interrupted
         for so long that the arms would jump, or a robot that was restarted would receive the pose.
         """
-        begun, lock, clock_s, write = self._stream, self._lock, self._clock, self._write
-        first = last = 0
+        stream, lock, clock_s, write = self._stream, self._lock, self._clock, self._write
+        batch_start = batch_end = 0
         setpoints, packed = list[ArmSetpoint](), list[Packed]()
 
         def send(index: int) -> bool:
-            nonlocal first, last, setpoints, packed
-            if begun is None:
+            nonlocal batch_start, batch_end, setpoints, packed
+            if stream is None:
                 return False
-            if not first <= index < last:
-                setpoints = [begun.setpoint(pose) for pose in poses[index : index + _AT_ONCE]]
-                first, last, packed = index, index + len(setpoints), self._pack_setpoints(setpoints)
+            if not batch_start <= index < batch_end:
+                batch = poses[index : index + _PACKED_TOGETHER]
+                setpoints = [stream.make_setpoint(pose) for pose in batch]
+                packed = self._pack_setpoints(setpoints)
+                batch_start, batch_end = index, index + len(setpoints)
             now = clock_s()
             with lock:
-                if begun is not self._stream or not begun.following:
+                if stream is not self._stream or not stream.following:
                     return False
-                if now - self._sent_at > _STALLED_S and begun.last.weight > 0.0:
-                    return False  # the poses cease, which ends the stream
+                if now - self._sent_at > _STALLED_S and stream.last.weight > 0.0:
+                    return False  # as no pose follows, `_check_stream` ends the stream
                 if self._has_new_reader(now):
                     self._loop.call_soon_threadsafe(self.stop, _RESTARTED)
                     return False
-                begun.record(setpoints[index - first], now)
-                write(packed[index - first])
+                stream.record(setpoints[index - batch_start], now)
+                write(packed[index - batch_start])
                 self._sent_at = now
             if index == len(poses) - 1:
-                self._loop.call_soon_threadsafe(self._end_stream, begun)
+                self._loop.call_soon_threadsafe(self._end_stream, stream)
             return True
 
         return send
@@ -204,12 +222,13 @@ class ArmStreamer(Generic[Packed]):
     def on_joints(
         self, joints_rad: tuple[float, ...], tick_ms: int | None = None, *, idle: bool = True
     ) -> None:
-        """Process the joints' positions at a time of the robot's clock, if it reports one.
+        """Process the joints' positions at the time `tick_ms` of the robot's clock, if it has one.
 
-        Arms that do not track are released. So are arms that were released while the robot's
-        states were missing, because it may have received nothing of that; but only if it is
-        `idle` or still fades: otherwise another client may move the arms. The arms of a robot that
-        was restarted are released from where they are now.
+        Arms that do not follow the setpoints are released. Arms that were released while the
+        robot's states were missing are released again, because the robot may not have received the
+        release; but only if it is `idle` or this stream still fades: otherwise another client may
+        move the arms. The arms of a robot that was restarted are released from their measured
+        position.
         """
         now = self._clock()
         if self._age.measure_age(now, tick_ms) > _FRESH_S:
@@ -219,29 +238,26 @@ class ArmStreamer(Generic[Packed]):
             if stream is not None and (self._age.restarted or self._has_new_reader(now)):
                 self._unconfirmed = stream
                 if stream.following:
-                    self._stopped(_RESTARTED)
+                    self._on_stopped(_RESTARTED)
             self._known_readers = self._readers()
-        self._measured_rad, self._seen_at = joints_rad, now
-        if (
-            self._unconfirmed is None
-            and stream is not None
-            and stream.following
-            and stream.is_not_tracking(joints_rad, now)
-        ):
+        self._measured_rad, self._state_at = joints_rad, now
+        if self._unconfirmed is not None:
+            if idle or stream is not None:
+                self._release_again(self._unconfirmed)
+        elif stream is not None and stream.following and stream.is_not_tracking(joints_rad, now):
             self.stop(
                 f"the arms did not track: a joint was {NOT_TRACKING_RAD:g} rad away from its "
                 f"setpoint for {NOT_TRACKING_S:g} s"
             )
-        elif self._unconfirmed is not None and (idle or stream is not None):
-            self._release_again(self._unconfirmed)
 
     def stop(self, reason: str) -> None:
-        """End the stream early and softly, for a reason that is reported as one sentence; does
-        nothing without a stream.
+        """End the stream early and softly; `reason` is a clause like "a stop was requested".
+
+        Does nothing without a stream.
         """
         if self._stream is not None:
             if self._stream.following:
-                self._stopped(self._stall_reason() or reason)
+                self._on_stopped(self._find_stall_reason() or reason)
             self.fade()
 
     def fade(self) -> None:
@@ -257,23 +273,25 @@ class ArmStreamer(Generic[Packed]):
         await to_the_end(self._fading)
 
     def _release(self, stream: ArmStream, *, from_measured: bool = False) -> None:
-        """Release the arms from the last setpoint; with `from_measured`, or if that was sent too
-        long ago, from their measured position.
+        """Begin to release the arms from the last setpoint.
+
+        With `from_measured`, or if that setpoint is too old, they are released from their measured
+        position.
         """
         now = self._clock()
-        stiff = stream.last.weight > 0.0
+        has_weight = stream.last.weight > 0.0
         with self._lock:
-            if stiff and (from_measured or now - self._sent_at > _CEASED_S):
-                fresh = now - self._seen_at <= _FRESH_S
+            if has_weight and (from_measured or now - self._sent_at > _CEASED_S):
+                fresh = now - self._state_at <= _FRESH_S
                 stream.restart_from(self._measured_rad if fresh else None)
             setpoints = stream.fade()
             self._sent_at = now
-        if stiff and now - self._seen_at >= self._blind_after_s:
+        if has_weight and now - self._state_at >= self._state_timeout_s:
             self._unconfirmed = stream
         self._send_next_fade_step(stream, iter(self._pack_setpoints(setpoints)), self._loop.time())
 
     def _release_again(self, stream: ArmStream) -> None:
-        """Release the arms from their measured position: the robot is there again."""
+        """Release the arms again, from their measured position, once the robot reports again."""
         self._unconfirmed = None
         self._stop_checking()
         if self._fade_timer is not None:
@@ -288,73 +306,80 @@ class ArmStreamer(Generic[Packed]):
         self._release(stream)
 
     def _has_new_reader(self, now: float) -> bool:
-        """Whether the robot's states are missing and another reader has come: the robot may have
-        been restarted. While its states come, a new reader is another program.
+        """Whether a new reader has appeared while the robot's states are missing: the robot may
+        have been restarted. While its states arrive, a new reader is another program.
 
         DDS keeps the readers of a robot that was switched off for some seconds, and the new ones
         receive setpoints before the robot reports a state.
         """
-        return now - self._seen_at > _FRESH_S and not self._readers() <= self._known_readers
+        return now - self._state_at > _FRESH_S and not self._readers() <= self._known_readers
 
     @property
-    def _blind_after_s(self) -> float:
-        return max(_BLIND_S, _BLIND_STATES * self._age.interval_s)
+    def _state_timeout_s(self) -> float:
+        return max(_STATE_TIMEOUT_S, _STATE_TIMEOUT_INTERVALS * self._age.interval_s)
 
     def _pack_setpoints(self, setpoints: Sequence[ArmSetpoint]) -> list[Packed]:
         assert self._build is not None
         return list(self._pack(setpoints, self._build, self._hands))
 
     def _check_stream(self) -> None:
-        """End the stream if the poses or the robot's states have ceased."""
+        """End the stream if poses or states have ceased; otherwise schedule the next check."""
         now = self._clock()
-        blind_s = now - self._seen_at
-        left_s = min(_CEASED_S - (now - self._sent_at), self._blind_after_s - blind_s)
-        if left_s > 0.0:
-            self._late, again_s = False, max(left_s, _SOONEST_S)
+        state_age_s = now - self._state_at
+        pose_age_s = now - self._sent_at
+        remaining_s = min(_CEASED_S - pose_age_s, self._state_timeout_s - state_age_s)
+        if remaining_s > 0.0:
+            self._checked_late, next_check_s = False, max(remaining_s, _MIN_CHECK_S)
             self._suspended_s = clock.suspended_s()
-        elif not self._late:
+        elif not self._checked_late:
             # This loop may have been stalled, so that the next pose and the next state are as late
             # as this check: wait once more.
-            self._late, again_s = True, _CHECK_S
+            self._checked_late, next_check_s = True, _CHECK_S
         else:
-            self.stop(f"the robot reported no joint positions for {blind_s:.1f} s")
+            # `stop` names another reason if this computer sent no poses.
+            self.stop(f"the robot reported no joint positions for {state_age_s:.1f} s")
             return
-        self._check_timer = self._loop.call_later(again_s, self._check_stream)
+        self._check_timer = self._loop.call_later(next_check_s, self._check_stream)
 
-    def _stall_reason(self) -> str:
-        """Return how long this computer did not send; "" if the poses have not ceased."""
+    def _find_stall_reason(self) -> str:
+        """Return why poses have ceased, if this computer is the cause; otherwise ""."""
         suspended_s = clock.suspended_s() - self._suspended_s
         if suspended_s > _CEASED_S:
             return f"this computer was suspended for {suspended_s:.1f} s"
         ceased_s = self._clock() - self._sent_at
         return f"this computer sent no pose for {ceased_s:.2f} s" if ceased_s > _CEASED_S else ""
 
-    def _send_next_fade_step(self, stream: ArmStream, packed: Iterator[Packed], now: float) -> None:
-        """Send the next setpoint of the release, and schedule the one after it.
+    def _send_next_fade_step(
+        self, stream: ArmStream, packed: Iterator[Packed], due_s: float
+    ) -> None:
+        """Send the next setpoint of the release, which was due at `due_s`, and schedule the one
+        after it.
 
         This uses a timer, because a task would be cancelled with all others when the program ends.
         """
-        if self._clock() - self._sent_at > _CEASED_S:  # this loop stalled: states are late, too
+        if self._clock() - self._sent_at > _CEASED_S:  # this loop stalled: wait for a new state
             release = partial(self._release, stream, from_measured=True)
             self._fade_timer = self._loop.call_later(_CHECK_S, release)
             return
-        obeyed = bool(self._readers()) and not self._has_new_reader(self._clock())
-        if not obeyed:  # the next robot that receives would jump: it is released when it reports
+        may_send = bool(self._readers()) and not self._has_new_reader(self._clock())
+        if not may_send:  # a restarted robot would jump: release its arms once it reports
             self._unconfirmed = stream
-        following = next(packed, None) if obeyed else None
-        if following is None:
+        setpoint = next(packed, None) if may_send else None
+        if setpoint is None:
             self._fade_timer = None
             self._end_stream(stream)
             self._fading.set_result(None)
         else:
-            then = max(now + _FADE_S, self._loop.time() + _FADE_S / 2)
+            # After a delay, the setpoints follow at up to twice the usual rate.
+            next_due_s = max(due_s + _FADE_S, self._loop.time() + _FADE_S / 2)
             self._fade_timer = self._loop.call_at(
-                then, self._send_next_fade_step, stream, packed, then
+                next_due_s, self._send_next_fade_step, stream, packed, next_due_s
             )
             self._sent_at = self._clock()
-            self._write(following)
+            self._write(setpoint)
 
     def _end_stream(self, stream: ArmStream) -> None:
+        """Forget the stream, unless another one has begun."""
         if stream is self._stream:
             self._stop_checking()
             self._stream = None

@@ -9,7 +9,7 @@ from rote import messages as m
 from rote.errors import CautionError, LinkError, NoAnswerError, RefusedError
 from rote.messages import Code
 from rote.model.family import Build, Hand
-from rote.model.registry import family_of
+from rote.model.registry import modes_of
 from rote.platform.loop import to_the_end
 from rote.session.arm_stream import ArmSetpoint
 from rote.session.recognition import Identity
@@ -17,35 +17,36 @@ from rote.session.rpc import ChannelTiming
 from rote.transport.base_client import ThreadSafeSender
 from rote.transport.dds.arm_streamer import ArmStreamer
 from rote.transport.dds.connection import DdsConnection
-from rote.transport.dds.guardian import Guardian, can_guard
+from rote.transport.dds.guardian import Guardian, can_guard, encode_hands
 from rote.transport.dds.participant import DdsTarget, Outlet
 from rote.transport.dds.reports import DdsReports
 from rote.transport.services.client import ServicesClient
 from rote.transport.tap import Tap
 from rote.transport.wires import DDS
-from rote.wire.dds import hands as dds_hands
 from rote.wire.dds import lowlevel as dds_lowlevel
 from rote.wire.services import rpc
 
 _log = logging.getLogger("rote")
 
 VERSION_API = 1
-"""The request by which every service reports the version of its interface."""
-_ASK_AFTER_S = 1.0
-"""A robot silent for this long is asked something. One that publishes does so hundreds of times per
-second, and one that is silent for 2.5 s counts as lost.
+"""The id of the request by which every service reports the version of its interface."""
+_PROBE_AFTER_S = 1.0
+"""After this silence, a request tests whether the robot is alive. A robot that publishes does so
+hundreds of times per second, and one that is silent for 2.5 s counts as lost.
 """
 _PROBES = (rpc.CHECK_MODE, rpc.GET_FSM, rpc.LIST_ACTIONS)
-"""Requests for that: reads that every robot answers, at least with a refusal."""
+"""Probe requests: reads that every robot answers, at least with a refusal."""
 _CHECK_S = 0.02
+"""Interval of the check whether the robot has sent a message after a stop."""
 
 
-class _Command(NamedTuple):
-    """The samples of one setpoint of a stream."""
+class _EncodedSetpoint(NamedTuple):
+    """One setpoint of a stream, with the samples to write for it."""
 
     setpoint: ArmSetpoint
     arms: bytes
     hands: tuple[tuple[Outlet, bytes], ...] = ()
+    """For each hand, its writer and the sample."""
 
 
 class DdsClient(ServicesClient):
@@ -65,20 +66,20 @@ class DdsClient(ServicesClient):
     ) -> None:
         """Make a client; with `every_state` it reports every state that the robot publishes."""
         self._streamer = ArmStreamer(
-            self._pack_commands, self._write_command, self._note_stop, self._arm_readers
+            self._encode_setpoints, self._write_setpoint, self._note_stop, self._get_arm_readers
         )
-        self._dds = DdsConnection(
+        self.dds = DdsConnection(
             target, timing, before_close=self._streamer.wait_until_released, tap=tap
         )
-        self._guardian: Guardian | None = None
+        self.guardian: Guardian | None = None
         reports = DdsReports(
-            Identity(target.build), self._dds, self._streamer, every_state=every_state
+            Identity(target.build), self.dds, self._streamer, every_state=every_state
         )
-        super().__init__(url, self._dds, reconnect=reconnect, reports=reports, abilities=DDS)
+        super().__init__(url, self.dds, reconnect=reconnect, reports=reports, abilities=DDS)
 
     async def _on_connected(self) -> None:
         await super()._on_connected()
-        topics = self._dds.topics
+        topics = self.dds.topics
         # Only rote's own simulated robot listens there.
         self._has_scripted_hand = topics is not None and bool(topics.hand.matched)
         await self.reports.wait_for_hands()
@@ -91,7 +92,7 @@ class DdsClient(ServicesClient):
             await self._streamer.wait_until_released()
         finally:
             await super().close()
-            guardian, self._guardian = self._guardian, None
+            guardian, self.guardian = self.guardian, None
             if guardian is not None:
                 await to_the_end(guardian.close())
 
@@ -103,11 +104,16 @@ class DdsClient(ServicesClient):
         """Return the interface version that a service reports."""
         return (await self.call(rpc.Call(service, VERSION_API), read=True)).text
 
+    async def list_running_services(self) -> frozenset[str]:
+        """Return the names of the robot's processes that run behind its services."""
+        answer = await self.call(rpc.LIST_SERVICES, read=True)
+        return rpc.decode_running_services(answer.text)
+
     def _on_pulse(self) -> None:
-        """Send a request to a robot that publishes nothing: its answer shows that it is alive."""
+        """Probe a robot that publishes nothing: an answer shows that it is alive."""
         super()._on_pulse()
-        topics, session = self._dds.topics, self._dds.session
-        if topics is None or session.silent_s(self.connection.now()) < _ASK_AFTER_S:
+        topics, session = self.dds.topics, self.dds.session
+        if topics is None or session.silent_s(self.connection.now()) < _PROBE_AFTER_S:
             return
         probe = next((call for call in _PROBES if topics.offers(call.service)), None)
         if probe is not None:
@@ -119,6 +125,7 @@ class DdsClient(ServicesClient):
     async def ask(self, command: m.Command) -> m.Reply:
         """Carry out a command by the services, or by the stream."""
         if isinstance(command, m.BeginStream):
+            await self._modes.refresh_mode()
             return self._begin_stream(command)
         if isinstance(command, m.StopMotion) and self._streamer.phase is not None:
             self._streamer.stop("a stop was requested")
@@ -129,91 +136,95 @@ class DdsClient(ServicesClient):
     async def _confirm_release(self) -> m.Reply:
         """Wait for a message from the robot, or raise `LinkError` once it counts as lost.
 
-        Setpoints have no answer, and a silent robot may not receive the release either.
+        The setpoints that release the arms have no answer, and a silent robot may not receive them.
         """
         session, now = self.session, self.connection.now
         requested_at = now()
         while self.session is session and self.connection.failure is None:
-            if self._dds.session.silent_s(now()) < now() - requested_at:
+            has_reported_since = self.dds.session.silent_s(now()) < now() - requested_at
+            if has_reported_since:
                 return m.Status()
             await asyncio.sleep(_CHECK_S)
         raise self.connection.failure or NoAnswerError(
-            "the stop was sent, and the robot was lost before it sent another message",
+            "the stop was sent, but the robot was lost before it sent another message",
             "Look at the robot; if it moves, use its remote: L2+B.",
         )
 
     def _begin_stream(self, command: m.BeginStream) -> m.Reply:
-        topics, state, build = self._dds.topics, self.latest, self.build
+        """Begin a stream; raise `RoteError` if the robot cannot follow one now."""
+        topics, state, build = self.dds.topics, self.latest, self.build
         if self.connection.failure is not None:
             raise self.connection.failure
-        if topics is None or state is None:
+        if topics is None or state is None or not state.has_joints:
             raise self._make_no_reader_error()
-        if problem := self.identity.stream_problem():
+        if problem := self.identity.find_stream_problem():
             raise CautionError(*problem)
         if not topics.arms.matched:
             raise self._make_no_reader_error()
-        family = family_of(build)
-        if family is None or not family.modes.balanced(state.mode):
+        if not modes_of(build).balanced(state.mode):
             raise RefusedError(Code.WRONG_STATE, *m.explain(Code.WRONG_STATE))
         if self.reports.arms.holding:
             raise RefusedError(Code.HOLDING, *m.explain(Code.HOLDING))
         busy = self.reports.arms.activity is not rpc.RpcActivity.IDLE
         if busy or self._streamer.phase is not None:
             raise RefusedError(Code.BUSY, *m.explain(Code.BUSY))
-        following = tuple(self._find_hand_to_command(side) for side in command.hands)
+        streamed_hands = tuple(self._find_hand_to_command(side) for side in command.hands)
         # The newest state may be older than the first report of a new hand.
         body_rad = state.joints_rad[: len(build.bare.joints)]
         fingers_rad = self.reports.fingers_rad
         self.reports.note_motion()
         self.stop_reason = ""
-        self._start_guardian(build, following)
-        self._streamer.begin(body_rad + fingers_rad, build, following)
+        self._start_guardian(build, streamed_hands)
+        self._streamer.begin(body_rad + fingers_rad, build, streamed_hands)
         return m.Status()
 
-    def _start_guardian(self, build: Build, following: tuple[Hand, ...]) -> None:
-        """Have the arms released if this program is killed while it streams."""
-        if self._guardian is not None and not self._guardian.is_running:
+    def _start_guardian(self, build: Build, streamed_hands: tuple[Hand, ...]) -> None:
+        """Let a guardian process release the arms of this stream if this program is killed.
+
+        A system that cannot run the process streams without it.
+        """
+        if self.guardian is not None and not self.guardian.is_running:
             _log.warning("the process that guards streams has ended; another one is started")
-            self._guardian.abandon()
-            self._guardian = None
-        if self._guardian is None and can_guard(self._loop):
+            self.guardian.abandon()
+            self.guardian = None
+        if self.guardian is None and can_guard(self._loop):
             try:
-                self._guardian = Guardian(self._dds.target)
+                self.guardian = Guardian(self.dds.target)
             except OSError as error:
                 _log.warning(
-                    "nothing releases the arms if this program is killed while it streams: the "
-                    "process for that cannot be started: %s",
+                    "the process that releases the arms if this program is killed cannot be "
+                    "started: %s",
                     error,
                 )
-        if self._guardian is not None:
-            self._guardian.begin(build, following, self.identity.machine)
+        if self.guardian is not None:
+            self.guardian.begin(build, streamed_hands, self.identity.machine)
 
     def _find_hand_to_command(self, side: str) -> Hand:
         """Return the hand of a side that can be streamed to, or raise why it cannot."""
         hand = next((hand for hand in self.build.hands if hand.side == side), None)
         if hand is None or side in self.reports.silent_hands:
-            seen = "the robot reports no" if hand is None else "the robot no longer reports its"
-            raise NoAnswerError(f"{seen} {side} hand", "Play it without the hands.")
-        if self._dds.topics is None or not self._dds.topics.hand_writer(hand).matched:
+            problem = "the robot reports no" if hand is None else "the robot no longer reports its"
+            raise NoAnswerError(f"{problem} {side} hand", "Play the motion without the hands.")
+        if self.dds.topics is None or not self.dds.topics.hand_writer(hand).matched:
             raise NoAnswerError(
                 f"no program on the robot reads {hand.command_topic}",
-                "The hand reports but takes no commands: check its service on the robot, or play "
-                "without the hands.",
+                "The hand reports but takes no commands. Check its service on the robot, or "
+                "play without the hands.",
             )
         return hand
 
     def _make_no_reader_error(self) -> NoAnswerError:
-        topics = self._dds.topics
-        seen = f"no program on the robot reads {dds_lowlevel.ARM_SDK_TOPIC}"
+        topics = self.dds.topics
+        problem = f"no program on the robot reads {dds_lowlevel.ARM_SDK_TOPIC}"
         if (
             topics is not None
             and dds_lowlevel.OLD_ARM_SDK_TOPIC in topics.bus.discovered_topics()[1]
         ):
             return NoAnswerError(
-                f"{seen}; there is {dds_lowlevel.OLD_ARM_SDK_TOPIC}, which older software calls it",
-                "Update the robot to stream motions, or teach and play them by the arm service.",
+                f"{problem}; it has {dds_lowlevel.OLD_ARM_SDK_TOPIC}, the name in older software",
+                "Update the robot to stream motions, or teach and play them with the arm service.",
             )
-        return NoAnswerError(seen, "The robot must stand balanced, and not in debug mode.")
+        return NoAnswerError(problem, "Make the robot stand balanced, and leave debug mode.")
 
     def ready(self, poses: Sequence[m.StreamPose]) -> Callable[[int], bool]:
         """Prepare the poses of the stream that was begun, and return a function that sends one by
@@ -221,54 +232,51 @@ class DdsClient(ServicesClient):
 
         The function sends nothing and returns False once the stream has ended.
         """
-        return ThreadSafeSender(self._streamer.ready(poses))
+        return ThreadSafeSender(self._streamer.prepare_poses(poses))
 
     def _note_stop(self, reason: str) -> None:
         self.reports.note_stop()
         self.stop_reason = reason
 
-    def _pack_commands(
-        self, setpoints: Sequence[ArmSetpoint], build: Build, following: tuple[Hand, ...]
-    ) -> list[_Command]:
+    def _encode_setpoints(
+        self, setpoints: Sequence[ArmSetpoint], build: Build, streamed_hands: tuple[Hand, ...]
+    ) -> list[_EncodedSetpoint]:
         """Encode setpoints for writing; called from any thread."""
-        topics = self._dds.topics
+        topics = self.dds.topics
         arms = dds_lowlevel.encode_arm_commands(
             [setpoint.joints_rad for setpoint in setpoints],
             [setpoint.weight for setpoint in setpoints],
             build=build,
             mode_machine=self.identity.machine,
         )
-        if not following or topics is None:
-            return [_Command(*each) for each in zip(setpoints, arms, strict=True)]
-        outlets = [topics.hand_writer(hand) for hand in following]
-        commands = []
-        for data, setpoint in zip(arms, setpoints, strict=True):
-            first, hands = 0, list[tuple[Outlet, bytes]]()
-            for hand, outlet in zip(following, outlets, strict=True):
-                own = setpoint.hands_rad[first : first + len(hand.joints)]
-                first += len(hand.joints)
-                packed = dds_hands.encode_command(own, setpoint.weight, hand=hand)
-                hands.append((outlet, packed))
-            commands.append(_Command(setpoint, data, tuple(hands)))
-        return commands
+        if not streamed_hands or topics is None:
+            return [_EncodedSetpoint(*pair) for pair in zip(setpoints, arms, strict=True)]
+        outlets = [topics.hand_writer(hand) for hand in streamed_hands]
+        encoded = []
+        for arms_sample, setpoint in zip(arms, setpoints, strict=True):
+            hand_samples = encode_hands(setpoint, streamed_hands)
+            hands = tuple(zip(outlets, hand_samples, strict=True))
+            encoded.append(_EncodedSetpoint(setpoint, arms_sample, hands))
+        return encoded
 
-    def _arm_readers(self) -> frozenset[int]:
-        topics = self._dds.topics
+    def _get_arm_readers(self) -> frozenset[int]:
+        """Return the handles of all readers of arm setpoints."""
+        topics = self.dds.topics
         return frozenset() if topics is None else topics.arms.readers()
 
-    def _write_command(self, command: _Command) -> None:
+    def _write_setpoint(self, encoded: _EncodedSetpoint) -> None:
         """Write an encoded setpoint; called from any thread."""
-        topics = self._dds.topics
+        topics = self.dds.topics
         if topics is None:
             return
-        if self._guardian is not None:
-            self._guardian.note(command.setpoint)
+        if self.guardian is not None:
+            self.guardian.note(encoded.setpoint)
         try:
-            topics.arms.write(command.arms)
+            topics.arms.write(encoded.arms)
         except LinkError:
             self.session.dropped["arm command"] += 1
-        for outlet, data in command.hands:
+        for outlet, sample in encoded.hands:
             try:
-                outlet.write(data)
+                outlet.write(sample)
             except LinkError:
                 self.session.dropped["hand command"] += 1

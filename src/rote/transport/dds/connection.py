@@ -32,11 +32,13 @@ _REQUIRED_SERVICES = (rpc.ARM, rpc.SPORT, rpc.MOTION_SWITCHER)
 OLD_SPORT = "loco"
 """The name of the service `sport` before ai_sport 8.2.0.0."""
 _CHECK_S = 0.02
+"""Interval of the check whether the robot is present."""
 _SETTLE_S = 1.0
 """Timeout for a robot that publishes to offer its services, and for one that offers them to report
 its joints. Some robots never do; in debug mode they do not offer the services.
 """
-_REPLIES, _STATES = 256, 64
+_REPLY_DEPTH, _STATE_DEPTH = 256, 64
+"""Maximum numbers of samples that wait in a reader."""
 
 STATE_TOPICS = {
     dds_lowlevel.LOWSTATE_TOPIC: types.LOWSTATE,
@@ -46,6 +48,7 @@ STATE_TOPICS = {
     rpc.ARM_STATE_TOPIC: types.TEXT,
     rpc.AUDIO_TOPIC: types.TEXT,
 }
+"""The type of each topic on which a robot publishes."""
 SampleCallback = Callable[[str, bytes], None]
 """Called with the topic and the sample."""
 
@@ -61,28 +64,30 @@ def response_topic(service: str) -> str:
 
 
 class DdsTopics:
-    """All topics of one connection."""
+    """The readers and writers of one connection, for all topics."""
 
     def __init__(self, bus: Bus, receive: Callable[[str, bytes], None]) -> None:
+        """`receive` is called with each sample, and with its service or topic before it."""
         self.bus = bus
         self._receive = receive
         self.hands: dict[Hand, Inlet] = {}
-        """The hands that are subscribed to."""
-        self._hand_commands: dict[Hand, Outlet] = {}
+        """The readers of the hands that are subscribed to."""
+        self._hand_writers: dict[Hand, Outlet] = {}
         self._requests: dict[str, Outlet] = {}
         self._responses: dict[str, Inlet] = {}
         for service in REQUESTED_SERVICES:
             topic = response_topic(service)
             self._responses[service] = bus.reader(
-                topic, types.RESPONSE, partial(receive, service), depth=_REPLIES
+                topic, types.RESPONSE, partial(receive, service), depth=_REPLY_DEPTH
             )
             self._requests[service] = bus.writer(
-                request_topic(service), types.REQUEST, depth=_STATES
+                request_topic(service), types.REQUEST, depth=_STATE_DEPTH
             )
-        # Reliable delivery is not worth it for hundreds of states per second: a lost state is out
-        # of date.
+        # States are not sent again if they get lost: the next one arrives some milliseconds later.
         states = {
-            topic: bus.reader(topic, kind, partial(receive, topic), depth=_STATES, reliable=False)
+            topic: bus.reader(
+                topic, kind, partial(receive, topic), depth=_STATE_DEPTH, reliable=False
+            )
             for topic, kind in STATE_TOPICS.items()
         }
         self.joints = states[dds_lowlevel.LOWSTATE_TOPIC]
@@ -95,14 +100,14 @@ class DdsTopics:
             if hand not in self.hands:
                 receive = partial(self._receive, hand.state_topic)
                 self.hands[hand] = self.bus.reader(
-                    hand.state_topic, types.HAND_STATE, receive, depth=_STATES, reliable=False
+                    hand.state_topic, types.HAND_STATE, receive, depth=_STATE_DEPTH, reliable=False
                 )
 
     def hand_writer(self, hand: Hand) -> Outlet:
-        """Return the writer for commands to a hand."""
-        if hand not in self._hand_commands:
-            self._hand_commands[hand] = self.bus.writer(hand.command_topic, types.HAND_COMMAND)
-        return self._hand_commands[hand]
+        """Return the writer for commands to a hand; it is opened at the first call."""
+        if hand not in self._hand_writers:
+            self._hand_writers[hand] = self.bus.writer(hand.command_topic, types.HAND_COMMAND)
+        return self._hand_writers[hand]
 
     def offers(self, service: str) -> bool:
         """Whether the robot accepts requests to a service and can answer them."""
@@ -129,7 +134,7 @@ class DdsConnection:
         before_close: Callable[[], Awaitable[None]],
         tap: Tap | None = None,
     ) -> None:
-        """Nothing is closed before `before_close` has ended."""
+        """`before_close` is awaited before anything is closed."""
         self._tap = tap
         self._loop = asyncio.get_running_loop()
         self._now = stall_clock(self._loop)
@@ -142,27 +147,31 @@ class DdsConnection:
         self._before_close = before_close
         self._flush: Callable[[], None] = lambda: None
         self._check_timer: asyncio.TimerHandle | None = None
-        self._first_heard_at: float | None = None
+        self._first_state_at: float | None = None
         self._offered_at: float | None = None
-        self._some_at: float | None = None
+        """When the robot offered all required services."""
+        self._any_offered_at: float | None = None
+        """When the robot offered any service."""
 
     def on_sample(self, listener: SampleCallback) -> None:
         """Call `listener` with every sample other than an answer."""
         self._sample_listeners.append(listener)
 
     async def open(self, flush: Callable[[], None], topics: Iterable[str]) -> None:
-        """Join the domain and search for the robot. `topics` is ignored on DDS."""
+        """Join the domain and search for the robot.
+
+        `topics` is ignored: on DDS, all known topics are always read.
+        """
         self._flush = flush
-        self._first_heard_at = self._offered_at = self._some_at = None
-        # Every client receives every client's answers; ours are recognised by their random ids.
-        first = secrets.randbits(61)
-        now = self._now()
-        self.session = DdsSession(timing=self._timing, first_id=first, now=now)
+        self._first_state_at = self._offered_at = self._any_offered_at = None
+        # Every client receives every client's answers. A random first id makes ours recognisable.
+        first_id = secrets.randbits(61)
+        self.session = DdsSession(timing=self._timing, first_id=first_id, now=self._now())
         if self._tap is not None:
-            self._tap.stage("domain")
+            self._tap.begin_stage("domain")
         self.topics = DdsTopics(Bus(self.target), self._on_data)
         if self._tap is not None:
-            self._tap.stage("services")
+            self._tap.begin_stage("services")
         self.topics.subscribe_to_hands(self._hands.values())
         self._loop.call_soon(self._check_presence)
 
@@ -173,7 +182,11 @@ class DdsConnection:
             self.topics.subscribe_to_hands(self._hands.values())
 
     def _check_presence(self) -> None:
-        """Check whether the robot is present: whether it publishes and offers its services."""
+        """Begin the session once the robot is present; otherwise check again soon.
+
+        It is present if it publishes and offers its services, or has done either for `_SETTLE_S`.
+        One service is enough after twice that time: a robot that has no more can be stopped by it.
+        """
         topics, now = self.topics, self._now()
         if topics is None or self.session.state is not ChannelState.OPEN:
             return
@@ -181,13 +194,15 @@ class DdsConnection:
         offered = all(map(topics.offers, _REQUIRED_SERVICES))
         if offered and self._offered_at is None:
             self._offered_at = now
-        if self._some_at is None and any(map(topics.offers, REQUESTED_SERVICES)):
-            self._some_at = now
-        since = [at for at in (self._first_heard_at, self._offered_at) if at is not None]
-        settled = since and now - since[0] >= _SETTLE_S
-        # One service is enough to send a stop, on a robot that has no more.
-        alone = self._some_at is not None and now - self._some_at >= 2 * _SETTLE_S
-        if len(since) == 2 or settled or alone:
+        if self._any_offered_at is None and any(map(topics.offers, REQUESTED_SERVICES)):
+            self._any_offered_at = now
+        publishes = self._first_state_at is not None
+        has_both = publishes and self._offered_at is not None
+        either_at = self._first_state_at if publishes else self._offered_at
+        has_settled = either_at is not None and now - either_at >= _SETTLE_S
+        any_offered_at = self._any_offered_at
+        offers_few = any_offered_at is not None and now - any_offered_at >= 2 * _SETTLE_S
+        if has_both or has_settled or offers_few:
             self.session.begin(now)
             self._flush()
 
@@ -205,7 +220,9 @@ class DdsConnection:
     # ---- requests -------------------------------------------------------------------------------
 
     def send(self) -> Iterable[tuple[int, RoteError]]:
-        """Write the session's outgoing requests; return those that could not be written."""
+        """Write the session's outgoing requests; return the ids of those that could not be written,
+        each with its error.
+        """
         failed: list[tuple[int, RoteError]] = []
         for value in self.session.take_values():
             if self.topics is not None and self._may_send(value):
@@ -217,59 +234,68 @@ class DdsConnection:
         return failed
 
     def _may_send(self, value: channel.Value) -> bool:
-        """Whether the tap, if there is one, allows a message to be sent."""
+        """Pass a request to the tap, if there is one; return whether a message may be sent."""
         if self._tap is None or not isinstance(value, rpc.RpcRequest):
             return True
-        return self._tap.sending(cdr.encode_request(value), request_topic(value.service))
+        return self._tap.note_sending(cdr.encode_request(value), request_topic(value.service))
 
-    def problem(self, call: rpc.Call) -> RoteError | None:
-        """Return why a service cannot be called; None if it can."""
+    def find_problem(self, call: rpc.Call) -> RoteError | None:
+        """Return why a service cannot be called; None if it can.
+
+        If DDS no longer finds the robot's states nor any of its services, the session is lost.
+        """
         rpc.check_service(call.service)
         topics = self.topics
         if topics is not None and topics.offers(call.service):
             return None
-        if (
+        is_gone = (
             topics is not None
             and not topics.joints.matched
             and not any(map(topics.offers, REQUESTED_SERVICES))
-        ):
-            self.session.lose(self._now())  # it has left, and DDS reported it
+        )
+        if is_gone:
+            self.session.lose(self._now())
             self._flush()
         return self._make_no_service_error(call.service)
 
     def _make_no_service_error(self, service: str) -> NoAnswerError:
         """Return the error for a service that is not offered, with likely reasons."""
         _, read = self.topics.bus.discovered_topics() if self.topics else (set(), set())
-        seen = f"the robot is there, but no program takes requests to the service {service!r}"
+        problem = (
+            f"the robot is connected, but no program takes requests to the service {service!r}"
+        )
         if service == rpc.SPORT and request_topic(OLD_SPORT) in read:
             return NoAnswerError(
-                f"{seen}; it has {OLD_SPORT!r}, which older software calls it",
+                f"{problem}; it has {OLD_SPORT!r}, the name in older software",
                 "Update the robot: rote needs ai_sport 8.2.0.0 or newer.",
             )
         if request_topic(rpc.MOTION_SWITCHER) in read and service in (rpc.ARM, rpc.SPORT):
             return NoAnswerError(
-                seen,
+                problem,
                 Text(
-                    "It is in debug mode, or the service is off: leave debug mode by switching the "
-                    "robot off and on, or select the controller 'ai'. See: {doctor}.",
+                    "The robot is in debug mode, or the service is off. To leave debug mode, "
+                    "switch the robot off and on, or select the controller 'ai'. To find the "
+                    "cause: {doctor}.",
                     doctor=Act.DOCTOR,
                 ),
             )
-        return NoAnswerError(seen, "The robot may still be starting: wait a minute, try again.")
+        return NoAnswerError(
+            problem, "The robot may still be starting: wait a minute, then try again."
+        )
 
     # ---- samples from the robot -----------------------------------------------------------------
 
     def _on_data(self, source: str, data: bytes) -> None:
-        """Process one sample of the topic, or answer of the service, named `source`."""
+        """Process a sample; `source` is its topic, or for an answer the name of the service."""
         now = self._now()
+        is_topic = source in self._hands or source in STATE_TOPICS
         if self._tap is not None:
-            known = source in self._hands or source in STATE_TOPICS
-            self._tap.note_received(data, source if known else response_topic(source))
-        if self._first_heard_at is None and source == dds_lowlevel.LOWSTATE_TOPIC:
-            self._first_heard_at = now
+            self._tap.note_received(data, source if is_topic else response_topic(source))
+        if self._first_state_at is None and source == dds_lowlevel.LOWSTATE_TOPIC:
+            self._first_state_at = now
         try:
-            if source in self._hands or source in STATE_TOPICS:
-                if source in STATE_TOPICS:  # hands that report do not prove that the robot is there
+            if is_topic:
+                if source in STATE_TOPICS:  # hands may report without the robot
                     self.session.note_received(now)
                 for listener in self._sample_listeners:
                     listener(source, data)
@@ -285,27 +311,30 @@ class DdsConnection:
             self.topics.bus.discovered_topics() if self.topics is not None else (set(), set())
         )
         where = f"{self.target.interface}, domain {self.target.domain}"
-        seen = f"no robot answered at {url} within {waited_s:.0f} s: "
+        problem = f"no robot answered at {url} within {waited_s:.0f} s: "
         if dds_lowlevel.LOWSTATE_TOPIC in written:
-            seen += f"a robot announces {dds_lowlevel.LOWSTATE_TOPIC}, but no sample of it arrives"
+            problem += (
+                f"a robot announces {dds_lowlevel.LOWSTATE_TOPIC}, but no sample of it arrives"
+            )
             remedy = Text(
-                "Its states are longer than one packet: a firewall may drop their fragments (ufw "
-                "does). Allow UDP from the robot's network. A simulated one: {simulate}.",
+                "Its states are longer than one packet, and a firewall may drop their fragments "
+                "(ufw does). Allow UDP from the robot's network. To use a simulated robot: "
+                "{simulate}.",
                 simulate=Act.SIMULATE_DDS,
             )
         elif written | read:
-            seen += f"there are DDS programs on {where}, but no G1"
+            problem += f"there are DDS programs on {where}, but no G1"
             remedy = Text(
-                "Check that the robot has started: {doctor}. A simulated one: {simulate}.",
+                "Check that the robot has started: {doctor}. To use a simulated robot: {simulate}.",
                 doctor=Act.DOCTOR,
                 simulate=Act.SIMULATE_DDS,
             )
         else:
-            seen += f"there is no other DDS program on {where}"
+            problem += f"there is no other DDS program on {where}"
             remedy = Text(
-                "Check the cable, that the robot is on, and that this computer has an address in "
-                "its network (192.168.123.x): {doctor}. For a simulated one: {simulate}.",
+                "Check the cable, that the robot is on, and that this computer has an address "
+                "in its network (192.168.123.x): {doctor}. To use a simulated robot: {simulate}.",
                 doctor=Act.DOCTOR,
                 simulate=Act.SIMULATE_DDS,
             )
-        return NoAnswerError(seen, remedy)
+        return NoAnswerError(problem, remedy)

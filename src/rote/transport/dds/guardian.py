@@ -1,7 +1,7 @@
 """A process that releases the arms softly if the program that streams to them is killed.
 
 A killed program cannot lower the weight of its stream, and a robot may hold the arms at the last
-weight for ever. The program writes each setpoint to memory that it shares with the process. The
+weight forever. The program writes each setpoint to memory that it shares with the process. The
 process waits for the end of a pipe, which the system closes with the program. Programs that were
 forked from it keep the pipe open, so the process also checks whether it still has the same parent.
 The last setpoint of every stream that ends properly has weight 0: then there is nothing to release.
@@ -31,16 +31,18 @@ from rote.transport.dds.participant import Bus, DdsTarget
 from rote.wire.dds import hands as dds_hands
 from rote.wire.dds import lowlevel as dds_lowlevel
 
-_OLD_S = 0.1
-"""The arms may have left a setpoint that is older than this."""
+_STALE_SETPOINT_S = 0.1
+"""The arms may no longer be at a setpoint that is older than this."""
 _FIND_S, _STATE_S = 3.0, 1.0
 """Timeouts for finding the robot, and for a state of it."""
 _ENDS_WITHIN_S = 3.0
+"""Timeout for the process to end after its pipe was closed."""
 _PARENT_S = 0.1
 """Time between two checks whether the program still runs."""
-_NUMBERS = 64
-_SLOT = struct.Struct(f"<{_NUMBERS}d")
-_FIRST = 8
+# The shared memory: the index of the newer slot in one byte, 7 unused bytes, and two slots. A slot
+# has the time, the weight and the positions; it is larger than any robot needs.
+_SLOT = struct.Struct("<64d")
+_SLOTS_OFFSET = 8
 
 
 def _now() -> float:
@@ -48,7 +50,7 @@ def _now() -> float:
     return time.monotonic() + clock.suspended_s()
 
 
-class _Sent(NamedTuple):
+class _SentSetpoint(NamedTuple):
     """A setpoint, and when it was sent."""
 
     at_s: float
@@ -58,30 +60,34 @@ class _Sent(NamedTuple):
 
 
 class _SharedSetpoints:
-    """The last two setpoints, in memory shared by two processes. An index marks the newer one: a
-    program that is killed while it writes leaves the other one intact.
+    """The last two setpoints, in memory shared by two processes. The index of the newer one is
+    written last: a program that is killed while it writes leaves the setpoint before it intact.
     """
 
     def __init__(self, file: int) -> None:
-        self._memory = mmap.mmap(file, _FIRST + 2 * _SLOT.size)
+        self._memory = mmap.mmap(file, _SLOTS_OFFSET + 2 * _SLOT.size)
 
     def write(self, setpoint: ArmSetpoint) -> None:
         """Make this the newest setpoint."""
         slot = 1 - self._memory[0]
         numbers = (_now(), setpoint.weight, *setpoint.joints_rad, *setpoint.hands_rad)
-        struct.pack_into(f"<{len(numbers)}d", self._memory, _FIRST + slot * _SLOT.size, *numbers)
+        struct.pack_into(
+            f"<{len(numbers)}d", self._memory, _SLOTS_OFFSET + slot * _SLOT.size, *numbers
+        )
         self._memory[0] = slot
 
     def clear(self) -> None:
-        """Forget both."""
+        """Set both to zero, which is weight 0: nothing to release."""
         self._memory[:] = bytes(len(self._memory))
 
-    def read(self) -> tuple[_Sent, _Sent]:
-        """Return the older and the newer one."""
+    def read(self) -> tuple[_SentSetpoint, _SentSetpoint]:
+        """Return the older and the newer setpoint."""
         newest = self._memory[0]
         slots = (1 - newest, newest)
-        found = [_SLOT.unpack_from(self._memory, _FIRST + slot * _SLOT.size) for slot in slots]
-        older, newer = (_Sent(at_s, weight, tuple(more)) for at_s, weight, *more in found)
+        rows = [
+            _SLOT.unpack_from(self._memory, _SLOTS_OFFSET + slot * _SLOT.size) for slot in slots
+        ]
+        older, newer = (_SentSetpoint(at_s, weight, tuple(rad)) for at_s, weight, *rad in rows)
         return older, newer
 
     def close(self) -> None:
@@ -90,19 +96,19 @@ class _SharedSetpoints:
 
 
 class Guardian:
-    """The streaming program's handle of the guardian process."""
+    """Controls the guardian process, from the program that streams."""
 
     def __init__(self, target: DdsTarget) -> None:
         """Start the process; raises `OSError` if that is not possible."""
         with tempfile.TemporaryFile() as file:
             # A file with holes would kill this program on a full disk as soon as it is written to.
-            file.write(bytes(_FIRST + 2 * _SLOT.size))
+            file.write(bytes(_SLOTS_OFFSET + 2 * _SLOT.size))
             file.flush()
             self._setpoints = _SharedSetpoints(file.fileno())
-            where = (target.interface, str(target.domain), str(int(target.multicast)))
-            ours = (str(file.fileno()), str(os.getpid()))
-            command = [sys.executable, "-m", __name__, *where, *ours]
-            self._process = subprocess.Popen(  # noqa: S603 - ourselves
+            bus_arguments = (target.interface, str(target.domain), str(int(target.multicast)))
+            own_arguments = (str(file.fileno()), str(os.getpid()))
+            command = [sys.executable, "-m", __name__, *bus_arguments, *own_arguments]
+            self.process = subprocess.Popen(  # noqa: S603 - ourselves
                 command,
                 pass_fds=(file.fileno(),),
                 stdin=subprocess.PIPE,
@@ -114,10 +120,13 @@ class Guardian:
     @property
     def is_running(self) -> bool:
         """Whether the process has not ended."""
-        return self._process.poll() is None
+        return self.process.poll() is None
 
     def begin(self, build: Build, hands: tuple[Hand, ...], machine: int) -> None:
-        """Guard a new stream to a build, including these hands."""
+        """Guard a new stream to a build and these hands.
+
+        `machine` is the number of the build that the robot reports and that setpoints repeat.
+        """
         self._setpoints.clear()
         message = {
             "build": build.bare.name,
@@ -125,10 +134,10 @@ class Guardian:
             "streamed": [hand.side for hand in hands],
             "machine": machine,
         }
-        assert self._process.stdin is not None
+        assert self.process.stdin is not None
         with suppress(OSError):  # it has died
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
-            self._process.stdin.flush()
+            self.process.stdin.write(json.dumps(message).encode() + b"\n")
+            self.process.stdin.flush()
 
     def note(self, setpoint: ArmSetpoint) -> None:
         """Note a setpoint that was sent; from any thread, but not concurrently."""
@@ -136,36 +145,49 @@ class Guardian:
 
     def abandon(self) -> None:
         """Free the resources shared with a process that has ended by itself."""
-        assert self._process.stdin is not None
+        assert self.process.stdin is not None
         with suppress(OSError):
-            self._process.stdin.close()
+            self.process.stdin.close()
         self._setpoints.close()
 
     async def close(self) -> None:
         """End the process; it releases the arms first if they are not released yet."""
-        assert self._process.stdin is not None
+        assert self.process.stdin is not None
         with suppress(OSError):
-            self._process.stdin.close()
+            self.process.stdin.close()
         try:
-            await in_thread(self._process.wait, _ENDS_WITHIN_S)
+            await in_thread(self.process.wait, _ENDS_WITHIN_S)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            await in_thread(self._process.wait)
+            self.process.kill()
+            await in_thread(self.process.wait)
         self._setpoints.close()
 
 
 def can_guard(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether a process can guard a stream of this loop; loops in virtual time are tests."""
-    return system.hands_sockets_on() and abs(loop.time() - time.monotonic()) < 1.0
+    """Whether a process can guard a stream of this loop: it cannot in the virtual time of tests."""
+    return system.can_pass_sockets() and abs(loop.time() - time.monotonic()) < 1.0
+
+
+def encode_hands(setpoint: ArmSetpoint, hands: tuple[Hand, ...]) -> list[bytes]:
+    """Return the command of each hand; the setpoint has the positions of one hand after another."""
+    commands, first = [], 0
+    for hand in hands:
+        hand_rad = setpoint.hands_rad[first : first + len(hand.joints)]
+        first += len(hand.joints)
+        commands.append(dds_hands.encode_command(hand_rad, setpoint.weight, hand=hand))
+    return commands
 
 
 # ---- the process --------------------------------------------------------------------------------
 
 
 class _AbandonedStream:
-    """The stream of a program that has ended."""
+    """Takes over the arm stream of a program that has ended, and releases the arms."""
 
     def __init__(self, bus: Bus, message: dict[str, object]) -> None:
+        """`message` is what `Guardian.begin` sent: the build, the sides with a hand (`hands`), the
+        sides whose fingers were streamed (`streamed`), and the robot's `machine`.
+        """
         bare = find_build(str(message["build"]))
         assert bare is not None
         family = family_of(bare)
@@ -180,57 +202,61 @@ class _AbandonedStream:
         self._arms = bus.writer(dds_lowlevel.ARM_SDK_TOPIC, types.LOWCMD)
         self._fingers = [bus.writer(hand.command_topic, types.HAND_COMMAND) for hand in self._hands]
 
-    async def release(self, older: _Sent, newer: _Sent) -> None:
-        """Release the arms from the last setpoint, or from where they are if it is old."""
+    async def release(self, older: _SentSetpoint, newer: _SentSetpoint) -> None:
+        """Release the arms from the last setpoint, or from their position if that is too old."""
         stream = ArmStream(self._build.rest_rad, self._build, self._hands)
         for sent in (older, newer):
             stream.record(self._to_setpoint(sent), sent.at_s)
-        until = _now() + _FIND_S
-        while not self._arms.matched and _now() < until:  # noqa: ASYNC110 - DDS has no event
+        give_up_s = _now() + _FIND_S
+        while not self._arms.matched and _now() < give_up_s:  # noqa: ASYNC110 - DDS has no event
             await asyncio.sleep(0.005)
-        held_rad = self._build.rest_rad[len(self._build.bare.joints) :]
-        if _now() - newer.at_s > _OLD_S:
+        hands_rest_rad = self._build.rest_rad[len(self._build.bare.joints) :]
+        if _now() - newer.at_s > _STALE_SETPOINT_S:
             body_rad = await self._measure_joints()
-            stream.restart_from(None if body_rad is None else body_rad + held_rad)
-            # Where the fingers are is not known; they stay where they were sent.
+            stream.restart_from(None if body_rad is None else body_rad + hands_rest_rad)
+            # The fingers' positions are not measured, so they keep their last setpoint.
             stream.last = stream.last._replace(hands_rad=self._to_setpoint(newer).hands_rad)
         while not await self._write_fade(stream):
             self._hands, self._fingers = (), []  # hands relax when their commands cease
             body_rad = await self._measure_joints()
-            stream.restart_from(None if body_rad is None else body_rad + held_rad)
+            stream.restart_from(None if body_rad is None else body_rad + hands_rest_rad)
 
     async def _write_fade(self, stream: ArmStream) -> bool:
-        """Write the setpoints that release the arms; return False at once if another reader comes:
-        it may be the robot, restarted in another pose.
+        """Write the setpoints that release the arms.
+
+        Returns False at once if a new reader appears: the robot may have restarted in another pose.
         """
         loop = asyncio.get_running_loop()
-        due, known = loop.time(), self._arms.readers()
+        due_s, known = loop.time(), self._arms.readers()
         for setpoint in stream.fade():
             if not self._arms.readers() <= known:
                 return False
             self._write_setpoint(setpoint)
-            due = max(due + 1.0 / FADE_HZ, loop.time() + 0.5 / FADE_HZ)
-            await asyncio.sleep(due - loop.time())
+            # After a delay, the setpoints follow at up to twice the usual rate.
+            due_s = max(due_s + 1.0 / FADE_HZ, loop.time() + 0.5 / FADE_HZ)
+            await asyncio.sleep(due_s - loop.time())
         return True
 
-    def _to_setpoint(self, sent: _Sent) -> ArmSetpoint:
-        arms = len(self._build.streamed)
-        fingers = sum(len(hand.joints) for hand in self._hands)
-        positions = sent.positions_rad
-        return ArmSetpoint(positions[:arms], sent.weight, positions[arms : arms + fingers])
+    def _to_setpoint(self, sent: _SentSetpoint) -> ArmSetpoint:
+        arm_count = len(self._build.streamed)
+        end = arm_count + sum(len(hand.joints) for hand in self._hands)
+        positions = sent.positions_rad  # unused numbers of the slot follow
+        return ArmSetpoint(positions[:arm_count], sent.weight, positions[arm_count:end])
 
     async def _measure_joints(self) -> tuple[float, ...] | None:
         """Return the positions of the body's joints; None if the robot reports none in time."""
         state: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
-        def take(data: bytes) -> None:
+        def on_state(data: bytes) -> None:
             if not state.done():
                 state.set_result(data)
 
-        self._bus.reader(dds_lowlevel.LOWSTATE_TOPIC, types.LOWSTATE, take, depth=1, reliable=False)
+        self._bus.reader(
+            dds_lowlevel.LOWSTATE_TOPIC, types.LOWSTATE, on_state, depth=1, reliable=False
+        )
         try:
             async with asyncio.timeout(_STATE_S):
-                return dds_lowlevel.joints_of(await state, self._build.bare).joints_rad
+                return dds_lowlevel.decode_joints(await state, self._build.bare).joints_rad
         except TimeoutError:
             return None
 
@@ -244,20 +270,18 @@ class _AbandonedStream:
                     mode_machine=self._machine,
                 )
             )
-            first = 0
-            for hand, outlet in zip(self._hands, self._fingers, strict=True):
-                own = setpoint.hands_rad[first : first + len(hand.joints)]
-                first += len(hand.joints)
-                outlet.write(dds_hands.encode_command(own, setpoint.weight, hand=hand))
+            hand_commands = encode_hands(setpoint, self._hands)
+            for outlet, hand_command in zip(self._fingers, hand_commands, strict=True):
+                outlet.write(hand_command)
 
 
-async def _next_line(lines: asyncio.StreamReader, parent: int) -> bytes:
+async def _read_line(lines: asyncio.StreamReader, parent: int) -> bytes:
     """Return the next line from the program; empty once the program has ended."""
     while True:
         with suppress(TimeoutError):
             async with asyncio.timeout(_PARENT_S):
                 return await lines.readline()
-        if os.getppid() != parent:
+        if os.getppid() != parent:  # programs forked from it may keep its end of the pipe open
             return b""
 
 
@@ -271,7 +295,7 @@ async def _run_guardian(
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(lines), pipe
     )
-    while line := await _next_line(lines, parent):
+    while line := await _read_line(lines, parent):
         stream = _AbandonedStream(bus, json.loads(line))
     older, newer = setpoints.read()
     if stream is not None and newer.weight > 0.0:
@@ -280,10 +304,10 @@ async def _run_guardian(
 
 
 def main(arguments: list[str]) -> None:
-    """Run the process: `arguments` are the interface, the domain, whether samples are sent by
-    multicast, an open file of setpoints, and the id of the program's process.
+    """Run the process: `arguments` are the interface, the domain, 1 if samples are sent by
+    multicast, the descriptor of the file of setpoints, and the id of the program's process.
     """
-    # The parent decides when it ends: Ctrl-C at a terminal is not for it.
+    # Only the parent ends this process; Ctrl-C at a terminal must not.
     for number in (signal.SIGINT, *system.end_signals()):
         signal.signal(number, signal.SIG_IGN)
     interface, domain, multicast, file, parent = arguments

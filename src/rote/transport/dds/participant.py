@@ -38,22 +38,25 @@ from cyclonedds.util import duration
 
 from rote.errors import BadRequestError, LinkError
 from rote.model.family import Build
-from rote.platform.check import address_of
+from rote.platform.check import find_address
 from rote.text import Act, Text
-from rote.transport.dds.settings import VARIABLE, merge_settings, problem
+from rote.transport.dds.settings import VARIABLE, find_problem, merge_settings
 from rote.transport.dds.types import Type
 from rote.transport.link import parse_url_options
 
 MAX_DOMAIN = 229
 """The last domain whose ports (7400, and 250 more for each domain) are valid."""
 _ANY_STATE = 0x7F
-_AT_ONCE = 64
+"""The mask by which `ddspy_take` takes samples in any state: read or unread, new or ended."""
+_BATCH = 64
+"""Maximum number of samples that are taken from a reader at once."""
 _BLOCKED_MS = 20
+"""Maximum time in ms for which a write waits for slow readers."""
 _RELIABLE = Policy.Reliability.Reliable(duration(milliseconds=_BLOCKED_MS))
 
 
 class _PackedSample(ctypes.Structure):
-    """A sample as `dds_write` takes it for types of the Python library."""
+    """A sample as CycloneDDS's function `dds_write` takes it for types of its Python library."""
 
     _fields_ = (("data", ctypes.c_char_p), ("size", ctypes.c_size_t))
 
@@ -84,8 +87,9 @@ def read_url(parts: SplitResult) -> DdsTarget:
     """Parse `dds://INTERFACE[?domain=N&build=NAME]`; the domain of a robot is 0."""
     query, build = parse_url_options(parts.query)
     domain = query.pop("domain", "0")
-    more = parts.path.strip("/") or parts.fragment or query
-    if not parts.netloc or more or not domain.isdecimal() or int(domain) > MAX_DOMAIN:
+    unexpected = parts.path.strip("/") or parts.fragment or query
+    is_domain = domain.isdecimal() and int(domain) <= MAX_DOMAIN
+    if not parts.netloc or unexpected or not is_domain:
         raise BadRequestError(
             f"{parts.geturl()!r} does not name a robot",
             "Write dds://INTERFACE, for example dds://eth0; ?domain=N may follow, "
@@ -96,15 +100,14 @@ def read_url(parts: SplitResult) -> DdsTarget:
 
 @contextmanager
 def _interface_settings(interface: str, *, multicast: bool = False) -> Iterator[None]:
-    """Set the environment variable from which CycloneDDS reads its settings, and restore it
-    afterwards.
+    """Set the environment variable with CycloneDDS's settings while the block runs.
 
-    A domain that is created explicitly must also be ended explicitly, for all its participants. One
-    that is created by its first participant ends with its last.
+    A domain could also be created with settings, but then it would have to be ended explicitly, for
+    all its participants. One that is created by its first participant ends with its last.
     """
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = merge_settings(
-        before, interface, address_of(interface), multicast=multicast
+        before, interface, find_address(interface), multicast=multicast
     )
     try:
         yield
@@ -115,22 +118,22 @@ def _interface_settings(interface: str, *, multicast: bool = False) -> Iterator[
             os.environ[VARIABLE] = before
 
 
-def interfaces() -> list[str]:
-    """Return the names of this computer's interfaces."""
+def list_interfaces() -> list[str]:
+    """Return the names of this computer's network interfaces."""
     return [name for _, name in socket.if_nameindex()]
 
 
 def check_interface(name: str) -> None:
     """Raise `BadRequestError` if this computer has no interface of that name."""
-    known = interfaces()
+    known = list_interfaces()
     if name not in known:
         raise BadRequestError(
-            f"this computer has no interface {name!r}", f"It has: {', '.join(known)}."
+            f"this computer has no interface {name!r}", f"Use one of: {', '.join(known)}."
         )
 
 
 class Bus:
-    """One participant in a domain: its readers, its writers, and the others it has discovered."""
+    """One participant in a DDS domain, with its readers and writers."""
 
     def __init__(self, target: DdsTarget) -> None:
         self.closed = True
@@ -150,7 +153,10 @@ class Bus:
     def reader(
         self, topic: str, kind: Type, receive: Receive, *, depth: int, reliable: bool = True
     ) -> "Inlet":
-        """Call `receive` with every sample on a topic, in the event loop."""
+        """Open a reader that calls `receive` with every sample on a topic, in the event loop.
+
+        It keeps the newest `depth` samples that wait. Unless `reliable`, lost ones are not resent.
+        """
         reliability = _RELIABLE if reliable else Policy.Reliability.BestEffort
         qos = Qos(reliability, Policy.History.KeepLast(depth))
         inlet = Inlet(self._loop, receive)
@@ -159,7 +165,7 @@ class Bus:
         return inlet
 
     def reader_from(self, topic: str, kind: Type, receive: ReceiveFrom, *, depth: int) -> None:
-        """Call `receive` with every sample on a topic and its sender, in the event loop."""
+        """Open a reliable reader that calls `receive` with every sample and its sender."""
         qos = Qos(_RELIABLE, Policy.History.KeepLast(depth))
         inlet = Inlet(self._loop, receive_from=receive)
         inlet.open(DataReader(self._participant, self._get_topic(topic, kind), qos, inlet.waker))
@@ -174,10 +180,10 @@ class Bus:
         latched: bool = False,
         blocked_ms: int = _BLOCKED_MS,
     ) -> "Outlet":
-        """Return a writer for a topic; it is reliable for readers that request it.
+        """Open a writer for a topic; it is reliable for readers that request it.
 
-        With `latched`, readers that come later get the newest sample too, if they ask for it. A
-        write waits `blocked_ms` at most for readers that are slow.
+        With `latched`, readers that join later also get the newest sample, if they request it. A
+        write waits at most `blocked_ms` for slow readers.
         """
         qos = Qos(
             Policy.Reliability.Reliable(duration(milliseconds=blocked_ms)),
@@ -190,20 +196,22 @@ class Bus:
 
     def _get_topic(self, name: str, kind: Type) -> Topic[Any]:
         if name not in self._topics:
-            own: Any = _TopicType(kind)
-            self._topics[name] = Topic(self._participant, name, own)
+            topic_type: Any = _TopicType(kind)
+            self._topics[name] = Topic(self._participant, name, topic_type)
         return self._topics[name]
 
     def discovered_topics(self) -> tuple[set[str], set[str]]:
         """Return the topics that others write to, and the topics that others read."""
-        found = []
-        for builtin in (BuiltinTopicDcpsPublication, BuiltinTopicDcpsSubscription):
-            reader = BuiltinDataReader(self._participant, builtin)
-            own = self._participant.guid
-            there = [s for s in reader.read(N=4096) if isinstance(s, DcpsEndpoint)]
-            found.append({each.topic_name for each in there if each.participant_key != own})
-            _delete_entity(reader)
-        return found[0], found[1]
+        written = self._find_topics_of_others(BuiltinTopicDcpsPublication)
+        return written, self._find_topics_of_others(BuiltinTopicDcpsSubscription)
+
+    def _find_topics_of_others(self, builtin: Any) -> set[str]:
+        """Return the topics of others' writers or readers, as the topic `builtin` lists them."""
+        reader = BuiltinDataReader(self._participant, builtin)
+        own = self._participant.guid
+        endpoints = [end for end in reader.read(N=4096) if isinstance(end, DcpsEndpoint)]
+        _delete_entity(reader)
+        return {end.topic_name for end in endpoints if end.participant_key != own}
 
     def close(self) -> None:
         """Leave the domain. Safe to call twice."""
@@ -214,19 +222,19 @@ class Bus:
             _delete_entity(self._participant)
 
     def __del__(self) -> None:
-        # The garbage collector may run inside a listener, on any thread: CycloneDDS calls listeners
-        # also from within a write. Deleting a participant there would wait for that listener.
-        # While the interpreter ends, no thread can start, and the end of the process closes it.
+        # The garbage collector may run inside a listener, on any thread. Deleting a participant
+        # there would wait for that listener for ever, so another thread does it.
+        # While the interpreter ends, no thread can start, and the system closes the participant.
         if not self.closed and not sys.is_finalizing():
             with suppress(RuntimeError):
                 threading.Thread(target=self.close, name="rote dds close", daemon=True).start()
 
 
 class _TopicType:
-    """The type of one topic, equal to no other.
+    """The type of one topic, which compares as different from every other.
 
-    Topics of one domain share the description of equal types, and CycloneDDS writes it again for
-    each new topic while its threads read samples by it.
+    Topics with equal types would share one description. CycloneDDS writes that again for each new
+    topic, while its threads may be reading samples by it.
     """
 
     def __init__(self, kind: Type) -> None:
@@ -234,32 +242,30 @@ class _TopicType:
 
 
 def _make_unusable_error(target: DdsTarget, error: DDSException) -> LinkError:
-    """Return the error for an interface that cannot be used, because of the settings in the
-    environment or because of the interface itself.
-    """
-    names = interfaces()
-    known = (*names, *filter(None, map(address_of, names)))
-    found = problem(os.environ.get(VARIABLE), target.interface, known)
+    """Return the error for an interface that DDS cannot use, with the likely cause."""
+    names = list_interfaces()
+    known = (*names, *filter(None, map(find_address, names)))
+    settings_problem = find_problem(os.environ.get(VARIABLE), target.interface, known)
     where = f"DDS cannot use {target.interface} in domain {target.domain}"
-    if found is not None:
-        return LinkError(f"{where}: {found[0]}", found[1])
-    also = f" So may {VARIABLE}, which is set." if os.environ.get(VARIABLE) else ""
+    if settings_problem is not None:
+        reason, remedy = settings_problem
+        return LinkError(f"{where}: {reason}", remedy)
+    hint = f" {VARIABLE} is set and may also be wrong." if os.environ.get(VARIABLE) else ""
     return LinkError(
         f"{where}: {error}",
         Text(
-            "The interface may be down, or have no IPv4 address: {doctor}.{also}",
+            "The interface may be down, or have no IPv4 address: {doctor}.{hint}",
             doctor=Act.DOCTOR,
-            also=also,
+            hint=hint,
         ),
     )
 
 
 def _delete_entity(entity: Entity) -> None:
-    """Delete an entity and all its children now.
+    """Delete an entity of CycloneDDS and all its children now.
 
-    Its own finaliser fails once the garbage collector has found it: it looks itself up among weak
-    references, which are gone by then. CycloneDDS would go on calling a listener that no longer
-    exists.
+    The library's finaliser fails in the garbage collector: it finds the entity by a weak reference,
+    which is gone by then. CycloneDDS would go on calling a listener that no longer exists.
     """
     entity._entities.pop(entity._ref, None)
     entity._delete(entity._ref)
@@ -278,7 +284,7 @@ class _Waker(Listener):
 
 
 class Inlet:
-    """A reader that is emptied in the event loop."""
+    """A DDS reader whose samples are taken in the event loop."""
 
     def __init__(
         self,
@@ -290,14 +296,15 @@ class Inlet:
         self._receive = receive
         self._receive_from = receive_from
         self._senders: dict[int, object] = {}
-        self._woken = False
+        """The sender of each writer that is known, by the writer's handle."""
+        self._wake_pending = False
         self._reader: DataReader[Any] | None = None
         self._every_s: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.waker = _Waker(self._wake)
 
     def open(self, reader: "DataReader[Any]") -> None:
-        """Begin; samples that have arrived already are taken too."""
+        """Start taking samples from `reader`, including those that have already arrived."""
         self._reader = reader
         self._wake()
 
@@ -312,7 +319,7 @@ class Inlet:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        listener = None if every_s is not None else self.waker._ref
+        listener = None if every_s is not None else self.waker._ref  # None: nothing wakes the loop
         self._reader._set_listener(self._reader._ref, listener)
         if every_s is None:
             self._wake()  # take the samples that arrived in between
@@ -322,26 +329,27 @@ class Inlet:
             )
 
     def _take_newest(self, due_s: float) -> None:
-        """Deliver the newest sample, and schedule the next check."""
+        """Deliver the newest sample, if there is one; this check was due at `due_s`."""
         if self._every_s is None or self._reader is None:
             return
-        due_s = max(due_s, self._loop.time() - self._every_s) + self._every_s
-        self._timer = self._loop.call_at(due_s, self._take_newest, due_s)
+        # Periods that were missed, because the loop was busy, are skipped.
+        next_due_s = max(due_s + self._every_s, self._loop.time())
+        self._timer = self._loop.call_at(next_due_s, self._take_newest, next_due_s)
         newest = None
-        for samples in self._take_batches():
-            valid = (data for data, info in reversed(samples) if info.valid_data)
-            newest = next(valid, newest)
+        for data, _ in self._take_samples():
+            newest = data
         if newest is not None:
             self._receive(newest)
 
     def _wake(self) -> None:
-        if not self._woken:
-            self._woken = True
+        """Let the loop take the samples, unless it is about to; called from any thread."""
+        if not self._wake_pending:
+            self._wake_pending = True
             with suppress(RuntimeError):  # the event loop is closed
                 self._loop.call_soon_threadsafe(self._drain)
 
     def _drain(self) -> None:
-        self._woken = False
+        self._wake_pending = False
         for data, writer in self._take_samples():
             if self._receive_from is None:
                 self._receive(data)
@@ -365,16 +373,16 @@ class Inlet:
     def _take_batches(self) -> Iterator[list[tuple[bytes, Any]]]:
         """Take all waiting samples in batches, the oldest first."""
         while self._reader is not None:
-            samples = ddspy_take(self._reader._ref, _ANY_STATE, _AT_ONCE)
-            if isinstance(samples, int):
-                return  # the participant has ended
+            samples = ddspy_take(self._reader._ref, _ANY_STATE, _BATCH)
+            if isinstance(samples, int):  # an error: the participant has ended
+                return
             yield samples
-            if len(samples) < _AT_ONCE:
+            if len(samples) < _BATCH:
                 return
 
     @property
     def matched(self) -> int:
-        """Number of matched writers."""
+        """Number of writers that DDS has connected with this reader."""
         if self._reader is None:
             return 0
         return max(0, int(self._reader._get_matched_publications(self._reader._ref, None, 0)))
@@ -389,7 +397,7 @@ class Inlet:
 
 
 class Outlet:
-    """A writer of packed bytes."""
+    """A DDS writer of packed bytes."""
 
     def __init__(self, topic: str, writer: "DataWriter[Any]") -> None:
         self.topic = topic
@@ -398,26 +406,27 @@ class Outlet:
 
     def write(self, data: bytes) -> None:
         """Write one sample; raises `LinkError` if it cannot be sent."""
-        missing = -len(data) % 4
-        padded = data + bytes(missing) if missing else data
+        padding = -len(data) % 4  # CycloneDDS takes samples in whole words
+        padded = data + bytes(padding) if padding else data
         result = _dds_write(self._ref, ctypes.byref(_PackedSample(padded, len(padded))))
         if result < 0:
             raise LinkError(
                 f"DDS could not send to {self.topic}: {DDSException(result)}",
                 Text(
-                    "A reader is there but does not take it: the network may be full or cut. "
-                    "Check the cable and the interface ({doctor}), then try again.",
+                    "A program on the robot reads this topic, but does not take the message: "
+                    "the network may be overloaded or cut. Check the cable and the interface "
+                    "({doctor}), then try again.",
                     doctor=Act.DOCTOR,
                 ),
             )
 
     @property
     def matched(self) -> int:
-        """Number of matched readers."""
+        """Number of readers that DDS has connected with this writer."""
         return max(0, int(self._writer._get_matched_subscriptions(self._ref, None, 0)))
 
     def readers(self) -> frozenset[int]:
-        """Return the handles of the readers that match; empty if the participant has ended."""
+        """Return the handles of the connected readers; empty if the participant has ended."""
         try:
             return frozenset(self._writer.get_matched_subscriptions())
         except DDSException:

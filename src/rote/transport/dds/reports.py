@@ -1,7 +1,7 @@
 """Reports that arrive as DDS samples, including those of hands.
 
-The robot publishes hundreds of states per second. Only as many are taken as people can watch,
-except while the robot records: then every state is taken.
+The robot publishes hundreds of states per second. Only fifty of them are taken, which is enough to
+watch it, except while the robot records: then every state is taken.
 """
 
 import asyncio
@@ -25,16 +25,16 @@ from rote.wire.services import rpc
 from rote.wire.services.lowstate import BMS_TOPIC, JointColumns
 from rote.wire.services.lowstate import SPORT_TOPIC as SLOW_SPORT_TOPIC
 
-_WATCHED_MS = 20
-"""Interval of the states for people: fifty per second."""
-_CLOSE_MS = _WATCHED_MS // 2
+_REPORT_INTERVAL_MS = 20
+"""Interval of reported states while the robot does not record: fifty per second."""
+_MIN_INTERVAL_MS = _REPORT_INTERVAL_MS // 2
 """States that arrive earlier than this after the last one are not reported."""
 _HANDS_S, _CHECK_S = 0.3, 0.02
 """Timeout for hands to report after the robot was connected, and the interval of the check."""
 
 
 class DdsReports(RobotReports):
-    """Decodes samples, and ends a stream that they contradict."""
+    """Decodes samples, and ends a stream if they show that it cannot continue."""
 
     def __init__(
         self,
@@ -48,6 +48,7 @@ class DdsReports(RobotReports):
         super().__init__(identity)
         self._connection, self._streamer, self._every_state = connection, streamer, every_state
         self._reported_ms = self._tick_ms = 0
+        """The robot's times, in ms, of the last reported state and of the last one that arrived."""
         self._hands = HandReadings()
         self._hands_by_topic: dict[str, Hand] = {}
         self._expect_hands()
@@ -61,7 +62,7 @@ class DdsReports(RobotReports):
     @property
     def silent_hands(self) -> tuple[str, ...]:
         """The sides of attached hands that no longer report."""
-        return self._hands.silent(self._loop.time())
+        return self._hands.find_silent_sides(self._loop.time())
 
     @property
     def fingers_rad(self) -> tuple[float, ...]:
@@ -69,10 +70,10 @@ class DdsReports(RobotReports):
         return self._hands.read(self._loop.time(), self._tick_ms / 1000).joints_rad
 
     def set_joint_pace(self) -> None:
-        """Set how often joint states are taken: each one only while the robot records."""
+        """Take every joint state if all are needed, otherwise fifty per second."""
         topics = self._connection.topics
         if topics is not None:
-            topics.joints.pace(None if self._needs_every_state() else _WATCHED_MS / 1000)
+            topics.joints.pace(None if self._needs_every_state() else _REPORT_INTERVAL_MS / 1000)
 
     def _needs_every_state(self) -> bool:
         return self._every_state or self.teaching
@@ -80,24 +81,25 @@ class DdsReports(RobotReports):
     # ---- hands ----------------------------------------------------------------------------------
 
     def _expect_hands(self) -> None:
-        """Subscribe to the hands that a robot of this family may have."""
+        """Subscribe to all hands that a robot of this family may have."""
         family = family_of(self.identity.build)
         possible = () if family is None else family.hands
         self._hands_by_topic = {hand.state_topic: hand for hand in possible}
         self._connection.subscribe_to_hands(possible)
 
     async def wait_for_hands(self) -> None:
-        """Wait a moment for hands that have not reported yet."""
-        until = self._loop.time() + _HANDS_S
-        while self._loop.time() < until and (topics := self._connection.topics) is not None:
-            there = [hand for hand, inlet in topics.hands.items() if inlet.matched]
-            if set(there) <= set(self._hands.attached):
+        """Wait up to `_HANDS_S` until all hands on the bus have reported."""
+        give_up_s = self._loop.time() + _HANDS_S
+        while self._loop.time() < give_up_s and (topics := self._connection.topics) is not None:
+            present = [hand for hand, inlet in topics.hands.items() if inlet.matched]
+            if set(present) <= set(self._hands.attached):
                 return
             await asyncio.sleep(_CHECK_S)
 
     def _read_hand(self, hand: Hand, data: bytes) -> None:
         reading, now = dds_hands.decode_state(data, hand), self._loop.time()
-        if self._hands.add_report(hand, reading, now, self._tick_ms / 1000):
+        is_new_hand = self._hands.add_report(hand, reading, now, self._tick_ms / 1000)
+        if is_new_hand:
             self.build = attach_hands(self.identity.build, self._hands.attached)
         topics = self._connection.topics
         if topics is not None:
@@ -107,22 +109,25 @@ class DdsReports(RobotReports):
 
     def _on_sample(self, topic: str, data: bytes) -> None:
         """Process what was published on a topic."""
-        reader = _READERS.get(topic)
+        reader = _SAMPLE_READERS.get(topic)
         if reader is not None:
             reader(self, data)
         elif topic in self._hands_by_topic:
             self._read_hand(self._hands_by_topic[topic], data)
 
     def _read_lowstate(self, data: bytes) -> None:
-        tick_ms, machine = dds_lowlevel.head_of(data)
+        """Process a joint state, unless it follows too soon after the last one."""
+        tick_ms, machine = dds_lowlevel.read_tick_and_machine(data)
         # A robot without a clock always sends the same number, mostly 0.
         has_clock = tick_ms > 0 and not self._ticks.update(tick_ms, self._loop.time())
         tick_ms = tick_ms if has_clock else int(self._loop.time() * 1000)
         self._tick_ms = tick_ms
-        if self._needs_every_state() or not 0 <= tick_ms - self._reported_ms < _CLOSE_MS:
+        # After a restart of the robot its clock is behind.
+        is_too_soon = 0 <= tick_ms - self._reported_ms < _MIN_INTERVAL_MS
+        if self._needs_every_state() or not is_too_soon:
             self._reported_ms = tick_ms
             self._recognise_motors(machine, dds_lowlevel.MOTORS)
-            joints = dds_lowlevel.joints_of(data, self.identity.build)
+            joints = dds_lowlevel.decode_joints(data, self.identity.build)
             self._note_joints(joints if has_clock else joints._replace(tick_ms=None))
 
     def _read_mode(self, data: bytes) -> None:
@@ -154,13 +159,13 @@ class DdsReports(RobotReports):
 
     # ---- states ---------------------------------------------------------------------------------
 
-    def _with_hands(self, state: RobotState) -> RobotState:
-        """Return a state with the joints of the hands as its last columns."""
+    def _append_hand_joints(self, state: RobotState) -> RobotState:
+        """Return the state with the joints of the hands appended; end a stream to a silent hand."""
         now = self._loop.time()
         positions, velocities, celsius = self._hands.read(now, self._tick_ms / 1000)
-        silent = self._hands.silent(now)
+        silent = self._hands.find_silent_sides(now)
         if lost := [hand.side for hand in self._streamer.hands if hand.side in silent]:
-            self._streamer.stop(f"the {lost[0]} hand reported no positions any more")
+            self._streamer.stop(f"the {lost[0]} hand stopped reporting its positions")
         return replace(
             state,
             joints_rad=state.joints_rad + positions,
@@ -173,7 +178,7 @@ class DdsReports(RobotReports):
         state = super()._make_state(measured)
         if measured is not None:
             if self._hands.attached:
-                state = self._with_hands(state)
+                state = self._append_hand_joints(state)
             idle = self.arms.activity is rpc.RpcActivity.IDLE
             self._streamer.on_joints(state.joints_rad, measured.tick_ms, idle=idle)
         phase = self._streamer.phase
@@ -182,7 +187,7 @@ class DdsReports(RobotReports):
         return replace(state, phase=phase, stopped_early=self._stopped_early)
 
 
-_READERS: dict[str, Callable[[DdsReports, bytes], None]] = {
+_SAMPLE_READERS: dict[str, Callable[[DdsReports, bytes], None]] = {
     dds_lowlevel.LOWSTATE_TOPIC: DdsReports._read_lowstate,
     SPORT_TOPIC: DdsReports._read_mode,
     SLOW_SPORT_TOPIC: DdsReports._read_mode,

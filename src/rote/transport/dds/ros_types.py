@@ -1,7 +1,7 @@
 """The types of ROS 2's topics and services that rote offers, declared for CycloneDDS.
 
-As in `dds.types`, these classes only describe types, and none has TK_UINT8 or TK_INT8 in it. The
-bytes are packed in `bridge.ros_messages`. Requests and replies of services begin with the client id
+As in `dds.types`, these classes only describe types, and no description has TK_UINT8 or TK_INT8 in
+it. `bridge.ros_messages` packs the bytes. Requests and replies of services begin with the client id
 and the sequence number, as in CycloneDDS's middleware for ROS 2.
 """
 

@@ -3,11 +3,10 @@
 DDS peers compare types before they communicate. A peer that finds another type under a known name
 asks for its description. The robot's CycloneDDS 0.10.2 cannot read a description with TK_UINT8 or
 TK_INT8, which newer versions write for `uint8` and `int8`, and crashes (a null pointer, seen on
-every run). With `byte` the description equals the robot's own and nobody asks. So octets are always
-`byte`, and `forbidden_kinds` finds those that are not.
+every run). With `byte` the description equals the robot's own and no peer asks. So octets are
+always `byte`, and `count_forbidden_kinds` finds those that are not.
 
-These classes only describe types. The bytes are packed in `wire.cdr`, `wire.dds_lowlevel` and
-`wire.dds_hands`.
+These classes only describe types. `wire.dds` packs the bytes.
 """
 
 from collections.abc import Iterator
@@ -23,13 +22,13 @@ TK_INT8, TK_UINT8 = 0x0C, 0x0D
 
 Type = type[IdlStruct]
 
-# Generic only at run time.
+# `array` and `sequence` are generic, but only at run time: a type checker must not see them.
 _untyped: Any = _types
 array, sequence = _untyped.array, _untyped.sequence
 
 
 def structure(name: str, /, **fields: Any) -> Any:
-    """Return a type by its name and its fields, as ROS 2 and Unitree declare theirs."""
+    """Return a DDS type with this full name and these fields, declared as ROS 2 and Unitree do."""
     described = make_idl_struct(name.rpartition(".")[2], name, fields)
     return final(autoid("sequential")(described))
 
@@ -159,33 +158,33 @@ ALL: tuple[Type, ...] = (
 )
 
 
-def description(kind: Type) -> tuple[bytes, bytes]:
+def describe_type(kind: Type) -> tuple[bytes, bytes]:
     """Return what CycloneDDS sends its peers about a type: its identity, and its description."""
-    machinery: Any = kind.__idl__
-    machinery.populate()
-    machinery.fill_type_data()
-    identity, described = machinery._xt_bytedata
+    idl: Any = kind.__idl__
+    idl.populate()
+    idl.fill_type_data()
+    identity, described = idl._xt_bytedata
     return bytes(identity), bytes(described)
 
 
-def forbidden_kinds(kind: Type) -> int:
+def count_forbidden_kinds(kind: Type) -> int:
     """Return how many kinds in a type's description would crash a peer with CycloneDDS 0.10.2."""
-    machinery: Any = kind.__idl__
-    machinery.populate()
-    machinery.fill_type_data()
-    return sum(each in {TK_INT8, TK_UINT8} for each in _kinds(machinery._xt_data[1]))
+    idl: Any = kind.__idl__
+    idl.populate()
+    idl.fill_type_data()
+    return sum(code in {TK_INT8, TK_UINT8} for code in _walk_kinds(idl._xt_data[1]))
 
 
-def _kinds(described: Any) -> Iterator[int]:
-    """Yield the kind of every member within a type's description."""
+def _walk_kinds(described: Any) -> Iterator[int]:
+    """Yield the kind of every member in a type's description, a tree of the library's objects."""
     if isinstance(described, IdlUnion):
         kind, value = described.get()  # type: ignore[no-untyped-call]
         if type(described).__name__ == "TypeIdentifier" and isinstance(kind, int):
             yield kind
-        yield from _kinds(value)
+        yield from _walk_kinds(value)
     elif isinstance(described, IdlStruct):
         for value in vars(described).values():
-            yield from _kinds(value)
+            yield from _walk_kinds(value)
     elif isinstance(described, list | tuple):
         for value in described:
-            yield from _kinds(value)
+            yield from _walk_kinds(value)

@@ -6,26 +6,235 @@ recognises the build from these reports and converts them to states in the build
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 from rote import messages as m
-from rote.errors import UnsupportedError
+from rote.errors import (
+    CautionError,
+    DecodeError,
+    NoAnswerError,
+    RefusedError,
+    RoteError,
+    UnsupportedError,
+)
 from rote.messages import RobotState
 from rote.model.family import Build
 from rote.session.recognition import Identity
 from rote.session.rpc import RpcSession
+from rote.text import Act, Text
 from rote.transport.base_client import AudioListener, LossListener, StateListener
-from rote.transport.services.actions import ArmActions
-from rote.transport.services.audio import ServiceAudio
-from rote.transport.services.channel_reports import ChannelReports
-from rote.transport.services.connection import MessageTransport, RpcConnection, TopicListener
-from rote.transport.services.modes import ServiceModes
-from rote.transport.services.reports import RobotReports
+from rote.transport.services.connection import (
+    CallService,
+    MessageTransport,
+    RpcConnection,
+    TopicListener,
+)
+from rote.transport.services.reports import ChannelReports, RobotReports
 from rote.transport.services.stops import ServiceStops
 from rote.transport.services.teaching import ServiceTeaching
 from rote.transport.wires import SERVICES, unsupported
 from rote.wire.services import rpc
 from rote.wire.services.lowstate import HAND_TOPIC
+from rote.wire.services.rpc import NO_STATUS
 from rote.wire.webrtc import channel
+
+# ---- the service arm -----------------------------------------------------------------------------
+
+_RELEASE_TIMEOUT_S = 1.0
+"""Timeout for releasing a held pose before the connection is closed."""
+
+
+class ArmActions:
+    """The actions that one robot stores."""
+
+    def __init__(self, connection: RpcConnection, reports: RobotReports) -> None:
+        self._connection, self._reports = connection, reports
+        self._may_hold_pose = False
+        """Whether the robot may hold the last pose of a preset that this client played."""
+
+    async def list_actions(self, _: m.ListActions) -> m.Reply:
+        """Return the taught actions and the presets."""
+        response = await self._connection.call(rpc.LIST_ACTIONS, read=True)
+        presets, taught, notes = rpc.decode_actions(response.text)
+        return m.ActionList(
+            tuple(m.ActionEntry(t.name, round(t.seconds * 1000)) for t in taught),
+            tuple(m.PresetEntry(p.id, p.name) for p in presets),
+            notes,
+        )
+
+    async def play_action(self, command: m.PlayAction) -> m.Reply:
+        """Play a taught action."""
+        self._reports.note_motion()
+        await self._connection.call(rpc.play_taught(command.name), verified=True)
+        return m.Status()
+
+    async def play_preset(self, command: m.PlayPreset) -> m.Reply:
+        """Play a factory action; some of them hold their last pose until they are released."""
+        self._reports.note_motion()
+        self._may_hold_pose = command.id != m.RELEASE_PRESET
+        await self._connection.call(rpc.execute_preset(command.id), verified=True)
+        return m.Status()
+
+    async def release_held_pose(self) -> None:
+        """Release a pose that the robot holds for this client, if it is connected."""
+        is_holding = self._may_hold_pose and self._reports.arms.holding
+        if is_holding and self._connection.failure is None:
+            with suppress(RoteError, TimeoutError):
+                async with asyncio.timeout(_RELEASE_TIMEOUT_S):
+                    await self._connection.call(rpc.execute_preset(m.RELEASE_PRESET))
+
+    async def rename_action(self, command: m.RenameAction) -> m.Reply:
+        """Rename a taught action."""
+        call = rpc.rename_taught(command.old, command.new)
+        answer = await self._connection.call(call, verified=True)
+        if answer.code == NO_STATUS and command.new not in await self._read_names():
+            raise _make_unknown_outcome_error(f"{command.old!r} is not renamed")
+        return m.Status()
+
+    async def delete_action(self, command: m.DeleteAction | m.DiscardRecording) -> m.Reply:
+        """Delete a taught action."""
+        answer = await self._connection.call(rpc.delete_taught(command.name), verified=True)
+        if answer.code == NO_STATUS and command.name in await self._read_names():
+            raise _make_unknown_outcome_error(f"{command.name!r} is still there")
+        return m.Status()
+
+    async def _read_names(self) -> set[str]:
+        """Return the names of the taught actions, to verify a request answered without a status."""
+        try:
+            response = await self._connection.call(rpc.LIST_ACTIONS, read=True)
+        except RoteError as error:
+            raise _make_unknown_outcome_error(str(error)) from error
+        return {action.name for action in rpc.decode_actions(response.text).taught}
+
+
+def _make_unknown_outcome_error(detail: str) -> NoAnswerError:
+    return NoAnswerError(
+        f"the robot answered without a status, so the result is unknown: {detail}",
+        Text("List the actions ({list}), then repeat the request if needed.", list=Act.LIST),
+    )
+
+
+# ---- the service sport, and which controller is selected -----------------------------------------
+
+READ_BACK_S = 0.25
+"""Interval at which a requested mode is read back."""
+CHANGE_MODE_S = 8.0
+"""Timeout for the robot to reach a requested mode."""
+MODE_TIMEOUT_S = 1.5
+"""Timeout for reading the mode on a new connection; short, because a stop waits for it."""
+
+
+class ServiceModes:
+    """Reads and changes one robot's mode by its services."""
+
+    def __init__(self, connection: RpcConnection, reports: RobotReports) -> None:
+        self._connection, self._reports = connection, reports
+
+    async def read_mode_if_answered(self) -> None:
+        """Request the mode; no answer within `MODE_TIMEOUT_S` is not an error."""
+        # In debug mode no service answers for the controller, and some robots send invalid answers.
+        # The preflight reports that. The robot can be stopped nevertheless.
+        with suppress(TimeoutError, NoAnswerError, RefusedError, DecodeError):
+            async with asyncio.timeout(MODE_TIMEOUT_S):
+                await self._read_mode(self._connection.request)
+
+    async def change_mode(self, command: m.ChangeMode) -> m.Reply:
+        """Change the mode and read it back: a robot may confirm a change that it did not make."""
+        reports = self._reports
+        await reports.wait_for_recognition()
+        if problem := reports.identity.find_mode_problem():
+            raise CautionError(*problem)
+        try:
+            await self._connection.call(rpc.set_fsm(command.mode), verified=True)
+        except RefusedError as refused:
+            # An R1 refuses the mode that it is in.
+            if refused.code != rpc.MODE_REFUSED or not await self._is_in_mode(command.mode):
+                raise
+        try:
+            async with asyncio.timeout(CHANGE_MODE_S):
+                while True:
+                    if await self._is_in_mode(command.mode):
+                        return m.Status()
+                    await asyncio.sleep(READ_BACK_S)
+        except TimeoutError:
+            mode = reports.mode
+            outcome = "does not report its mode" if mode < 0 else f"is still in mode {mode:d}"
+            raise NoAnswerError(
+                f"the robot accepted mode {command.mode:d}, but {outcome}",
+                "Look at the robot; try the buttons of its remote. A G1 with 29 joints stands in "
+                "mode 501, one with fewer joints in 500.",
+            ) from None
+
+    async def publish_mode(self, _: m.ReadMode) -> m.Reply:
+        """Read the mode and publish a state with it."""
+        await self._read_mode(self._connection.call)
+        self._reports.publish_state()
+        return m.Status()
+
+    async def read_controller(self, _: m.ReadController) -> m.Reply:
+        """Return which controller is selected."""
+        answer = await self._connection.call(rpc.CHECK_MODE, read=True)
+        return m.Controller(rpc.decode_mode_check(answer.text))
+
+    async def _is_in_mode(self, mode: int) -> bool:
+        """Whether the robot answers that it is in `mode`; False if it refuses to answer."""
+        try:
+            await self._read_mode(self._connection.call)
+        except RefusedError:
+            return False  # the newest report may be from before the change
+        return self._reports.mode == mode
+
+    async def refresh_mode(self) -> None:
+        """Request the mode if it was not reported lately; no answer in time is not an error."""
+        if self._reports.mode == m.UNREPORTED_MODE:
+            await self.read_mode_if_answered()
+            self._reports.publish_state()
+
+    async def _read_mode(self, call_service: CallService) -> None:
+        answer = await call_service(rpc.GET_FSM, read=True)
+        self._reports.note_mode(rpc.decode_value(answer.text))
+
+
+# ---- the service voice ---------------------------------------------------------------------------
+
+_APP = "rote"
+"""The name under which rote plays sounds; a stop ends only those of this name."""
+
+
+class ServiceAudio:
+    """One robot's loudspeaker and light."""
+
+    def __init__(self, connection: RpcConnection, *, plays_sounds: bool) -> None:
+        self._connection = connection
+        self._plays_sounds = plays_sounds
+        self._speech_number = 0
+
+    async def say_text(self, command: m.Say) -> m.Reply:
+        """Say a text."""
+        self._speech_number += 1
+        language = m.LANGUAGES[command.language]
+        await self._connection.call(rpc.speak(command.text, language, self._speech_number))
+        return m.Status()
+
+    async def set_light(self, command: m.SetLight) -> m.Reply:
+        """Set the colour of the light."""
+        await self._connection.call(rpc.set_light(command.red, command.green, command.blue))
+        return m.Status()
+
+    async def play_sound(self, command: m.PlaySound) -> m.Reply:
+        """Play a part of a sound. Raises `UnsupportedError` if the wire does not carry sounds."""
+        if not self._plays_sounds:
+            raise unsupported("play a sound", self._connection.wire, "sound")
+        await self._connection.call(rpc.play_sound(_APP, command.stream, command.pcm))
+        return m.Status()
+
+    async def stop_sound(self, _: m.StopSound) -> m.Reply:
+        """Stop the sound that this client plays."""
+        await self._connection.call(rpc.stop_sound(_APP))
+        return m.Status()
+
+
+# ---- the client ----------------------------------------------------------------------------------
 
 PULSE_S = 0.5
 """Interval of the states for a robot that does not report its joints, so that callers never wait
@@ -89,7 +298,7 @@ class ServicesClient:
             m.RenameAction: self._actions.rename_action,
             m.DeleteAction: self._actions.delete_action,
             m.ChangeMode: self._modes.change_mode,
-            m.ReadMode: self._modes.request_mode,
+            m.ReadMode: self._modes.publish_mode,
             m.ReadController: self._modes.read_controller,
             m.MoveByHand: self._move_by_hand,
         }
@@ -208,7 +417,7 @@ class ServicesClient:
         await self._stops.send_pending_stop()
         if self.session.challenge.startswith(channel.SIMULATED):
             self._has_scripted_hand = True
-        await self._modes.read_first_mode()
+        await self._modes.read_mode_if_answered()
 
     async def close(self) -> None:
         """Release a pose that the robot holds for us, then close the connection. Safe to call
@@ -224,12 +433,12 @@ class ServicesClient:
             await self.connection.close()
 
     def _before_loss(self) -> None:
-        """Called when the robot is lost."""
+        """End the keep-alives, and forget the arm state: the robot is lost."""
         self.teaching.on_loss()
         self.reports.forget_arms()
 
     def _on_pulse(self) -> None:
-        """Publish a state for a robot that reports too few itself."""
+        """Publish a state if the robot reported none for `PULSE_S`, and schedule the next check."""
         self._pulse_timer = self._loop.call_later(PULSE_S, self._on_pulse)
         if self.session.live and self.connection.failure is None:
             self.reports.publish_if_older(PULSE_S)
@@ -244,7 +453,7 @@ class ServicesClient:
         return await handler(command)
 
     async def _do_nothing(self, _: m.Command) -> m.Reply:
-        """Do nothing: with the services, teaching includes recording and saving."""
+        """Return success at once: on a robot with services, teaching itself records and saves."""
         return m.Status()
 
     async def _move_by_hand(self, command: m.MoveByHand) -> m.Reply:

@@ -44,19 +44,25 @@ MAX_PARAMETER_LENGTH = 30_000
 
 
 class MessageTransport(Protocol):
-    """Transports requests and answers, in one session after the other."""
+    """Transports requests and answers; a new session follows each lost one."""
 
     @property
     def session(self) -> RpcSession:
         """The current session."""
 
     async def open(self, flush: Callable[[], None], topics: Iterable[str]) -> None:
-        """Begin a new session. `flush` is called when the session has something to send."""
+        """Begin a new session and subscribe to `topics`.
+
+        `flush` is called when the session has events, or messages to send.
+        """
 
     def send(self) -> Iterable[tuple[int, RoteError]]:
-        """Send the session's outgoing messages; return the requests that could not be sent."""
+        """Send the session's outgoing messages.
 
-    def problem(self, call: rpc.Call) -> RoteError | None:
+        Returns the tokens of requests that could not be sent, each with its error.
+        """
+
+    def find_problem(self, call: rpc.Call) -> RoteError | None:
         """Return why this call cannot be sent now; None if it can."""
 
     def make_open_error(self, url: str, waited_s: float) -> RoteError:
@@ -163,13 +169,12 @@ class RpcConnection(BaseClient[rpc.RpcResponse]):
     ) -> rpc.RpcResponse:
         """Like `call`, but allowed before a reconnected robot counts as ready."""
         if len(call.parameter) > MAX_PARAMETER_LENGTH:
-            message = (
-                f"a request of {len(call.parameter)} characters; robots take {MAX_PARAMETER_LENGTH}"
-            )
             raise BadRequestError(
-                message, "Make the request shorter: is the name of an action too long?"
+                f"the request has {len(call.parameter)} characters, and robots accept at most "
+                f"{MAX_PARAMETER_LENGTH}",
+                "Shorten the request: the name of an action may be too long.",
             )
-        problem = self._connection.problem(call)
+        problem = self._connection.find_problem(call)
         if problem is not None:
             raise self._failure or problem
         token = self.session.request(call, self.now(), read=read)
@@ -178,9 +183,10 @@ class RpcConnection(BaseClient[rpc.RpcResponse]):
             if verified or (read and response.text):
                 return response
             raise NoAnswerError(
-                "the robot's answer does not say whether it was done: it has no status",
+                "the robot answered without a status, so the result of the request is unknown",
                 Text(
-                    "Look at the robot and its state ({status}), then ask again.", status=Act.STATUS
+                    "Look at the robot and its state ({status}), then repeat the request.",
+                    status=Act.STATUS,
                 ),
             )
         if response.code:
@@ -203,10 +209,10 @@ class RpcConnection(BaseClient[rpc.RpcResponse]):
             if listener in listeners:
                 listeners.remove(listener)
             if listeners or self._topics.get(topic) is not listeners:
-                return  # others still listen, or listen again
+                return  # other listeners remain, or the topic was subscribed to again
             del self._topics[topic]
             if self.session.live:
-                self.session.subscribe(topic, wanted=False)
+                self.session.subscribe(topic, active=False)
                 self.flush()
 
         return unsubscribe
@@ -229,13 +235,14 @@ class RpcConnection(BaseClient[rpc.RpcResponse]):
     def flush(self) -> None:
         """Deliver events, send outgoing data, and set the timer."""
         # Handle the loss first, so that unanswered requests fail with its error.
-        for event in sorted(self.session.events(), key=lambda e: not isinstance(e, PeerLost)):
-            self._handle(event)
+        events = self.session.events()
+        for event in sorted(events, key=lambda event: not isinstance(event, PeerLost)):
+            self._handle_event(event)
         for token, error in self._connection.send():
             self._resolve_request(token, error)
         self._set_alarm(self.session.due)
 
-    def _handle(self, event: Event) -> None:
+    def _handle_event(self, event: Event) -> None:
         if isinstance(event, MessageReceived):
             self._handle_value(event.value)
         elif isinstance(event, RequestAnswered):
@@ -258,6 +265,7 @@ class RpcConnection(BaseClient[rpc.RpcResponse]):
         self._start_reconnecting()
 
     def _handle_value(self, value: channel.Value) -> None:
+        """Pass faults and published messages to their listeners; ignore all other values."""
         if isinstance(value, Faults):
             notify_listeners(self._fault_listeners, value, self._loop)
         elif isinstance(value, channel.ChannelMessage):
@@ -273,5 +281,5 @@ class RpcConnection(BaseClient[rpc.RpcResponse]):
         except DecodeError:
             self.session.dropped["telemetry"] += 1
         except Exception as error:
-            seen = f"a listener to {message.topic} failed"
-            self._loop.call_exception_handler({"message": seen, "exception": error})
+            context = {"message": f"a listener to {message.topic} failed", "exception": error}
+            self._loop.call_exception_handler(context)

@@ -27,8 +27,8 @@ class ServiceStops:
 
     async def stop_motion(self, _: m.StopMotion) -> m.Reply:
         """Stop everything. Raises the most serious problem if a part of it failed."""
-        # A reconnected robot takes a stop before it counts as ready; the pending stop that opens a
-        # session may have been sent already.
+        # `request` also works while a reconnect is being completed. The pending stop that begins
+        # each session may have been sent before this one was requested.
         is_open = self._connection.session.state is ChannelState.READY
         call_service = self._connection.request if is_open else self._connection.call
         return await self._connection.confirm_stop(self._stop_all(call_service))
@@ -42,21 +42,20 @@ class ServiceStops:
     async def _stop_all(self, call_service: CallService) -> m.Reply:
         """Stop everything. All requests are sent at once: none waits for the answer to another."""
         self._reports.note_stop()
-        stops = [self._stop_taught(call_service)]
+        stops: list[Awaitable[object]] = [self._stop_taught_action(call_service)]
         if self._teaching.may_be_soft:
             stops.append(self._teaching.end_teaching(call_service))
         if self._reports.arms.holding:
-            stops.append(self._release_arms(call_service))
-        problems = [each for each in await asyncio.gather(*map(_catch_error, stops)) if each]
-        if problems:
+            stops.append(call_service(rpc.execute_preset(m.RELEASE_PRESET)))
+        results = await asyncio.gather(*map(_catch_error, stops))
+        if errors := [error for error in results if error is not None]:
             # A missing answer outranks a refusal: the robot may not have received the request.
-            raise min(problems, key=lambda each: not isinstance(each, LinkError))
+            unanswered = [error for error in errors if isinstance(error, LinkError)]
+            raise (unanswered or errors)[0]
         return m.Status()
 
-    async def _release_arms(self, call_service: CallService) -> None:
-        await call_service(rpc.execute_preset(m.RELEASE_PRESET))
-
-    async def _stop_taught(self, call_service: CallService) -> None:
+    async def _stop_taught_action(self, call_service: CallService) -> None:
+        """Stop a taught action; if the answer has no status, wait for a report that it stopped."""
         reports = self._reports
         answer = await call_service(rpc.STOP_TAUGHT, verified=True)
         if answer.code == NO_STATUS and not await reports.wait_until(
@@ -69,6 +68,7 @@ class ServiceStops:
 
 
 async def _catch_error(work: Awaitable[object]) -> RoteError | None:
+    """Await `work`; return the `RoteError` that it raises, None if it succeeds."""
     try:
         await work
     except RoteError as error:

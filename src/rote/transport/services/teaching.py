@@ -10,20 +10,22 @@ from rote.transport.watchdog import Watchdog
 from rote.wire.services import rpc
 
 KEEP_TEACHING_S = 1.0
+"""Interval of the requests that keep the arms soft."""
 
 
 class ServiceTeaching:
-    """At most one teaching of this client."""
+    """Teaching by this client: soft arms, the recording, and keep-alive requests."""
 
     def __init__(self, connection: RpcConnection, reports: RobotReports) -> None:
         self._connection, self._reports = connection, reports
         self._loop = asyncio.get_running_loop()
         self._name = ""
+        """The name of the recording; empty while this client does not teach."""
         self._keep_alive_timer: asyncio.TimerHandle | None = None
         self._watchdog = Watchdog(
             self._loop,
             "the arms are soft and the robot must receive a message every second; "
-            "it ends the teaching after 10 s without one",
+            "it ends teaching after 10 s without one",
         )
 
     @property
@@ -33,15 +35,15 @@ class ServiceTeaching:
 
     async def enter_teaching(self, command: m.EnterTeaching) -> m.Reply:
         """Make the arms soft and record."""
-        before, self._name = self._name, command.name
-        # Before the answer: if only the answer is lost, the arms are soft nevertheless.
+        name_before, self._name = self._name, command.name
+        # Before the answer, because the arms are soft even if only the answer is lost.
         self.keep_alive(on=True)
         try:
-            # The states, and finally the list of actions, show whether the robot records.
+            # An answer without a status is enough: states and the list of actions show the result.
             await self._connection.call(rpc.start_teaching(command.name), verified=True)
         except RefusedError:
-            self._name = before
-            self.keep_alive(on=bool(before))
+            self._name = name_before
+            self.keep_alive(on=bool(name_before))
             raise
         return m.Status()
 
@@ -51,7 +53,7 @@ class ServiceTeaching:
         return m.Status()
 
     async def exit_teaching(self, _: m.ExitTeaching) -> m.Reply:
-        """End the teaching of this client, if there is one."""
+        """End teaching if this client began it; otherwise do nothing."""
         if self._name:
             await self.end_teaching(self._connection.call)
         return m.Status()
@@ -59,24 +61,24 @@ class ServiceTeaching:
     async def end_teaching(self, call_service: CallService) -> None:
         """Make soft arms hold, whichever client made them soft."""
         self.keep_alive(on=False)
-        ended = self._name
+        ended_name = self._name
         try:
             await call_service(rpc.STOP_TEACHING, verified=True)
         except LinkError:
-            self._connection.owe_stop()  # the arms may still be soft
+            self._connection.mark_stop_pending()  # the arms may still be soft
             raise
         except RefusedError:
             self._name = ""
-            if ended or self._reports.teaching:
+            if ended_name or self._reports.teaching:  # otherwise there was nothing to end
                 raise
-        if self._name == ended:
+        if self._name == ended_name:  # otherwise another teaching began while this one ended
             self._name = ""
 
     def on_loss(self) -> None:
-        """Stop the repeated requests, and owe the lost robot a stop if its arms may be soft."""
+        """Stop the keep-alives, and mark a stop as pending if this client was teaching."""
         self.keep_alive(on=False)
         if self._name:
-            self._connection.owe_stop()  # the arms may still be soft
+            self._connection.mark_stop_pending()  # the arms may still be soft
         self._name = ""
 
     def keep_alive(self, *, on: bool) -> None:
@@ -89,6 +91,7 @@ class ServiceTeaching:
         self._watchdog.watch(on=on)
 
     def _send_keep_alive(self) -> None:
+        """Ask the robot to keep its arms soft, and schedule the next request."""
         session = self._connection.session
         if session.live and self._name:
             session.request(rpc.KEEP_TEACHING, self._connection.now())

@@ -7,6 +7,7 @@ from rote import messages as m
 from rote.errors import CautionError, LinkError, RefusedError
 from rote.model.family import Build, numbered_build
 from rote.model.g1 import G1
+from rote.session.arm_stream import PoseReceived
 from rote.session.events import (
     Event,
     Opened,
@@ -16,7 +17,6 @@ from rote.session.events import (
     Reported,
     Unanswered,
 )
-from rote.session.pose_stream import PoseReceived
 from rote.session.teaching import Role, TeachingSession, TeachingTiming
 from rote.transport.base_client import (
     BaseClient,
@@ -61,7 +61,7 @@ class TeachingClient(BaseClient[m.Reply]):
         self._states = StateFeed()
         self.session = TeachingSession(Role.CLIENT, timing=timing)
         self._connect_link: ConnectLink | None = None
-        self._link: Link | None = None
+        self.link: Link | None = None
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -83,13 +83,23 @@ class TeachingClient(BaseClient[m.Reply]):
             raise
 
     @property
+    def sequence(self) -> int:
+        """The sequence number of the next frame."""
+        return self.session.sequence
+
+    @property
+    def socket(self) -> Any:
+        """The UDP socket; None for a robot in this process."""
+        return getattr(self.link, "socket", None)
+
+    @property
     def _is_live(self) -> bool:
         return self.session.live
 
     async def _connect(self) -> None:
         assert self._connect_link is not None
         self.session = TeachingSession(Role.CLIENT, timing=self.session.timing)
-        self._link = await self._connect_link(self._receive)
+        self.link = await self._connect_link(self._receive)
         self.session.open(self.now())
         self._flush()
         await self._opened
@@ -97,8 +107,8 @@ class TeachingClient(BaseClient[m.Reply]):
             await self.confirm_stop(self._request(m.StopMotion()))
 
     async def _disconnect(self) -> None:
-        if self._link is not None:
-            self._link.close()
+        if self.link is not None:
+            self.link.close()
 
     def on_state(self, listener: StateListener) -> Callable[[], None]:
         """Call `listener` with every state. Return a function that removes it."""
@@ -112,12 +122,12 @@ class TeachingClient(BaseClient[m.Reply]):
         """Send a command and return the robot's reply."""
         if self._failure is not None:
             if isinstance(command, m.StopMotion):
-                self.owe_stop()
+                self.mark_stop_pending()
             raise self._failure
         if isinstance(command, m.BeginStream | m.ChangeMode) and self.build_note:
             raise CautionError(
-                f"a machine that rote does not know is not moved by it: {self.build_note}",
-                "If you know what it is, name it: ?build=NAME behind its address.",
+                f"rote does not move a machine that it does not know: {self.build_note}",
+                "If you know its build, append it to the address: ?build=NAME.",
             )
         if isinstance(command, m.DiscardRecording):
             return m.Status()  # leaving teaching stored nothing, so there is nothing to delete
@@ -127,19 +137,19 @@ class TeachingClient(BaseClient[m.Reply]):
             return await self._request(command)
         except LinkError:
             if isinstance(command, m.ExitTeaching):
-                self.owe_stop()  # the arms may still be soft
+                self.mark_stop_pending()  # the arms may still be soft
             raise
 
     async def _request(self, command: m.Command) -> m.Reply:
         return await self._wait_for_answer(self.session.request(command, self.now()))
 
     def ready(self, poses: Sequence[m.StreamPose]) -> Callable[[int], bool]:
-        """Return a function that sends a pose of the stream that was begun, by its index.
+        """Return a function that sends one of `poses` to the stream that was begun, by its index.
 
         The function sends nothing and returns False after a stop was requested or the robot was
         lost.
         """
-        session, stream, link = self.session, self.session.stream, self._link
+        session, stream, link = self.session, self.session.stream, self.link
         if stream is None or link is None:
             return lambda _: False
         # A UDP socket can send poses from any thread.
@@ -174,20 +184,19 @@ class TeachingClient(BaseClient[m.Reply]):
 
     def _flush(self) -> None:
         for event in self.session.events():
-            self._handle(event)
+            self._handle_event(event)
         datagrams = self.session.outgoing()
-        if self._link is not None:
+        if self.link is not None:
             for datagram in datagrams:
-                self._link.send(datagram)
-        # Only messages sent just now can be due before the timer, at their first repetition.
-        # A timer that fires too early costs one idle tick; setting it again costs more.
-        alarm = self._alarm
-        if alarm.due == float("inf") or (
-            datagrams and alarm.due > self._loop.time() + self.session.timing.retry_s
-        ):
+                self.link.send(datagram)
+        # Setting the timer costs more than one idle tick of a timer that fires too early. So it is
+        # set again only if a message sent just now may have to be repeated before it fires.
+        first_retry_at = self._loop.time() + self.session.timing.retry_s
+        is_set = self._alarm.due != float("inf")
+        if not is_set or (datagrams and self._alarm.due > first_retry_at):
             self._set_alarm(self.session.due)
 
-    def _handle(self, event: Event | PoseReceived) -> None:
+    def _handle_event(self, event: Event | PoseReceived) -> None:
         if isinstance(event, Reported):
             self._publish_state(event.state)
         elif isinstance(event, Replied):
@@ -203,7 +212,7 @@ class TeachingClient(BaseClient[m.Reply]):
 
     def _handle_loss(self, silence_s: float) -> None:
         if self.session.keeps_teaching:
-            self.owe_stop()  # the arms may still be soft
+            self.mark_stop_pending()  # the arms may still be soft
         was_connected = self._opened.done()
         self._fail(self._make_loss_error(silence_s))
         if was_connected:
@@ -215,13 +224,16 @@ class TeachingClient(BaseClient[m.Reply]):
         self.latest = state
         self._states.notify(state)
 
-    def _recognise(self, joints: int) -> None:
-        """Choose the build by the number of joints: teaching frames do not name the machine."""
+    def _recognise(self, joint_count: int) -> None:
+        """Choose the build by the number of joints, because teaching frames do not name it.
+
+        If the URL names a build, only note whether it contradicts the number.
+        """
         if not self.recognised:
-            alike = [build for build in G1.builds if len(build.names) == joints]
-            self.build = alike[0] if alike else numbered_build(joints, 0)
-            self.recognised = bool(alike)
-            self.build_note = "" if alike else f"no G1 has {joints} joints"
-        elif len(self.build.names) != joints:
+            matching = [build for build in G1.builds if len(build.names) == joint_count]
+            self.build = matching[0] if matching else numbered_build(joint_count, 0)
+            self.recognised = bool(matching)
+            self.build_note = "" if matching else f"no G1 has {joint_count} joints"
+        elif len(self.build.names) != joint_count:
             named = f"{self.build.name} has {len(self.build.names)} joints"
-            self.build_note = f"{named}, but the robot reports {joints}"
+            self.build_note = f"{named}, but the robot reports {joint_count}"

@@ -5,28 +5,15 @@ import errno
 import os
 import socket
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 from urllib.parse import SplitResult
 
 from rote.errors import BadRequestError, LinkError
-from rote.transport.link import Link, Receiver, check_host, parse_url_options
+from rote.transport.address import Address, host_and_port
+from rote.transport.link import Link, Receiver, parse_url_options
 
-DEFAULT_PORT = 49504
-_MAX_WAITING, _MAX_DATAGRAM = 4096, 65_536
-Address = tuple[str, int]
-
-
-def host_and_port(text: str, default_port: int = DEFAULT_PORT) -> Address:
-    """Parse `HOST`, `HOST:PORT` or `[IPV6]:PORT`."""
-    try:
-        parts = SplitResult("udp", text, "", "", "")
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port = None, None
-    if not host or (port is None and text.rstrip("]")[-1:] == ":"):
-        raise BadRequestError(
-            f"{text!r} is not a host and port", "Write HOST or HOST:PORT, like 127.0.0.1:49504."
-        )
-    return check_host(host), default_port if port is None else port
+_MAX_WAITING_DATAGRAMS, _MAX_DATAGRAM_BYTES = 4096, 65_536
 
 
 def _unwrap_error(error: OSError) -> OSError:
@@ -34,10 +21,10 @@ def _unwrap_error(error: OSError) -> OSError:
     return error.__cause__ if isinstance(error.__cause__, OSError) else error
 
 
-def _system_error_text(error: OSError) -> str:
-    """Return the system's own error text, without the event loop's prefix."""
+def _describe_error(error: OSError) -> str:
+    """Return the operating system's text for an error, without the event loop's prefix."""
     error = _unwrap_error(error)
-    if error.errno is None or error.errno <= 0:  # the resolver has its own numbers
+    if error.errno is None or error.errno <= 0:  # a number of the resolver, not of the system
         return str(error.strerror or error)
     return os.strerror(error.errno).lower()
 
@@ -56,26 +43,22 @@ class _ClientProtocol(asyncio.DatagramProtocol):
 
 
 class ThreadSocket:
-    """A duplicate of a link's socket for use in another thread; closing the link does not close
-    it.
-    """
+    """A duplicate of a link's socket for another thread; it stays open when the link is closed."""
 
-    def __init__(self, used: socket.socket) -> None:
-        self._socket = socket.fromfd(used.fileno(), used.family, used.type)
+    def __init__(self, original: socket.socket) -> None:
+        self._socket = socket.fromfd(original.fileno(), original.family, original.type)
 
     def send(self, datagram: bytes) -> None:
         """Send one datagram at once; it may get lost."""
-        try:
+        with suppress(OSError):
             self._socket.send(datagram)
-        except OSError:
-            return
 
     def __del__(self) -> None:
         self._socket.close()
 
 
 class UdpLink:
-    """A link to one robot."""
+    """A link to one robot by a UDP socket."""
 
     def __init__(self, transport: asyncio.DatagramTransport) -> None:
         self._transport = transport
@@ -86,8 +69,13 @@ class UdpLink:
             self._transport.sendto(datagram)
 
     def thread_socket(self) -> ThreadSocket:
-        """Return an object that can send from another thread."""
-        return ThreadSocket(self._transport.get_extra_info("socket"))
+        """Return a duplicate of the socket, for sending from another thread."""
+        return ThreadSocket(self.socket)
+
+    @property
+    def socket(self) -> Any:
+        """The transport's socket, only for its addresses and options: asyncio sends through it."""
+        return self._transport.get_extra_info("socket")
 
     def close(self) -> None:
         """Close the socket."""
@@ -95,18 +83,18 @@ class UdpLink:
 
 
 def read_url(parts: SplitResult) -> Address:
-    """Parse `udp://host[:49504][?build=NAME]`; return where the robot is."""
+    """Return the host and port in `udp://HOST[:49504][?build=NAME]`."""
     query, _ = parse_url_options(parts.query)
     if parts.path.strip("/") or query:
         raise BadRequestError(
-            f"{parts.geturl()!r} has more than a host, a port and a build",
+            f"{parts.geturl()!r} has parts other than a host, a port and a build",
             "Write udp://HOST[:PORT]; ?build=NAME may follow.",
         )
     return host_and_port(parts.netloc)
 
 
 async def open_link(parts: SplitResult, receive: Receiver) -> Link:
-    """Open a socket connected to the robot at `udp://host[:49504][?build=NAME]`."""
+    """Open a socket connected to the robot at `udp://HOST[:49504][?build=NAME]`."""
     address = read_url(parts)
     loop = asyncio.get_running_loop()
     try:
@@ -115,7 +103,7 @@ async def open_link(parts: SplitResult, receive: Receiver) -> Link:
         )
     except OSError as error:
         raise LinkError(
-            f"{address[0]!r} cannot be reached: {_system_error_text(error)}",
+            f"{address[0]!r} cannot be reached: {_describe_error(error)}",
             "Check the address, and that this computer is on the robot's network.",
         ) from error
     return UdpLink(transport)
@@ -133,13 +121,13 @@ class _ServerProtocol(asyncio.DatagramProtocol):
 
 
 class UdpPort:
-    """A bound port that answers many clients."""
+    """A UDP port that many clients send to, and that answers them."""
 
     def __init__(self, transport: asyncio.DatagramTransport) -> None:
         self._transport = transport
         host, port, *_ = transport.get_extra_info("sockname")
         self.address: Address = (host, port)
-        self._second: socket.socket | None = None
+        self._polled_socket: socket.socket | None = None
 
     def send(self, datagram: bytes, address: Address) -> None:
         """Send one datagram to one client."""
@@ -147,18 +135,19 @@ class UdpPort:
             self._transport.sendto(datagram, address)
 
     def read_waiting(self) -> list[tuple[bytes, Address]]:
-        """Return the datagrams that wait in the socket, the oldest first.
+        """Return all datagrams that wait in the socket, the oldest first.
 
-        The event loop reads one at a time: a server that was stalled would process old ones first.
+        The event loop reads only one at a time. A server that was stalled needs all of them to
+        find the newest.
         """
-        if self._second is None:
-            used = self._transport.get_extra_info("socket")
-            self._second = socket.fromfd(used.fileno(), used.family, used.type)
-            self._second.setblocking(False)
+        if self._polled_socket is None:
+            original = self._transport.get_extra_info("socket")
+            self._polled_socket = socket.fromfd(original.fileno(), original.family, original.type)
+            self._polled_socket.setblocking(False)
         waiting: list[tuple[bytes, Address]] = []
-        while len(waiting) < _MAX_WAITING:
+        while len(waiting) < _MAX_WAITING_DATAGRAMS:
             try:
-                waiting.append(self._second.recvfrom(_MAX_DATAGRAM))
+                waiting.append(self._polled_socket.recvfrom(_MAX_DATAGRAM_BYTES))
             except OSError:  # nothing more, or a client is gone
                 break
         return waiting
@@ -166,12 +155,15 @@ class UdpPort:
     def close(self) -> None:
         """Close the socket."""
         self._transport.close()
-        if self._second is not None:
-            self._second.close()
+        if self._polled_socket is not None:
+            self._polled_socket.close()
 
 
 async def open_port(host: str, port: int, receive: Callable[[bytes, Address], None]) -> UdpPort:
-    """Bind a port; with 0 the system chooses one. Raises `LinkError` if that fails."""
+    """Bind a port; with 0 the system chooses one. Raises `LinkError` if that fails.
+
+    `receive` is called with each datagram and its sender.
+    """
     loop = asyncio.get_running_loop()
     try:
         transport, _ = await loop.create_datagram_endpoint(
@@ -179,8 +171,8 @@ async def open_port(host: str, port: int, receive: Callable[[bytes, Address], No
         )
     except OSError as error:
         raise LinkError(
-            f"{host}:{port} cannot be used: {_system_error_text(error)}",
-            "Another program holds the port: choose another one."
+            f"{host}:{port} cannot be used: {_describe_error(error)}",
+            "Another program uses the port: choose another port."
             if _unwrap_error(error).errno == errno.EADDRINUSE
             else "Use an address of this computer, like 127.0.0.1, or 0.0.0.0 for all.",
         ) from error

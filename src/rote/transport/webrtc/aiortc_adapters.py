@@ -16,13 +16,14 @@ from aiortc.rtcsctptransport import SCTP_DATA_LAST_FRAG, DataChunk, InboundStrea
 from rote.transport.impair import Disturber
 
 ACKNOWLEDGE_S = 0.02
-"""How long a packet may wait for its acknowledgement; RFC 9260 allows 0.2 s."""
+"""Maximum delay of an acknowledgement; RFC 9260 allows 0.2 s."""
+# Payload protocol ids of data channels (RFC 8831 and 8832), and the acknowledgement of a channel.
 _TEXT, _BINARY = 51, 53
 _DCEP, _ACK = 50, b"\x02"
 
 
 class KeyLogCertificate(RTCCertificate):
-    """A certificate whose sessions can be decrypted with the key log."""
+    """A certificate that can log the secrets of its sessions, so that captures can be decrypted."""
 
     keylog: Path | None = None
 
@@ -30,11 +31,11 @@ class KeyLogCertificate(RTCCertificate):
         context = super()._create_ssl_context(*args, **kwargs)
         if self.keylog is not None:
             path = self.keylog
-            context.set_keylog_callback(lambda _, line: _append(path, line))
+            context.set_keylog_callback(lambda _, line: _append_key(path, line))
         return context
 
 
-def _append(path: Path, line: bytes) -> None:
+def _append_key(path: Path, line: bytes) -> None:
     """Append a line to a file that only its owner may read: the keys decrypt the whole session."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
@@ -44,7 +45,7 @@ def _append(path: Path, line: bytes) -> None:
 
 
 class Ice(RTCIceTransport):
-    """ICE that survives an empty datagram: any host can send one, and aiortc fails on it."""
+    """ICE that ignores empty datagrams: any host can send one, and aiortc fails on it."""
 
     def __init__(self, gatherer: RTCIceGatherer) -> None:
         super().__init__(gatherer)
@@ -56,7 +57,7 @@ class Ice(RTCIceTransport):
         return data
 
 
-class _Inbound(InboundStream):
+class _WholeMessageStream(InboundStream):
     """Joins fragments only when a message is complete; aiortc tries at every fragment.
 
     A message of 10 MB, which is dropped anyway, then costs 3 seconds instead of 20.
@@ -64,43 +65,45 @@ class _Inbound(InboundStream):
 
     def __init__(self) -> None:
         super().__init__()
-        self._ends = 0
+        self._complete_messages = 0
+        """Number of messages in the stream whose last fragment has arrived."""
 
     def add_chunk(self, chunk: DataChunk) -> None:
         super().add_chunk(chunk)
-        self._ends += bool(chunk.flags & SCTP_DATA_LAST_FRAG)
+        self._complete_messages += bool(chunk.flags & SCTP_DATA_LAST_FRAG)
 
     def pop_messages(self) -> Iterator[tuple[int, int, bytes]]:
-        if self._ends:
+        if self._complete_messages:
             for message in super().pop_messages():
-                self._ends -= 1
+                self._complete_messages -= 1
                 yield message
 
 
 class Sctp(RTCSctpTransport):
     """SCTP that survives a text that is not UTF-8; aiortc fails on one.
 
-    It also acknowledges as RFC 9260 recommends, every second packet or after a moment. aiortc sends
-    an acknowledgement for each packet, before the message is processed.
+    It also acknowledges as RFC 9260 recommends: every second packet at once, any other after
+    `ACKNOWLEDGE_S`. aiortc acknowledges each packet (`sack`) before the message is processed.
     """
 
-    _later: asyncio.TimerHandle | None = None
-    _catching_up: "asyncio.Future[None] | None" = None
+    _sack_timer: asyncio.TimerHandle | None = None
+    _sack_task: "asyncio.Future[None] | None" = None
 
     async def _send_sack(self) -> None:
-        second = self._later is not None
+        """Acknowledge the packets that have arrived, now or a little later; called by aiortc."""
+        is_second_packet = self._sack_timer is not None
         self._cancel_acknowledgement()
         if self._sack_misordered or self._sack_duplicates:
             await super()._send_sack()
             return
         self._sack_needed = False
-        # The acknowledgement can wait until the receiver of the message has run.
-        wait_s = 0.0 if second else ACKNOWLEDGE_S
-        self._later = asyncio.get_running_loop().call_later(wait_s, self._start_acknowledging)
+        # Even without a delay, the receiver of the message runs before the timer.
+        wait_s = 0.0 if is_second_packet else ACKNOWLEDGE_S
+        self._sack_timer = asyncio.get_running_loop().call_later(wait_s, self._start_acknowledging)
 
     def _start_acknowledging(self) -> None:
-        self._later = None
-        self._catching_up = asyncio.ensure_future(self._acknowledge())
+        self._sack_timer = None
+        self._sack_task = asyncio.ensure_future(self._acknowledge())
 
     async def _acknowledge(self) -> None:
         # The association may have ended between the timer and this iteration of the loop.
@@ -109,15 +112,15 @@ class Sctp(RTCSctpTransport):
                 await super()._send_sack()
 
     def _cancel_acknowledgement(self) -> None:
-        if self._later is not None:
-            self._later.cancel()
-            self._later = None
+        if self._sack_timer is not None:
+            self._sack_timer.cancel()
+            self._sack_timer = None
 
     async def stop(self) -> None:
         """Stop the transport."""
         self._cancel_acknowledgement()
-        if self._catching_up is not None:
-            self._catching_up.cancel()
+        if self._sack_task is not None:
+            self._sack_task.cancel()
         await super().stop()
 
     async def _data_channel_receive(self, stream_id: int, pp_id: int, data: bytes) -> None:
@@ -129,34 +132,35 @@ class Sctp(RTCSctpTransport):
         await super()._data_channel_receive(stream_id, pp_id, data)
 
     def _get_inbound_stream(self, stream_id: int) -> InboundStream:
-        return self._inbound_streams.setdefault(stream_id, _Inbound())
+        return self._inbound_streams.setdefault(stream_id, _WholeMessageStream())
 
 
 class Unacknowledging(Sctp):
     """SCTP as on a robot: it opens channels without acknowledging them."""
 
     async def _data_channel_flush(self) -> None:
-        unwanted = [item for item in self._data_channel_queue if item[1:] == (_DCEP, _ACK)]
-        for item in unwanted:
-            self._data_channel_queue.remove(item)
+        for message in tuple(self._data_channel_queue):
+            _, protocol_id, data = message
+            if (protocol_id, data) == (_DCEP, _ACK):
+                self._data_channel_queue.remove(message)
         await super()._data_channel_flush()
 
 
 class DisturbedIce(Ice):
-    """ICE over an impaired network."""
+    """ICE whose datagrams, in both directions, a `Disturber` delays, drops or alters."""
 
     def __init__(self, gatherer: RTCIceGatherer, disturber: Disturber) -> None:
         super().__init__(gatherer)
         self._disturber = disturber
         self._arrived: asyncio.Queue[bytes | ConnectionError] = asyncio.Queue()
-        self._pump: asyncio.Task[None] | None = None
+        self._receive_task: asyncio.Task[None] | None = None
         self._sending: set[asyncio.Task[None]] = set()
         self._send, self._recv = self._send_impaired, self._receive_impaired
 
     async def _send_impaired(self, data: bytes) -> None:
-        self._disturber.pass_on(data, self._pass_on)
+        self._disturber.pass_on(data, self._start_sending)
 
-    def _pass_on(self, data: bytes) -> None:
+    def _start_sending(self, data: bytes) -> None:
         async def send() -> None:
             with suppress(ConnectionError):
                 await self._connection.send(data)
@@ -166,14 +170,14 @@ class DisturbedIce(Ice):
         task.add_done_callback(self._sending.discard)
 
     async def _receive_impaired(self) -> bytes:
-        if self._pump is None:
-            self._pump = asyncio.ensure_future(self._receive_all())
+        if self._receive_task is None:
+            self._receive_task = asyncio.ensure_future(self._impair_received())
         arrived = await self._arrived.get()
         if isinstance(arrived, ConnectionError):
             raise arrived
         return arrived
 
-    async def _receive_all(self) -> None:
+    async def _impair_received(self) -> None:
         try:
             while True:
                 self._disturber.pass_on(await self._receive(), self._arrived.put_nowait)

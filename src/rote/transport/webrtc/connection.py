@@ -14,10 +14,11 @@ from rote.wire.webrtc import channel
 
 ConnectCarrier = Callable[[], Awaitable[Carrier]]
 _VALIDATION = (
-    "The channel is open and the robot does not let us in: its software may be newer than rote "
-    "knows. Switch the robot off and on, and try again."
+    "The channel is open, but the robot does not accept this client: its software may be too new "
+    "for rote. Switch the robot off and on, and try again."
 )
 _LONGEST_ID = 2**62
+"""An id with as many digits as any request's, to compute the length of a request."""
 
 
 class ChannelConnection:
@@ -45,29 +46,29 @@ class ChannelConnection:
         carrier.listen(self._receive, self._on_lost)
 
     def send(self) -> Iterable[tuple[int, RoteError]]:
-        """Send the session's outgoing messages, if there is a carrier."""
+        """Send the session's outgoing messages. A data channel reports no failures to return."""
         for message in self.session.outgoing():
             if self._carrier is not None:
                 self._carrier.send(message)
         return ()
 
-    def problem(self, call: rpc.Call) -> RoteError | None:
+    def find_problem(self, call: rpc.Call) -> RoteError | None:
         """Return an error for a request longer than the robot accepts: it would never arrive."""
-        most = self._carrier.most_bytes if self._carrier is not None else None
-        if most is None:
+        max_bytes = self._carrier.max_message_bytes if self._carrier is not None else None
+        if max_bytes is None:
             return None
         size = len(channel.encode(call.request(_LONGEST_ID)))
-        if size <= most:
+        if size <= max_bytes:
             return None
         return BadRequestError(
-            f"a request of {size} bytes, and the robot takes {most} at once",
-            "Make the request shorter: is the name of an action too long?",
+            f"the request has {size} bytes, and the robot accepts at most {max_bytes}",
+            "Shorten the request: the name of an action may be too long.",
         )
 
     def make_open_error(self, url: str, waited_s: float) -> RoteError:
         """Return the error for an open channel on which the robot does not answer."""
-        seen = f"no robot answered at {url} within {waited_s:.0f} s of its channel's opening"
-        return StageTimeoutError("validation", seen, _VALIDATION)
+        problem = f"no robot answered at {url} within {waited_s:.0f} s after its channel opened"
+        return StageTimeoutError("validation", problem, _VALIDATION)
 
     async def close(self) -> None:
         """Close the carrier."""
@@ -80,6 +81,6 @@ class ChannelConnection:
         self._flush()
 
     def _on_lost(self) -> None:
-        """Called when the carrier loses the robot."""
+        """End the session; called when the carrier loses the robot."""
         self.session.lose(self._now())
         self._flush()

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from rote.errors import LinkError, MissingExtraError, RemoteProtocolError
 from rote.wire.discovery import MAX_BODY
 
-_CHUNK = 16 * 1024
-_PATIENCE_S = 10.0
+_CHUNK_BYTES = 16 * 1024
+_REQUEST_TIMEOUT_S = 10.0
 _MAX_CONNECTIONS = 64
 _BAD_REQUEST, _TOO_LARGE = 400, 413
 
@@ -34,7 +34,7 @@ class HttpResponse(NamedTuple):
 Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
 
 
-def _h11() -> Any:
+def _import_h11() -> Any:
     try:
         import h11  # noqa: PLC0415
     except ImportError as error:
@@ -48,14 +48,14 @@ async def post(
     """Post `body` and return the response. Raises `OSError` if the port is closed, `RoteError` for
     an invalid response.
     """
-    h11 = _h11()
+    h11 = _import_h11()
     try:
         reader, writer = await asyncio.open_connection(host, port)
     except UnicodeError as error:
-        raise OSError(f"no name of a computer ({error})") from None
+        raise OSError(f"not a valid host name ({error})") from None
     try:
-        shown = f"[{host}]" if ":" in host else host
-        headers = [("Host", f"{shown}:{port}"), ("Content-Length", str(len(body)))]
+        url_host = f"[{host}]" if ":" in host else host  # brackets around an IPv6 address
+        headers = [("Host", f"{url_host}:{port}"), ("Content-Length", str(len(body)))]
         if content_type:
             headers.append(("Content-Type", content_type))
         connection = h11.Connection(h11.CLIENT)
@@ -76,9 +76,9 @@ async def _read_response(h11: Any, connection: Any, reader: asyncio.StreamReader
         try:
             event = connection.next_event()
         except h11.RemoteProtocolError as error:
-            raise RemoteProtocolError(f"the answer is no HTTP: {error}") from None
+            raise RemoteProtocolError(f"the answer is not HTTP: {error}") from None
         if event is h11.NEED_DATA:
-            connection.receive_data(await reader.read(_CHUNK))
+            connection.receive_data(await reader.read(_CHUNK_BYTES))
         elif isinstance(event, h11.Response):
             status = event.status_code
         elif isinstance(event, h11.Data):
@@ -88,27 +88,28 @@ async def _read_response(h11: Any, connection: Any, reader: asyncio.StreamReader
         elif isinstance(event, h11.EndOfMessage):
             return HttpResponse(status, bytes(body))
         elif isinstance(event, h11.ConnectionClosed):
-            raise RemoteProtocolError("the connection was closed before an answer came")
+            raise RemoteProtocolError("the connection was closed before an answer arrived")
 
 
 class Server:
-    """A server that answers each request by `handler`."""
+    """An HTTP server that answers each request with what `handler` returns."""
 
     def __init__(self, handler: Handler) -> None:
-        self._h11 = _h11()
+        self._h11 = _import_h11()
         self._handler = handler
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.address: tuple[str, int] = ("", 0)
 
     async def open(self, host: str, port: int) -> None:
-        """Listen; with port 0 the system chooses one."""
+        """Listen; for port 0 the system chooses one. Raises `LinkError` if it cannot be used."""
         try:
             self._server = await asyncio.start_server(self._accept, host, port)
         except OSError as error:
             raise LinkError(
                 f"{host}:{port} cannot be used: {error.strerror or error}",
-                "Another program holds the port, or the address is not this computer's.",
+                "Another program uses the port, or this computer does not have the address: "
+                "choose another one.",
             ) from error
         self.address = self._server.sockets[0].getsockname()[:2]
 
@@ -125,9 +126,9 @@ class Server:
         assert task is not None
         self._tasks.add(task)
         try:
-            if len(self._tasks) <= _MAX_CONNECTIONS:
+            if len(self._tasks) <= _MAX_CONNECTIONS:  # further connections are dropped
                 with suppress(TimeoutError, OSError):
-                    async with asyncio.timeout(_PATIENCE_S):
+                    async with asyncio.timeout(_REQUEST_TIMEOUT_S):
                         await self._serve(reader, writer)
         except asyncio.CancelledError:
             pass  # the server is closing
@@ -141,6 +142,7 @@ class Server:
         request = await _read_request(h11, connection, reader)
         if request is None:
             return  # a probe that only checks whether the port is open
+        # For an invalid request, `_read_request` returns the response to send.
         response = await self._handler(request) if isinstance(request, HttpRequest) else request
         headers = [
             ("Content-Length", str(len(response.body))),
@@ -156,6 +158,7 @@ class Server:
 async def _read_request(
     h11: Any, connection: Any, reader: asyncio.StreamReader
 ) -> HttpRequest | HttpResponse | None:
+    """Return the request, an error response to an invalid one, or None if there is none."""
     method, path, body = "", "", bytearray()
     while True:
         try:
@@ -163,7 +166,7 @@ async def _read_request(
         except h11.RemoteProtocolError as error:
             return HttpResponse(error.error_status_hint or _BAD_REQUEST)
         if event is h11.NEED_DATA:
-            data = await reader.read(_CHUNK)
+            data = await reader.read(_CHUNK_BYTES)
             if not data and not method:
                 return None
             connection.receive_data(data)

@@ -26,26 +26,27 @@ from rote.wire.webrtc import signalling as wire
 KEY_VARIABLE = "ROTE_KEY"
 _KEY = re.compile("[0-9a-fA-F]{32}")
 _ADDRESSES = Text(
-    "The robot's WebRTC service is at 192.168.12.1 in its own Wi-Fi, at 192.168.123.161 by cable "
-    "(not .164 or .18, which is the computer on its back), or where the router put it: "
-    "{discover}. For a simulated robot: {simulate}.",
+    "The robot's WebRTC service has the address 192.168.12.1 in its own Wi-Fi and "
+    "192.168.123.161 by cable (.164 and .18 are the computer on its back). In another network, "
+    "find its address: {discover}. To use a simulated robot: {simulate}.",
     discover=Act.DISCOVER,
     simulate=Act.SIMULATE_WEBRTC,
 )
 _BUSY = (
-    "It takes one client at a time, and the phone app counts as one: close the app, or wait 10 s "
-    "after a client that was cut off. To stop what another program does, end that program, or "
-    "use the remote."
+    "The robot accepts one client at a time, and the phone app counts as one: close the app, or "
+    "wait 10 s if a client lost its connection. To stop a motion of another program, end that "
+    "program, or use the remote."
 )
 _SILENT = Text(
-    "A program listens there but does not answer: is it the robot? {addresses}",
+    "A program listens there but does not answer. Check that it is the robot. {addresses}",
     addresses=_ADDRESSES,
 )
 
 
 def find_key(given: str | None, name: str) -> bytes | None:
-    """Return the robot's own key: as given, from ROTE_KEY, or from the entry for `name` in the key
-    file; None if there is none.
+    """Return the robot's own key; None if there is none.
+
+    It is the `given` one, that in ROTE_KEY, or that in the key file's line for `name` or for `*`.
     """
     text = given or os.environ.get(KEY_VARIABLE)
     if text:
@@ -57,13 +58,13 @@ def find_key(given: str | None, name: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeError) as error:
-        remedy = "Make it a text file that you can read, or remove it."
+        remedy = "Make it a readable text file, or remove it."
         raise BadRequestError(f"{path} cannot be read: {error}", remedy) from None
     for number, line in enumerate(lines, start=1):
         words = line.partition("#")[0].split()
         if words and not (len(words) == 2 and _KEY.fullmatch(words[1])):
             raise BadRequestError(
-                f"line {number} of {path} is not a robot and its key",
+                f"line {number} of {path} does not have a robot and its key",
                 "Write one robot per line: its serial or address, a space, 32 hex characters.",
             )
         if words and words[0] in (name, "*"):
@@ -80,7 +81,7 @@ def _check_private(path: Path) -> None:
         )
 
 
-async def exchange(
+async def exchange_descriptions(
     host: str,
     port: int | None,
     sdp: str,
@@ -90,9 +91,11 @@ async def exchange(
     own_wifi: bool,
     on_variant: Callable[[str], None] = lambda _: None,
 ) -> str:
-    """Return the robot's answer to the offer `sdp`, with any firmware.
+    """Post the offer `sdp` to the robot, and return the description in its answer.
 
-    `on_variant` is called with the signalling variant of the robot: legacy, none, 1, 2 or 3.
+    Without a `port`, those of newer and of older firmware are tried. Some firmware needs the
+    robot's own `key`. `own_wifi` tells that this computer is in the robot's own Wi-Fi. `on_variant`
+    is called with the robot's variant of signalling: legacy, none, 1, 2 or 3.
     """
     offer = wire_sdp.SdpOffer(sdp=sdp, id="" if own_wifi else wire_sdp.STATION_ID)
     ports = (wire.PORT, wire.LEGACY_PORT) if port is None else (port,)
@@ -117,7 +120,8 @@ async def _exchange_at_first_open_port(
     key: bytes | None,
     on_variant: Callable[[str], None],
 ) -> wire_sdp.SdpAnswer | wire_sdp.Busy:
-    refused = []
+    """Return the answer from the first open port; raise `StageError` for an unusable answer."""
+    failures = []
     for port in ports:
         try:
             if port == wire.LEGACY_PORT:
@@ -130,9 +134,9 @@ async def _exchange_at_first_open_port(
         except (DecodeError, RemoteProtocolError) as error:
             raise StageError("signal", str(error), error.remedy or _ADDRESSES) from error
         except OSError as error:
-            refused.append(f"port {port}: {_system_error_text(error)}")
-    seen = "; ".join(refused)
-    raise StageTimeoutError("signal", f"no robot answered at {host} ({seen})", _ADDRESSES)
+            failures.append(f"port {port}: {_describe_error(error)}")
+    reasons = "; ".join(failures)
+    raise StageTimeoutError("signal", f"no robot answered at {host} ({reasons})", _ADDRESSES)
 
 
 async def _exchange_legacy(
@@ -150,6 +154,7 @@ async def _exchange_sealed(
     key: bytes | None,
     on_variant: Callable[[str], None],
 ) -> wire_sdp.SdpAnswer | wire_sdp.Busy:
+    """Request the robot's public key, then post an offer that is encrypted with it."""
     response = await post(host, port, wire.NOTICE_PATH, b"")
     notice = wire.open_notice(_check_response(response, wire.NOTICE_PATH), key)
     on_variant("none" if notice.wrapping.value is None else str(notice.wrapping.value))
@@ -165,8 +170,8 @@ def _check_response(response: HttpResponse, path: str) -> bytes:
     return response.body
 
 
-def _system_error_text(error: OSError) -> str:
-    """Return the system's own error text; asyncio says "connect call failed" for everything."""
-    if error.errno is not None and error.errno > 0:
+def _describe_error(error: OSError) -> str:
+    """Return the operating system's text for an error; asyncio's own text names no cause."""
+    if error.errno is not None and error.errno > 0:  # others are numbers of the resolver
         return os.strerror(error.errno).lower()
     return error.strerror or str(error) or type(error).__name__

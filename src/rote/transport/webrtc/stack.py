@@ -37,9 +37,10 @@ from rote.errors import (
     StageTimeoutError,
 )
 from rote.model.family import Build
-from rote.transport.discovery import find
+from rote.transport.address import check_host
+from rote.transport.discovery import find_address
 from rote.transport.impair import Disturber
-from rote.transport.link import Carrier, Message, check_host, parse_url_options
+from rote.transport.link import Carrier, Message, parse_url_options
 from rote.transport.webrtc.aiortc_adapters import (
     DisturbedIce,
     Ice,
@@ -47,11 +48,12 @@ from rote.transport.webrtc.aiortc_adapters import (
     Sctp,
     Unacknowledging,
 )
-from rote.transport.webrtc.signalling import exchange, find_key
+from rote.transport.webrtc.signalling import exchange_descriptions, find_key
 from rote.wire.webrtc.description import Peer, Side, read_peer, write_answer, write_offer
-from rote.wire.webrtc.sdp import as_strictly_read
+from rote.wire.webrtc.sdp import rewrite_as_read_strictly
 
 AP_ADDRESS = "192.168.12.1"
+"""The robot's address in its own Wi-Fi."""
 LABEL = "data"
 LIMITS_S = {"discover": 3.0, "signal": 5.0, "ICE": 5.0, "DTLS": 5.0, "channel": 5.0}
 """How long each stage may take, in seconds; validation has its limit in the session."""
@@ -60,20 +62,21 @@ BUSY_PAUSES_S = (0.2, 0.6)
 MAX_UNSENT = 4 * 2**20
 """Telemetry to a client is dropped while more than this many bytes wait to be sent."""
 _SERIAL = re.compile(r"(?=[A-Z]*[0-9])[A-Z0-9]{12,64}")
+"""A serial: capital letters and digits, with at least one digit."""
 
 _T = TypeVar("_T")
 _FIREWALL = (
-    "Signalling works, datagrams do not come through: allow UDP between this computer and the "
-    "robot (a firewall, a guest network and a VPN forbid it), and be in the same network."
+    "Signalling works, but datagrams do not arrive: allow UDP between this computer and the "
+    "robot (firewalls, guest networks and VPNs block it), and join the same network."
 )
 _NO_DTLS = (
-    "Something answers in the robot's place, or its software is newer than rote knows. Switch the "
-    "robot off and on, and try again."
+    "Another device answers in place of the robot, or the robot's software is newer than rote "
+    "knows. Switch the robot off and on, and try again."
 )
 _CLOSED = "the other end closed the connection before the channel was open"
 _NO_CHANNEL = (
-    "Try again, then with ?media=1 after the address; if it stays so, switch the robot off and on: "
-    "it may still hold an older session."
+    "Try again, then with ?media=1 after the address. If both fail, switch the robot off and "
+    "on: it may still hold an older session."
 )
 
 
@@ -81,24 +84,30 @@ class ConnectTap(Protocol):
     """Observes how a connection is made."""
 
     signalling: str
+    """The robot's variant of signalling."""
 
-    def stage(self, name: str) -> None:
-        """Note that a stage begins."""
+    def begin_stage(self, name: str) -> None:
+        """Note that a stage of connecting begins now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebRtcTarget:
-    """Which robot, and how to talk to it."""
+    """Which robot to connect to, by its host or its serial, and how."""
 
     host: str = ""
     serial: str = ""
     port: int | None = None
+    """The port for signalling; None for the ports that robots use."""
     media: bool = False
+    """Whether to offer audio and video too, which some robots require."""
     build: Build | None = None
     """Which build the robot is, if the URL names one."""
     key: str | None = field(default=None, repr=False)
+    """The robot's own key, in hexadecimal."""
     keylog: Path | None = None
+    """A file for the secrets of the session; None to log none."""
     limit_s: float = 5.0
+    """Maximum time for each stage, if that is less than in `LIMITS_S`."""
     tap: ConnectTap | None = None
     """Notified of the stages of connecting."""
 
@@ -109,8 +118,8 @@ class WebRtcTarget:
 
 
 def read_url(parts: SplitResult) -> WebRtcTarget:
-    """Parse `webrtc://HOST[:PORT]`, `webrtc://SERIAL` or `webrtc://ap`, with `?media=1` and
-    `build=NAME`.
+    """Parse `webrtc://HOST[:PORT]`, `webrtc://SERIAL` or `webrtc://ap`, with the options `media=1`
+    and `build=NAME`.
     """
     try:
         host, port = parts.hostname, parts.port
@@ -118,29 +127,26 @@ def read_url(parts: SplitResult) -> WebRtcTarget:
         host, port = None, None
     query, build = parse_url_options(parts.query)
     media = query.pop("media", "0")
-    more = parts.path.strip("/") or parts.fragment or "@" in parts.netloc or query
-    if not host or more or media not in ("0", "1"):
+    unexpected = parts.path.strip("/") or parts.fragment or "@" in parts.netloc or query
+    if not host or unexpected or media not in ("0", "1"):
         raise BadRequestError(
             f"{parts.geturl()!r} does not name a robot",
             "Write webrtc://HOST, webrtc://SERIAL or webrtc://ap for the robot's own Wi-Fi; "
             "?media=1 and build=NAME may follow.",
         )
-    # The host is in lower case here; a serial is not.
-    is_serial = _SERIAL.fullmatch(parts.netloc) is not None
-    return WebRtcTarget(
-        host="" if is_serial else AP_ADDRESS if host == "ap" else check_host(host),
-        serial=parts.netloc if is_serial else "",
-        port=None if is_serial else port,
-        media=media == "1",
-        build=build,
-    )
+    has_media = media == "1"
+    # `hostname` is in lower case; `netloc` is as written, which a serial needs.
+    if _SERIAL.fullmatch(parts.netloc):
+        return WebRtcTarget(serial=parts.netloc, media=has_media, build=build)
+    address = AP_ADDRESS if host == "ap" else check_host(host)
+    return WebRtcTarget(host=address, port=port, media=has_media, build=build)
 
 
 # ---- one stack of transports --------------------------------------------------------------------
 
 
 class Stack:
-    """ICE, DTLS and SCTP to one peer, and the data channel on top."""
+    """One end of a connection to a peer: ICE, DTLS, SCTP, and the data channel on top."""
 
     def __init__(
         self,
@@ -150,6 +156,9 @@ class Stack:
         acknowledges: bool = True,
         disturber: Disturber | None = None,
     ) -> None:
+        """The client's end is `offering`. The other end `acknowledges` the channel that the client
+        opens. A `disturber` impairs the network.
+        """
         self._offering = offering
         self._gatherer = RTCIceGatherer(iceServers=[])
         self._ice = (
@@ -159,26 +168,26 @@ class Stack:
         self._certificate = KeyLogCertificate.generateCertificate()
         self._certificate.keylog = keylog
         self._dtls = RTCDtlsTransport(self._ice, [self._certificate])
-        sctp = Sctp if acknowledges else Unacknowledging
-        self._sctp = sctp(self._dtls)
+        sctp_class = Sctp if acknowledges else Unacknowledging
+        self._sctp = sctp_class(self._dtls)
         self._channel: RTCDataChannel | None = None
-        self._early: list[Message] = []
-        self.most_bytes: int | None = None
-        """The longest message that the peer accepts; None for no limit."""
-        self._receive: Callable[[Message], None] = self._early.append
+        self._early_messages: list[Message] = []
+        self.max_message_bytes: int | None = None
+        """Maximum message size that the peer accepts, in bytes; None for no limit."""
+        self._receive: Callable[[Message], None] = self._early_messages.append
         self._lost: Callable[[], None] = lambda: None
         self._gathering: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._ended = False
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the channel can be used."""
-        self._sctp.on("datachannel", self._adopt)
+        self._sctp.on("datachannel", self._adopt_channel)
         self._dtls.on("statechange", self._check_transports)
         self._ice.on("statechange", self._check_transports)
 
     async def gather(self) -> Side:
-        """Collect the addresses of this end."""
-        # Shielded, because aioice loses the sockets it has opened if it is cancelled meanwhile.
+        """Collect this end's addresses and credentials; raises `StageError` without addresses."""
+        # Shielded, because aioice never closes the sockets it has opened if it is cancelled.
         self._gathering = asyncio.ensure_future(self._gatherer.gather())
         await asyncio.shield(self._gathering)
         candidates = self._gatherer.getLocalCandidates()
@@ -186,8 +195,8 @@ class Stack:
             raise StageError(
                 "ICE",
                 "this computer has no network address for WebRTC (loopback does not count)",
-                "Join the robot's network. For tests on one machine: "
-                "ip address add 10.99.0.1/32 dev lo",
+                "Join the robot's network. For tests on one computer, run: ip address add "
+                "10.99.0.1/32 dev lo",
             )
         local = self._gatherer.getLocalParameters()
         (sha256,) = (f for f in self._certificate.getFingerprints() if f.algorithm == "sha-256")
@@ -209,43 +218,55 @@ class Stack:
         `on_stage` is called with the name of each stage.
         """
         on_stage("ICE")
-        usable = [one for one in peer.candidates if _is_usable(one)]
+        await self._find_path(peer, limits_s)
+        on_stage("DTLS")
+        await self._encrypt(peer, limits_s)
+        self.max_message_bytes = peer.message_size or None  # 0 means no limit
+        on_stage("channel")
+        await self._sctp.start(RTCSctpCapabilities(peer.message_size), peer.sctp_port)
+
+    async def _find_path(self, peer: Peer, limits_s: dict[str, float]) -> None:
+        """Find a network path to the peer by ICE; raise `StageError` if there is none."""
+        usable = [candidate for candidate in peer.candidates if _is_usable(candidate)]
         for candidate in usable:
             with suppress(ValueError):  # a relay address in it may be malformed
                 await self._ice.addRemoteCandidate(candidate_from_sdp(candidate))
         # A browser hides its addresses (NAME.local), or names none: its connectivity checks reveal
-        # them. So the answering end waits for those checks; the offering end has nothing to wait
-        # for.
-        if self._offering or len(usable) == len(peer.candidates) > 0:
-            await self._ice.addRemoteCandidate(None)
+        # them. So the answering end waits for those checks, unless all addresses are known.
+        all_known = bool(peer.candidates) and len(usable) == len(peer.candidates)
+        if self._offering or all_known:
+            await self._ice.addRemoteCandidate(None)  # no further candidates will come
         start = self._ice.start(RTCIceParameters(peer.ufrag, peer.password))
-        await _run_stage("ICE", limits_s, start, "no way to the robot was found", _FIREWALL)
+        await _run_stage(
+            "ICE", limits_s, start, "no network path to the robot was found", _FIREWALL
+        )
         if self._ice.state != "completed":
             raise StageError(
-                "ICE", f"no way to the robot was found ({_describe_candidates(peer)})", _FIREWALL
+                "ICE",
+                f"no network path to the robot was found ({_describe_candidates(peer)})",
+                _FIREWALL,
             )
-        on_stage("DTLS")
+
+    async def _encrypt(self, peer: Peer, limits_s: dict[str, float]) -> None:
+        """Make the DTLS handshake; raise `StageError` if it fails or the certificate is wrong."""
         fingerprints = [RTCDtlsFingerprint(*fingerprint) for fingerprint in peer.fingerprints]
-        if peer.setup != "actpass":
+        if peer.setup != "actpass":  # the peer has chosen its role; ours is the other one
             self._dtls._set_role("server" if peer.setup == "active" else "client")
         handshake = self._dtls.start(RTCDtlsParameters(fingerprints))
         await _run_stage("DTLS", limits_s, handshake, "the handshake did not end", _NO_DTLS)
         if self._dtls.state != "connected":
-            seen = "the handshake failed, or the certificate is not the one that was announced"
-            raise StageError("DTLS", seen, _NO_DTLS)
-        self.most_bytes = peer.message_size or None  # 0 means no limit
-        on_stage("channel")
-        await self._sctp.start(RTCSctpCapabilities(peer.message_size), peer.sctp_port)
+            problem = "the handshake failed, or the certificate is not the one that was announced"
+            raise StageError("DTLS", problem, _NO_DTLS)
 
     def make_channel(self) -> None:
-        """Create the only channel, as clients do."""
-        self._adopt(RTCDataChannel(self._sctp, RTCDataChannelParameters(label=LABEL)))
+        """Create the data channel; only the client does this."""
+        self._adopt_channel(RTCDataChannel(self._sctp, RTCDataChannelParameters(label=LABEL)))
 
     def listen(self, receive: Callable[[Message], None], lost: Callable[[], None]) -> None:
         """Call `receive` with every message, including those that have arrived already."""
         self._receive, self._lost = receive, lost
-        early, self._early = self._early, []
-        for message in early:
+        early_messages, self._early_messages = self._early_messages, []
+        for message in early_messages:
             receive(message)
         if self._ended:
             lost()
@@ -280,9 +301,10 @@ class Stack:
                 await part.stop()
         await asyncio.sleep(0)  # cancelled tasks end in this iteration of the loop
 
-    def _adopt(self, channel: RTCDataChannel) -> None:
+    def _adopt_channel(self, channel: RTCDataChannel) -> None:
+        """Use the first channel, which either end may have created; ignore further ones."""
         if self._channel is not None:
-            return  # one channel per connection
+            return
         self._channel = channel
         channel.on("message", self._on_message)
         channel.on("open", self._mark_opened)
@@ -292,8 +314,7 @@ class Stack:
 
     def _on_message(self, message: Message) -> None:
         if self._channel is not None and self._channel.readyState == "connecting":
-            # A robot's stack may never acknowledge: a message from it proves that the channel is
-            # open.
+            # A robot may never acknowledge the channel, but a message proves that it is open.
             self._channel._setReadyState("open")
         try:
             self._receive(message)
@@ -319,19 +340,21 @@ class Stack:
 
 
 def _is_usable(candidate: str) -> bool:
-    words = candidate.split(" ")
-    return words[2].lower() == "udp" and not words[4].endswith(".local")
+    """Whether a candidate is a UDP address that is not hidden behind an mDNS name."""
+    _, _, transport, _, address, *_ = candidate.split(" ")
+    return transport.lower() == "udp" and not address.endswith(".local")
 
 
 async def _run_stage(
-    name: str, limits_s: dict[str, float], work: Awaitable[_T], seen: str, remedy: str
+    name: str, limits_s: dict[str, float], work: Awaitable[_T], problem: str, remedy: str
 ) -> _T:
+    """Await `work`; raise `StageTimeoutError` with `problem` after the time limit of the stage."""
     limit_s = limits_s[name]
     try:
         async with asyncio.timeout(limit_s):
             return await work
     except TimeoutError:
-        raise StageTimeoutError(name, f"{seen} within {limit_s:g} s", remedy) from None
+        raise StageTimeoutError(name, f"{problem} within {limit_s:g} s", remedy) from None
 
 
 def _describe_candidates(peer: Peer) -> str:
@@ -348,24 +371,24 @@ class ClientCarrier(Carrier):
     """A channel to a robot."""
 
     def __init__(self, stack: Stack) -> None:
-        self._stack = stack
+        self.stack = stack
         self.listen = stack.listen  # type: ignore[method-assign]
         self.send = stack.send  # type: ignore[method-assign]
-        self.most_bytes = stack.most_bytes
+        self.max_message_bytes = stack.max_message_bytes
 
     async def close(self) -> None:
         """Close the channel and everything below it."""
-        await self._stack.close()
+        await self.stack.close()
 
 
-async def _retry_while_busy(ask: Callable[[], Awaitable[str]]) -> str:
-    """Retry `ask` while the robot is busy: its last client may be disconnecting."""
+async def _retry_while_busy(exchange_offer: Callable[[], Awaitable[str]]) -> str:
+    """Return the robot's answer; try again if it is busy: its last client may be disconnecting."""
     for pause_s in BUSY_PAUSES_S:
         try:
-            return await ask()
+            return await exchange_offer()
         except BusyError:
             await asyncio.sleep(pause_s)
-    return await ask()
+    return await exchange_offer()
 
 
 def _note_signalling(tap: ConnectTap | None, variant: str) -> None:
@@ -378,9 +401,9 @@ async def connect_carrier(target: WebRtcTarget) -> Carrier:
     limits_s = {stage: min(limit_s, target.limit_s) for stage, limit_s in LIMITS_S.items()}
     key = find_key(target.key, target.name)
     tap = target.tap
-    on_stage: Callable[[str], None] = (lambda _: None) if tap is None else tap.stage
+    on_stage: Callable[[str], None] = (lambda _: None) if tap is None else tap.begin_stage
     on_stage("discover")
-    host = target.host or await find(target.serial, limit_s=limits_s["discover"])
+    host = target.host or await find_address(target.serial, limit_s=limits_s["discover"])
     stack = Stack(offering=True, keylog=target.keylog)
     try:
         on_stage("signal")
@@ -388,7 +411,7 @@ async def connect_carrier(target: WebRtcTarget) -> Carrier:
         offer = write_offer(await stack.gather(), secrets.randbits(62), media=target.media)
         answer = await _retry_while_busy(
             partial(
-                exchange,
+                exchange_descriptions,
                 host,
                 target.port,
                 offer,
@@ -403,8 +426,8 @@ async def connect_carrier(target: WebRtcTarget) -> Carrier:
         except DecodeError as error:
             raise StageError("signal", f"its answer cannot be used: {error}", _NO_DTLS) from error
         await stack.connect(peer, limits_s, on_stage)
-        seen = "the data channel did not open"
-        await _run_stage("channel", limits_s, asyncio.shield(stack.opened), seen, _NO_CHANNEL)
+        problem = "the data channel did not open"
+        await _run_stage("channel", limits_s, asyncio.shield(stack.opened), problem, _NO_CHANNEL)
     except BaseException:
         await stack.close()
         raise
@@ -424,34 +447,35 @@ class RobotEnd:
         disturber: Disturber | None = None,
         message_size: int | None = None,
     ) -> None:
-        """Make the answering end. `message_size` is the maximum message size it announces; default:
-        the stack's.
+        """Make the answering end. A `strict` one reads offers like a real robot, and does not
+        acknowledge the channel. `message_size` is the maximum that it announces.
         """
-        self._strict = strict
+        self.strict = strict
         self._message_size = message_size
         self._peer: Peer | None = None
-        self._stack = Stack(offering=False, acknowledges=not strict, disturber=disturber)
-        self.listen = self._stack.listen
-        self.close = self._stack.close
+        self.stack = Stack(offering=False, acknowledges=not strict, disturber=disturber)
+        self.listen = self.stack.listen
+        self.close = self.stack.close
 
     async def answer(self, offer: str) -> str:
         """Return the answer to an offer; raises `DecodeError` for one that cannot be used."""
-        self._peer = read_peer(as_strictly_read(offer) if self._strict else offer)
-        side = await self._stack.gather()
-        own_size = None if self._strict else RTCSctpTransport.getCapabilities().maxMessageSize
-        size = own_size if self._message_size is None else self._message_size
+        self._peer = read_peer(rewrite_as_read_strictly(offer) if self.strict else offer)
+        side = await self.stack.gather()
+        size = self._message_size
+        if size is None and not self.strict:
+            size = RTCSctpTransport.getCapabilities().maxMessageSize
         return write_answer(offer, side, secrets.randbits(62), message_size=size)
 
     async def open(self, limit_s: float = 15.0) -> None:
         """Connect to the client that was answered, and wait for its channel."""
         assert self._peer is not None
         limits_s = dict.fromkeys(LIMITS_S, limit_s)
-        await self._stack.connect(self._peer, limits_s)
+        await self.stack.connect(self._peer, limits_s)
         await _run_stage(
-            "channel", limits_s, asyncio.shield(self._stack.opened), "it is missing", ""
+            "channel", limits_s, asyncio.shield(self.stack.opened), "it is missing", ""
         )
 
     def send(self, message: Message) -> None:
         """Send one message, unless too many bytes wait for the client already."""
-        if self._stack.unsent < MAX_UNSENT:
-            self._stack.send(message)
+        if self.stack.unsent < MAX_UNSENT:
+            self.stack.send(message)

@@ -14,7 +14,7 @@ from rote.transport import certificates
 
 DAYS = 397
 """Lifetime of a certificate issued here; browsers refuse longer ones."""
-_LEFT = datetime.timedelta(days=7)
+_RENEW_BEFORE = datetime.timedelta(days=7)
 """A certificate that expires sooner than this is issued again."""
 
 
@@ -35,12 +35,12 @@ def check_files(files: TlsFiles) -> TlsFiles:
         reason = error.reason or "they do not fit together"
         raise BadRequestError(
             f"{files.certificate} and {files.key} cannot be used for TLS: {reason}",
-            "Give a certificate and its own private key, both as PEM and without a password.",
+            "Use a certificate and its private key, both as PEM and without a password.",
         ) from None
     except OSError as error:
         raise BadRequestError(
             f"{error.filename} cannot be read: {error.strerror}",
-            "Check --tls-cert and --tls-key, or leave them out: then a certificate is made.",
+            "Check --tls-cert and --tls-key, or omit them: then rote issues a certificate.",
         ) from None
     return files
 
@@ -57,12 +57,12 @@ def own_certificate(folder: Path, names: Iterable[str]) -> TlsFiles:
     It is reused while it is valid, so that the user has to trust it only once.
     """
     files = TlsFiles(folder / "pendant.crt", folder / "pendant.key")
-    wanted = sorted({*names, "localhost", "127.0.0.1", "::1", socket.gethostname()})
-    certificates.require("a certificate made on the spot", "webrtc")
-    if not _is_usable(files, wanted):
+    all_names = sorted({*names, "localhost", "127.0.0.1", "::1", socket.gethostname()})
+    certificates.require_cryptography("issuing a certificate", "webrtc")
+    if not _is_usable(files, all_names):
         folder.mkdir(parents=True, exist_ok=True)
-        made = certificates.issue("rote pendant", wanted, DAYS)
-        for path, data in zip(files, made, strict=True):
+        issued = certificates.issue_certificate("rote pendant", all_names, DAYS)
+        for path, data in zip(files, issued, strict=True):
             with appearing(path, private=True) as file:
                 file.write(data)
     return check_files(files)
@@ -84,5 +84,5 @@ def _is_usable(files: TlsFiles, names: list[str]) -> bool:
         check_files(files)
     except BadRequestError:
         return False
-    until = certificates.good_until(files.certificate.read_bytes(), names)
-    return until is not None and until - datetime.datetime.now(datetime.UTC) > _LEFT
+    until = certificates.read_expiry(files.certificate.read_bytes(), names)
+    return until is not None and until - datetime.datetime.now(datetime.UTC) > _RENEW_BEFORE

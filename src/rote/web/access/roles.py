@@ -40,7 +40,7 @@ class Access(NamedTuple):
     def require_role(self, role: PendantRole) -> None:
         """Raise `ProblemError` if this access has a lower role."""
         if self.role.rank < role.rank:
-            raise _too_low(role)
+            raise _role_too_low_error(role)
 
 
 LOCAL = Access()
@@ -53,13 +53,13 @@ def access_of(scope: Any) -> Access:
     return access if isinstance(access, Access) else Access(PendantRole.WATCH)
 
 
-def _too_low(role: PendantRole) -> ProblemError:
+def _role_too_low_error(role: PendantRole) -> ProblemError:
     if role is PendantRole.TEACHER:
         return ProblemError(
             403,
             "not-teacher",
             "only a teacher may do this",
-            "Open the teacher's link, the first that the server printed when it began.",
+            "Open the teacher's link, the first that the server printed when it started.",
         )
     return ProblemError(
         403,

@@ -7,22 +7,61 @@ from typing import Any
 from fastapi import WebSocket, WebSocketDisconnect
 
 from rote import __version__
+from rote.bridge.foxglove import SUBPROTOCOLS, FoxgloveClient
 from rote.web.access.clients import Outbox
 from rote.web.access.roles import access_of
 from rote.web.server.problems import ProblemError, to_json
+from rote.web.services.broadcaster import LiveViews
 from rote.web.services.hub import Hub
 
-FULL = 4013
-"""The close code of a socket if no connection is free."""
-_MAX_NESTED = 8
-"""A message is one object: {"type": ...}. Deeper ones are refused before they are parsed."""
 
-
-async def live(socket: WebSocket, hub: Hub) -> None:
-    """Serve one browser until it leaves."""
+async def serve_viewer(socket: WebSocket, views: LiveViews) -> None:
+    """Serve one viewer, a Foxglove application, until it disconnects."""
+    offered: list[str] = socket.scope.get("subprotocols", [])
+    chosen = next((each for each in SUBPROTOCOLS if each in offered), None)
+    filled = asyncio.Event()
+    client = None if chosen is None else views.join(filled.set)
+    if client is None:
+        await socket.close(1013)  # "try again later"
+        return
+    await socket.accept(subprotocol=chosen)
+    sender = asyncio.create_task(_send_queued(socket, client, filled))
     try:
-        old = socket.query_params.get("client")
-        client = hub.join(old, __version__, access_of(socket.scope))
+        while True:
+            message = await socket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            client.handle_message(message.get("text") or message.get("bytes") or "")
+    finally:
+        views.leave(client)
+        sender.cancel()
+
+
+async def _send_queued(socket: WebSocket, client: FoxgloveClient, filled: asyncio.Event) -> None:
+    try:
+        while True:
+            await filled.wait()
+            filled.clear()
+            for message in client.take_messages():
+                if isinstance(message, str):
+                    await socket.send_text(message)
+                else:
+                    await socket.send_bytes(message)
+    except (WebSocketDisconnect, RuntimeError):
+        return
+
+
+FULL = 4013
+"""The close code of a WebSocket that is refused because all connections are in use."""
+_MAX_NESTED = 8
+"""Maximum number of brackets in a message; one with more is refused before it is parsed."""
+
+
+async def serve_browser(socket: WebSocket, hub: Hub) -> None:
+    """Serve one browser until it disconnects."""
+    try:
+        previous_id = socket.query_params.get("client")
+        client = hub.join(previous_id, __version__, access_of(socket.scope))
     except ProblemError as full:
         # A socket that is refused before it is accepted looks like a dead server to a page.
         await socket.accept()
@@ -38,7 +77,7 @@ async def live(socket: WebSocket, hub: Hub) -> None:
         while (text := await _receive_text(socket)) is not None:
             hub.clients.note_alive(client.id)
             try:
-                kind = _message_type(text)
+                kind = _read_message_type(text)
             except ProblemError as error:
                 client.outbox.add_message(to_json({"type": "problem"} | error.document()).decode())
                 continue
@@ -54,7 +93,10 @@ async def _send_outbox(socket: WebSocket, outbox: Outbox) -> None:
     try:
         while True:
             await socket.send_text(await outbox.next())
-    except (WebSocketDisconnect, RuntimeError):  # the browser has left; `live` notices it, too
+    except (
+        WebSocketDisconnect,
+        RuntimeError,
+    ):  # the browser has left; `serve_browser` notices it, too
         return
 
 
@@ -66,13 +108,13 @@ async def _receive_text(socket: WebSocket) -> str | None:
     return message.get("text") or ""
 
 
-def _message_type(text: str) -> object:
+def _read_message_type(text: str) -> object:
     """Return the type of a message; raise `ProblemError` if it is nested too deeply."""
     if text.count("[") + text.count("{") > _MAX_NESTED:
         raise ProblemError(
             400,
             "bad-message",
-            "a message to this server is one object, not a tree of them",
+            "the message is nested too deeply",
             'Send {"type":"alive"} or {"type":"stop"}.',
         )
     try:

@@ -3,13 +3,18 @@
 from typing import Annotated
 
 from fastapi import APIRouter, File, Form, Request, Response, UploadFile
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, HTMLResponse
 
-from rote.web.routes.robot import Caller, answer, commanding, hub_of, moving
+from rote.web.routes.robot import Caller, answer, hub_for_command, hub_for_motion, hub_of
 from rote.web.routes.takes import json_response, run_while_connected
 from rote.web.schemas import robot as schemas
 from rote.web.schemas import shows as s
 
+SHEET_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+"""A cue sheet is text with styles of its own: it loads and runs nothing."""
 router = APIRouter(prefix="/api", responses={"4XX": {"model": schemas.Problem}}, tags=["shows"])
 
 
@@ -21,36 +26,41 @@ async def shelf(request: Request) -> Response:
 
 @router.post("/shows/save", response_model=s.ShowSaved)
 async def save(request: Request, body: s.SaveShow, caller: Caller = None) -> Response:
-    """Keep a show in its file, which the command line checks and runs; one that is wrong is not
-    written.
-    """
-    return json_response(await commanding(request, caller).shows.save(body))
+    """Save a show to its file, which the command line can run, too; invalid shows are refused."""
+    return json_response(await hub_for_command(request, caller).shows.save(body))
 
 
 @router.post("/shows/rename", response_model=schemas.Done)
 async def rename(request: Request, body: s.RenameShow, caller: Caller = None) -> Response:
     """Rename a show, and its cast of the same name."""
-    await commanding(request, caller).shows.rename(body.old, body.new)
+    await hub_for_command(request, caller).shows.rename(body.old, body.new)
     return answer({"done": True})
 
 
 @router.post("/shows/delete", response_model=schemas.Done)
 async def delete(request: Request, body: s.NamedShow, caller: Caller = None) -> Response:
     """Move a show to the trash beside it."""
-    await commanding(request, caller).shows.delete(body.name)
+    await hub_for_command(request, caller).shows.delete(body.name)
     return answer({"done": True})
+
+
+@router.post("/shows/lock", response_model=s.ShowLocked)
+async def lock(request: Request, body: s.LockShow, caller: Caller = None) -> Response:
+    """Lock a show: GO refuses it if its file, a take or a sound has changed since. Or unlock it."""
+    hub = hub_for_command(request, caller)
+    return json_response(await hub.shows.set_lock(body.name, locked=body.locked))
 
 
 @router.post("/shows/cast", response_model=schemas.Done)
 async def save_cast(request: Request, body: s.SaveCast, caller: Caller = None) -> Response:
     """Save a cast (which robot plays which role) to a file."""
-    await commanding(request, caller).shows.save_cast(body.name, body.cast)
+    await hub_for_command(request, caller).shows.save_cast(body.name, body.cast)
     return answer({"done": True})
 
 
 @router.post("/shows/check", response_model=s.ShowChecked)
 async def check(request: Request, body: s.CheckShow) -> Response:
-    """What speaks against running a show, saved or not; the same as the command line finds."""
+    """The findings against running a show, saved or not; the same as on the command line."""
     return json_response(await run_while_connected(request, hub_of(request).shows.check(body)))
 
 
@@ -70,14 +80,14 @@ async def add_sound(
     caller: Caller = None,
 ) -> Response:
     """Add a sound, a WAV file of up to 32 MB, beside the shows."""
-    hub = commanding(request, caller)
+    hub = hub_for_command(request, caller)
     await hub.shows.add_sound(file.filename or "", file.file, replace=replace)
     return answer({"done": True})
 
 
 @router.get("/shows/sounds/{name}/peaks", response_model=s.SoundPeaks)
 async def peaks(request: Request, name: str) -> Response:
-    """A sound as it is drawn."""
+    """The peaks of a sound, for drawing it."""
     return json_response(await run_while_connected(request, hub_of(request).shows.peaks(name)))
 
 
@@ -93,26 +103,50 @@ async def opened(request: Request, name: str) -> Response:
     return json_response(await run_while_connected(request, hub_of(request).shows.open_show(name)))
 
 
+@router.get("/shows/{name}/sheet", response_class=HTMLResponse)
+async def sheet(request: Request, name: str) -> Response:
+    """The cue sheet of a show, to be printed; with the robots of the cast beside it."""
+    page = await run_while_connected(request, hub_of(request).shows.make_sheet(name))
+    return HTMLResponse(page, headers={"Content-Security-Policy": SHEET_POLICY})
+
+
 # ---- the stage ----------------------------------------------------------------------------------
 
 
 @router.get("/stage", response_model=s.StageNow, tags=["stage"])
 async def stage(request: Request) -> Response:
-    """The stage: its robots, the show that is under way, and a stop that holds."""
+    """The stage: its robots, the running show, and an active stop."""
     return answer(hub_of(request).stage.document())
 
 
 @router.post("/stage/go", response_model=s.StageNow, tags=["stage"])
 async def go(request: Request, body: s.StageGo, caller: Caller = None) -> Response:
     """GO: begin a show, or its next section. It is checked first, and errors refuse it."""
-    hub = moving(request, caller)
+    hub = hub_for_motion(request, caller)
     await hub.stage.go(body)
     return answer(hub.stage.document())
 
 
+@router.post("/stage/cue", response_model=s.StageNow, tags=["stage"])
+async def control_cues(request: Request, body: s.ControlCues, caller: Caller = None) -> Response:
+    """Control the running show: BACK, skip, jump, pause and resume, mute and unmute, finish."""
+    find_hub = hub_for_motion if body.verb == "resume" else hub_for_command
+    hub = find_hub(request, caller)
+    hub.stage.control(body)
+    return answer(hub.stage.document())
+
+
+@router.post("/stage/offset", response_model=s.StageNow, tags=["stage"])
+async def set_offset(request: Request, body: s.SetOffset, caller: Caller = None) -> Response:
+    """Set how early a robot's action or sounds are requested; null has it measured again."""
+    hub = hub_for_command(request, caller)
+    hub.stage.set_offset(body.robot, body.name, body.seconds)
+    return answer(hub.stage.document())
+
+
 @router.post("/stage/release", response_model=s.StageNow, tags=["stage"])
-async def release(request: Request, body: schemas.Nothing, caller: Caller = None) -> Response:
-    """Release a stop that holds: robots may move again, at the next GO."""
-    hub = commanding(request, caller)
-    hub.stage.reset()
+async def release(request: Request, body: s.ResetStop, caller: Caller = None) -> Response:
+    """Reset an active stop: robots may move again at the next GO."""
+    hub = hub_for_command(request, caller)
+    hub.stage.reset(body.stop)
     return answer(hub.stage.document())

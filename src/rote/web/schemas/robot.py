@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
+from typing_extensions import TypedDict
 
 from rote.messages import HandScript
 from rote.model.family import MAX_MOTION_S, Vector
-from rote.motion.edit.table import EDITS, KINDS, MAX_TEXT, SEVERAL, Edit, Parameter
+from rote.motion.edit.table import EDITS, KINDS, MAX_TEXT, SEVERAL, Edit, Parameter, ParameterKind
 from rote.text import Act
 
 MAX_STEPS = 100
@@ -21,19 +22,20 @@ def utf8(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError("it holds characters that cannot be written as UTF-8") from None
+        raise ValueError("it contains characters that cannot be encoded as UTF-8") from None
     return text
 
 
 Text = Annotated[str, Field(max_length=200), AfterValidator(utf8)]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_TEXT), AfterValidator(utf8)]
 TakeName = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(utf8)]
-"""The name of a take that is there already: a copied file may have a longer one than a new take."""
+"""The name of an existing take; a copied file may have a longer name than a new take."""
 ActionName = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(utf8)]
-"""A name that is on the robot already: its length is the robot's choice."""
+"""The name of an existing action; the robot limits its length."""
 Tag = Annotated[str, Field(min_length=1, max_length=60), AfterValidator(utf8)]
 Seconds = Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)]
 Moment = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
+LearnedId = Annotated[str, Field(min_length=1, max_length=40), AfterValidator(utf8)]
 Version = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Angle = Annotated[float, Field(ge=-7, le=7, allow_inf_nan=False)]
 Tempo = Annotated[float, Field(ge=0.05, le=4.0, allow_inf_nan=False)]
@@ -49,11 +51,11 @@ class RequestModel(BaseModel):
 
 
 def step_models(edits: Mapping[str, Edit] = EDITS) -> list[type[RequestModel]]:
-    """Return a type for each edit of the table: what a page sends to apply it."""
-    return [_step_model(edit) for edit in edits.values()]
+    """Return the request type of each edit of the table, with which a page applies it."""
+    return [_make_step_model(edit) for edit in edits.values()]
 
 
-def _step_model(edit: Edit) -> type[RequestModel]:
+def _make_step_model(edit: Edit) -> type[RequestModel]:
     fields: dict[str, Any] = {"op": (Literal[(edit.name, *edit.aliases)], ...)}
     if edit.tracks == 2:
         fields["other"] = (TakeName, Field(description="The take that is the second motion."))
@@ -63,13 +65,17 @@ def _step_model(edit: Edit) -> type[RequestModel]:
             Field(description="The takes to go with this one."),
         )
     for parameter in edit.parameters:
-        given = any(parameter.name in values for values in edit.aliases.values())
-        fields[parameter.name] = _step_field(parameter, required=parameter.required and not given)
+        alias_sets_it = any(parameter.name in values for values in edit.aliases.values())
+        fields[parameter.name] = _make_step_field(
+            parameter, required=parameter.required and not alias_sets_it
+        )
     title = "".join(word.capitalize() for word in edit.name.split("_"))
     return create_model(f"{title}Step", __base__=RequestModel, __doc__=edit.summary, **fields)
 
 
-_VALUES: dict[type, Any] = {
+FiniteNumber = Annotated[float, Field(allow_inf_nan=False)]
+_FIELD_TYPES: dict[type, Any] = {
+    tuple: tuple,  # replaced: these parameters have columns
     float: float,
     bool: bool,
     str: Name,
@@ -78,18 +84,25 @@ _VALUES: dict[type, Any] = {
 }
 
 
-def _step_field(parameter: Parameter, *, required: bool) -> tuple[Any, Any]:
-    """Return the type of a parameter, and its constraints."""
-    about: dict[str, Any] = {"title": parameter.title, "description": parameter.help}
-    kind = _VALUES[KINDS[parameter.kind].value]
+def _make_step_field(parameter: Parameter, *, required: bool) -> tuple[Any, Any]:
+    """Return the type of a parameter with its constraints, and the field's default and labels."""
+    labels: dict[str, Any] = {"title": parameter.title, "description": parameter.help}
+    field_type = _FIELD_TYPES[KINDS[parameter.kind].value]
+    if parameter.choices:
+        field_type = Literal[parameter.choices]
+    if parameter.columns:
+        count = len(parameter.columns)
+        row = Annotated[list[FiniteNumber], Field(min_length=count, max_length=count)]
+        rows = Annotated[list[row], Field(min_length=1, max_length=200)]
+        field_type = rows if parameter.kind is ParameterKind.ROWS else row
     if parameter.range is not None:
         low, high = parameter.range.low, parameter.range.high
-        kind = Annotated[float, Field(ge=low, le=high, allow_inf_nan=False)]
+        field_type = Annotated[float, Field(ge=low, le=high, allow_inf_nan=False)]
     if required:
-        return kind, Field(**about)
+        return field_type, Field(**labels)
     if parameter.default is None:
-        kind = kind | None
-    return kind, Field(default=parameter.default, **about)
+        field_type = field_type | None
+    return field_type, Field(default=parameter.default, **labels)
 
 
 if TYPE_CHECKING:
@@ -117,8 +130,8 @@ class ConnectTo(RequestModel):
     url: Text
     key: Annotated[str, Field(max_length=64), AfterValidator(utf8)] | None = None
     wanted: Literal["look", "teach"] | None = None
-    """What for, if a robot has levels: to look at it without any risk, or to teach and play it.
-    Without it, the level that the URL names; the motors of a robot that may stand are refused.
+    """The purpose, if a robot has levels: to examine it without any risk, or to teach and play it.
+    By default the level of the URL; then a level that makes a standing robot go limp is refused.
     """
 
 
@@ -127,7 +140,7 @@ class ModeTo(RequestModel):
 
     target: Literal["stand", "damp", "lie"]
     yes: bool = False
-    """For damp: a person has confirmed that a standing robot goes limp."""
+    """For damp: the user has confirmed that a standing robot goes limp."""
 
 
 class TeachStart(RequestModel):
@@ -138,7 +151,7 @@ class TeachStart(RequestModel):
 
 
 class TeachFinish(RequestModel):
-    """Whether to keep the take, and under which name if not the first."""
+    """Whether to keep the take, and its final name if it changes."""
 
     save: bool
     name: Name | None = None
@@ -167,11 +180,11 @@ class Play(RequestModel):
 
 
 class StoreTake(RequestModel):
-    """A take of this computer, edited, to be put on the robot as an action."""
+    """A take of this computer, edited, to be stored on the robot as an action."""
 
     take: TakeName
     name: Name
-    """What the action is called on the robot."""
+    """The name of the action on the robot."""
     version: Version | None = None
     """Which version of the take; the newest by default."""
     steps: Steps = []
@@ -192,14 +205,14 @@ class PlayTake(RequestModel):
     steps: Steps = []
     speed: Tempo | None = None
     force: bool = False
-    """Play it although a check warns; what a check forbids is refused nevertheless."""
+    """Play it despite warnings of a check; errors of a check still refuse it."""
     mapped: bool = False
     """Play a motion of another build of the same family by joint names."""
     imported: bool = False
-    """Play a motion that others made on a real robot; a person is asked once for each file."""
+    """Play an imported motion on a real robot; the user confirms it once for each file."""
     loop: bool = False
-    """Play it again and again until it is stopped: without a pause where it ends in its first pose,
-    after a soft return where it does not."""
+    """Repeat it until it is stopped: without a pause if it ends in its first pose, otherwise after
+    a soft return."""
 
 
 TicketId = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(utf8)]
@@ -207,18 +220,18 @@ Digest = Annotated[str, Field(min_length=64, max_length=64, pattern="^[0-9a-f]*$
 
 
 class ProposeMotion(RequestModel):
-    """A take that an agent wants to be played."""
+    """A take that an agent proposes to play."""
 
     take: TakeName
     version: Version | None = None
     """Which version of the take; the newest by default."""
     speed: Tempo = 1.0
     motion: Digest | None = None
-    """The agent's own digest of the motion, where it has one: another one is refused."""
+    """The agent's digest of the motion, if it has one; a take with another digest is refused."""
 
 
 class BeginProposed(ProposeMotion):
-    """The same, and the ticket for it."""
+    """A proposed motion, and its ticket."""
 
     ticket: TicketId
 
@@ -230,7 +243,7 @@ class OneTicket(RequestModel):
 
 
 class PressApproval(OneTicket):
-    """Which proposal, what the person has read of it, and the secret of the terminal."""
+    """Which proposal, the digest that the user has seen, and the secret from the terminal."""
 
     digest: Digest
     secret: Text
@@ -249,7 +262,7 @@ class LockCommand(RequestModel):
 
 
 class CallMe(RequestModel):
-    """The name by which others see this browser; an empty one takes it away."""
+    """The name by which others see this browser; an empty one removes it."""
 
     name: Text
 
@@ -274,7 +287,7 @@ class Delete(RequestModel):
 
 
 class Restore(RequestModel):
-    """What to bring back from the trash."""
+    """What to restore from the trash."""
 
     id: ActionName
     to: Name | None = None
@@ -282,7 +295,7 @@ class Restore(RequestModel):
 
 
 class Purge(RequestModel):
-    """What to delete from the trash for good."""
+    """What to delete from the trash permanently."""
 
     id: ActionName
 
@@ -305,30 +318,76 @@ class EditTake(RequestModel):
 
 
 class EditPart(EditTake):
-    """The same, and which part of the result to show; the whole by default."""
+    """A take, the edits to apply, and which part of the result to show; all by default."""
 
     start_s: Moment = 0.0
     end_s: Moment | None = None
 
 
 class EditKeyframes(EditTake):
-    """The same, and of which joints; of all that move by default."""
+    """A take, the edits to apply, and the joints to show; all that move by default."""
 
     joints: Annotated[list[Name], Field(min_length=1, max_length=200)] | None = None
 
 
 class EditSave(EditTake):
-    """The same, saved as another take."""
+    """A take, the edits to apply, and the name under which to save the result."""
 
     name: TakeName
     over: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
-    """The newest version of the take `name` that the caller knows, 0 for none. If the take has
-    another one now, nothing is saved. Without it the take is saved as the newest version anyway.
+    """The newest version of the take `name` that the client knows, 0 for none. If that has changed,
+    nothing is saved. By default the result is always saved as the newest version.
     """
 
 
+class LearnTakes(RequestModel):
+    """Takes of one motion, to learn from."""
+
+    takes: Annotated[list[TakeName], Field(min_length=1, max_length=MAX_OTHERS)]
+
+
+Metres = Annotated[float, Field(ge=-10, le=10, allow_inf_nan=False)]
+
+
+class HandTarget(RequestModel):
+    """Where a hand is to be at one moment, in the frame of the robot's base."""
+
+    hand: Literal["left", "right"]
+    time_s: Moment
+    x_m: Metres
+    y_m: Metres
+    z_m: Metres
+
+
+class AdaptLearned(RequestModel):
+    """How to adapt a learned motion."""
+
+    id: LearnedId
+    through: Annotated[list[HandTarget], Field(max_length=20)] = []
+    duration_s: Seconds | None = None
+    """As learned by default."""
+    start: Annotated[dict[Name, Angle], Field(max_length=200)] = {}
+    """Angles of the first pose; other joints begin as learned."""
+    end: Annotated[dict[Name, Angle], Field(max_length=200)] = {}
+    """Angles of the last pose; other joints end as learned."""
+
+
+class PreviewAdapted(AdaptLearned):
+    """How to adapt a learned motion, and whether to check the result, which takes longer."""
+
+    check: bool = True
+
+
+class SaveAdapted(AdaptLearned):
+    """How to adapt a learned motion, and the name under which to save the result."""
+
+    name: TakeName
+    over: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+    """As for an edited take."""
+
+
 class AcknowledgeEvent(RequestModel):
-    """Which event a person has read."""
+    """Which event the user has read."""
 
     id: Annotated[int, Field(ge=1, le=2**31 - 1)]
 
@@ -346,7 +405,7 @@ class SaveUnsaved(RequestModel):
 
 
 class DiscardUnsaved(RequestModel):
-    """Which take in memory to give up."""
+    """Which take in memory to discard."""
 
     id: UnsavedId
 
@@ -354,17 +413,17 @@ class DiscardUnsaved(RequestModel):
 # ---- answers ------------------------------------------------------------------------------------
 
 
-class Problem(BaseModel):
-    """Why something was not done."""
+class Problem(TypedDict):
+    """Why a request failed."""
 
     error: str
     message: str
     remedy: str
-    stage: str | None = None
-    texts: "Texts | None" = None
+    stage: NotRequired[str | None]
+    texts: NotRequired["Texts | None"]
 
 
-class Connection(BaseModel):
+class Connection(TypedDict):
     """The state of the connection to the robot."""
 
     state: Literal["connected", "connecting", "lost", "off"]
@@ -377,7 +436,7 @@ class Connection(BaseModel):
     texts: "Texts"
 
 
-class ModeNow(BaseModel):
+class ModeNow(TypedDict):
     """The mode the robot is in."""
 
     id: int
@@ -386,36 +445,36 @@ class ModeNow(BaseModel):
     balanced: bool
 
 
-class FactNow(BaseModel):
+class FactNow(TypedDict):
     """One fact of a sentence: a quantity, a span, names, an act, a text, or a sentence."""
 
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    unit: str | None = None
-    digits: int | None = None
-    names: list[str] | None = None
-    act: Act | None = None
-    text: str | None = None
-    template: str | None = None
-    facts: "dict[str, FactNow] | None" = None
+    value: NotRequired[float | None]
+    low: NotRequired[float | None]
+    high: NotRequired[float | None]
+    unit: NotRequired[str | None]
+    digits: NotRequired[int | None]
+    names: NotRequired[list[str] | None]
+    act: NotRequired[Act | None]
+    text: NotRequired[str | None]
+    template: NotRequired[str | None]
+    facts: NotRequired["dict[str, FactNow] | None"]
 
 
-class TextNow(BaseModel):
+class TextNow(TypedDict):
     """A sentence with a name in braces for each of its facts."""
 
     template: str
     facts: dict[str, FactNow]
 
 
-class Texts(BaseModel):
+class Texts(TypedDict):
     """Message and remedy, for a page that renders them in its own way."""
 
     message: TextNow
     remedy: TextNow
 
 
-class FindingNow(BaseModel):
+class FindingNow(TypedDict):
     """Something to know before a robot moves."""
 
     severity: Literal["error", "warning", "note"]
@@ -432,12 +491,15 @@ class FindingNow(BaseModel):
     texts: Texts
 
 
-class ActivityNow(BaseModel):
+PhaseName = Literal["none", "approach", "playing", "return"]
+
+
+class ActivityNow(TypedDict):
     """What the robot is doing."""
 
     kind: Literal["idle", "teaching", "playing", "performing"]
     name: str
-    phase: Literal["none", "approach", "playing", "return"]
+    phase: PhaseName
     elapsed_s: float
     duration_s: float | None
     fraction: float
@@ -448,7 +510,7 @@ class ActivityNow(BaseModel):
 RoleName = Literal["watch", "command", "teacher"]
 
 
-class NextCommander(BaseModel):
+class NextCommander(TypedDict):
     """The client that commands when the countdown has ended."""
 
     number: int
@@ -456,7 +518,7 @@ class NextCommander(BaseModel):
     in_s: float
 
 
-class Commander(BaseModel):
+class Commander(TypedDict):
     """The client in command; none if `number` is null."""
 
     you: bool
@@ -467,15 +529,15 @@ class Commander(BaseModel):
     next: NextCommander | None
 
 
-class Person(BaseModel):
-    """A browser that is here: its number, and the name it has given itself."""
+class Person(TypedDict):
+    """A connected browser: its number, and the name that its user has set."""
 
     number: int
     name: str | None
     role: RoleName
 
 
-class FreePlaces(BaseModel):
+class FreePlaces(TypedDict):
     """How many more browsers of each role the server admits."""
 
     watch: int
@@ -483,15 +545,15 @@ class FreePlaces(BaseModel):
     teacher: int
 
 
-class People(BaseModel):
+class People(TypedDict):
     """All connected browsers."""
 
     people: list[Person]
     free: FreePlaces
 
 
-class Links(BaseModel):
-    """The ends of links to this page for others; null where no token is asked for.
+class Links(TypedDict):
+    """The query strings of links to this page for others; null if no token is required.
 
     No client gets a link of a higher role than its own.
     """
@@ -500,7 +562,7 @@ class Links(BaseModel):
     watch: str | None
 
 
-class PlaybackEnd(BaseModel):
+class PlaybackEnd(TypedDict):
     """How a playback ended."""
 
     completed: bool
@@ -508,8 +570,8 @@ class PlaybackEnd(BaseModel):
     """Why it ended early; empty if it did not."""
 
 
-class TicketNow(BaseModel):
-    """What has become of a proposal, and what it is bound to."""
+class TicketNow(TypedDict):
+    """The state of a proposal, and the motion, robot and build that it is bound to."""
 
     ticket: str
     state: Literal["waiting", "held", "approved", "used", "refused", "expired", "void"]
@@ -523,26 +585,29 @@ class TicketNow(BaseModel):
     digest: str
     """The SHA-256 of all of these."""
     ended: PlaybackEnd | None
-    """How its playback ended; None if it has not begun or goes on."""
+    """How its playback ended; None if it has not begun or is still running."""
 
 
-class ProposalNow(BaseModel):
-    """A motion that an agent has proposed, and that waits for a person."""
+OpenTicketState = Literal["waiting", "held", "approved"]
+
+
+class ProposalNow(TypedDict):
+    """A motion that an agent has proposed, and that waits for the user."""
 
     ticket: str
-    state: Literal["waiting", "held", "approved"]
+    state: OpenTicketState
     take: str
     version: int
     speed: float
     digest: str
     """The SHA-256 of motion, speed, robot and build."""
     left_s: float
-    """In so many seconds it is void."""
+    """Seconds until it expires."""
     hold_s: float
-    """How long a person must hold the button, in seconds."""
+    """How long the user must hold the button, in seconds."""
 
 
-class UnconfirmedStop(BaseModel):
+class UnconfirmedStop(TypedDict):
     """A stop that the robot has not confirmed; the server sends it again."""
 
     since_s: float
@@ -551,7 +616,7 @@ class UnconfirmedStop(BaseModel):
     text: TextNow
 
 
-class SoftLimbs(BaseModel):
+class SoftLimbs(TypedDict):
     """The robot's limbs are soft, or may be."""
 
     by: Literal["teaching", "elsewhere", "damping", "unknown"]
@@ -561,7 +626,7 @@ class SoftLimbs(BaseModel):
     """Whether a stop makes them hold."""
 
 
-class UnsavedTake(BaseModel):
+class UnsavedTake(TypedDict):
     """A take that is only in the server's memory because it could not be written."""
 
     id: str
@@ -588,7 +653,7 @@ EventKind = Literal[
 ]
 
 
-class EventNow(BaseModel):
+class EventNow(TypedDict):
     """Something that has happened, for the list of recent events."""
 
     id: int
@@ -596,63 +661,63 @@ class EventNow(BaseModel):
     """Seconds since 1970."""
     kind: EventKind
     safety: bool
-    """Whether it is shown until a person has acknowledged it."""
+    """Whether it is shown until the user has acknowledged it."""
     acknowledged: bool
     message: str
     text: TextNow
 
 
-class EventList(BaseModel):
+class EventList(TypedDict):
     """The recent events, the oldest first."""
 
     events: list[EventNow]
 
 
-class PendantStatus(BaseModel):
+class PendantStatus(TypedDict):
     """Everything that a page shows as status."""
 
     connection: Connection
     mode: ModeNow | None
     build: str | None
-    """Which machine the robot is; None if none is connected."""
+    """The build of the robot; None if none is connected."""
     family: str | None
     title: str | None
-    """The build's name for people."""
+    """The build's name as shown to the user."""
     battery_percent: float | None
     temperatures_c: list[float]
     faults: list[str]
     findings: list[FindingNow]
     abilities: list[str]
     elsewhere: list[str]
-    """What the robot can do at another level, for which the page must connect again."""
+    """Abilities at another level, for which the page must connect again."""
     activity: ActivityNow
     commander: Commander
     holding: bool
     stops: int
-    """How many stops were asked for since the server began, by whomever."""
+    """Number of stops requested by any client since the server started."""
     paused: bool
-    """Whether what is being taught is not recorded for the moment."""
+    """Whether the recording is paused."""
     return_in_s: float | None
-    """Limbs that were taught hold, and in so many seconds at most they return by themselves; None
-    where they do not, or do so already."""
+    """Maximum time in seconds until limbs that hold after teaching return by themselves; None if
+    they do not, or are already returning."""
     return_s: float | None
-    """How long that return takes, about; None where the limbs stay where they are."""
+    """Approximate duration of that return in seconds; None if the limbs stay where they are."""
     proposal: ProposalNow | None
-    """What an agent wants to be played; None where there is nothing to decide."""
+    """The motion that an agent proposes; None if there is nothing to decide."""
     unconfirmed_stop: UnconfirmedStop | None
     soft: SoftLimbs | None
     """None if the limbs hold or are at rest."""
     actions_changes: int
-    """Grows whenever the server has read another list of actions."""
+    """Increases whenever the list of actions has changed."""
     takes_changes: int
-    """Grows whenever the library was changed by this server."""
+    """Increases whenever this server changes the library."""
     storage_problem: Texts | None
     """Why the take that is being recorded cannot be written; None if it can."""
     unsaved: list[UnsavedTake]
 
 
-class Mount(BaseModel):
-    """Where a link sits on another, in metres and rad."""
+class Mount(TypedDict):
+    """The pose of a link on its parent, in metres and rad."""
 
     parent: str
     link: str
@@ -661,10 +726,10 @@ class Mount(BaseModel):
 
 
 class JointFacts(Mount):
-    """One joint, and where it sits."""
+    """One joint, and its pose on its parent."""
 
     index: int
-    """Its place in a state's positions."""
+    """Its index in a state's positions."""
     name: str
     lower_rad: float
     upper_rad: float
@@ -674,7 +739,7 @@ class JointFacts(Mount):
     """leg, waist, arm, wrist, head or finger."""
 
 
-class LinkPlace(BaseModel):
+class LinkPlace(TypedDict):
     """A point on a link, in metres."""
 
     link: str
@@ -682,7 +747,7 @@ class LinkPlace(BaseModel):
 
 
 class LimbEnd(LinkPlace):
-    """A hand or a foot, and the joints that lead it."""
+    """A hand or a foot, and the joints that move it."""
 
     limb: str
     """left_arm, front_left_leg and so on; empty if it has no name."""
@@ -690,7 +755,7 @@ class LimbEnd(LinkPlace):
     """From the body outwards."""
 
 
-class Stick(BaseModel):
+class Stick(TypedDict):
     """A line of the stick figure."""
 
     side: Literal["left", "right", ""]
@@ -700,7 +765,7 @@ class Stick(BaseModel):
     end: LinkPlace
 
 
-class Solid(BaseModel):
+class Solid(TypedDict):
     """A capsule on a link; if its radius is 0, a box, and `end` its half sizes."""
 
     link: str
@@ -715,7 +780,7 @@ class Head(LinkPlace):
     radius: float
 
 
-class JointTree(BaseModel):
+class JointTree(TypedDict):
     """A robot as a tree of joints, and what to draw it with."""
 
     build: str
@@ -740,7 +805,7 @@ class JointTree(BaseModel):
     """Whether /api/robot/model has the real shapes."""
 
 
-class SimulatedRobot(BaseModel):
+class SimulatedRobot(TypedDict):
     """A robot that can be simulated in the server."""
 
     build: str
@@ -748,16 +813,16 @@ class SimulatedRobot(BaseModel):
     url: str
 
 
-class KnownRobots(BaseModel):
+class KnownRobots(TypedDict):
     """The robots that can be simulated, and examples of URLs."""
 
     simulated: list[SimulatedRobot]
     led: list[SimulatedRobot]
-    """Simulated robots that a page cannot drag: a hand leads their limbs once they are soft."""
+    """Simulated robots that a page cannot drag: a scripted hand moves their soft limbs."""
     examples: list[str]
 
 
-class RobotFound(BaseModel):
+class RobotFound(TypedDict):
     """A robot on the network."""
 
     serial: str
@@ -765,26 +830,26 @@ class RobotFound(BaseModel):
     url: str
 
 
-class Robots(BaseModel):
+class Robots(TypedDict):
     """All robots that answered."""
 
     robots: list[RobotFound]
 
 
-class Findings(BaseModel):
+class Findings(TypedDict):
     """What to know before the robot moves, the worst first."""
 
     findings: list[FindingNow]
 
 
-class PresetNow(BaseModel):
+class PresetNow(TypedDict):
     """A factory action."""
 
     id: int
     name: str
 
 
-class TaughtNow(BaseModel):
+class TaughtNow(TypedDict):
     """A taught action."""
 
     name: str
@@ -792,7 +857,7 @@ class TaughtNow(BaseModel):
     position: int
 
 
-class ActionsNow(BaseModel):
+class ActionsNow(TypedDict):
     """What the robot can play."""
 
     presets: list[PresetNow]
@@ -803,7 +868,7 @@ class ActionsNow(BaseModel):
     """False while the robot is lost; then this is its last known list."""
 
 
-class TaughtReport(BaseModel):
+class TaughtReport(TypedDict):
     """How a teaching ended."""
 
     take: str | None
@@ -818,7 +883,7 @@ class TaughtReport(BaseModel):
     rate_hz: float
 
 
-class Curves(BaseModel):
+class Curves(TypedDict):
     """Joints over time."""
 
     names: list[str]
@@ -826,7 +891,7 @@ class Curves(BaseModel):
     joints_rad: list[list[float]]
 
 
-class StopReport(BaseModel):
+class StopReport(TypedDict):
     """What a stop did."""
 
     stopped: Literal["playing", "teaching", "holding", "nothing"]
@@ -835,7 +900,7 @@ class StopReport(BaseModel):
     """Whether the robot has confirmed it. If not, the server sends it again."""
 
 
-class TakeEntry(BaseModel):
+class TakeEntry(TypedDict):
     """One take of this computer."""
 
     name: str
@@ -849,25 +914,25 @@ class TakeEntry(BaseModel):
     family: str | None
     """The robot's family; None if it is not known."""
     title: str
-    """The robot's name for people."""
+    """The robot's name as shown to the user."""
     source: str
     problem: str
     thumbnail: str
 
 
-class Takes(BaseModel):
+class Takes(TypedDict):
     """The takes of this computer, or some of them."""
 
     takes: list[TakeEntry]
     total: int
-    """How many there are in all."""
+    """Number of all takes that match."""
     tag: str
-    """Changes when one of these takes does."""
+    """Changes whenever one of these takes changes."""
     same: bool
-    """Whether they are those of the tag that is known; then `takes` is empty."""
+    """Whether the tag is the one that the client sent; then `takes` is empty."""
 
 
-class TrashedTake(BaseModel):
+class TrashedTake(TypedDict):
     """One deleted take."""
 
     id: str
@@ -879,22 +944,22 @@ class TrashedTake(BaseModel):
     duration_s: float | None
 
 
-class Trash(BaseModel):
-    """What was deleted, the newest first."""
+class Trash(TypedDict):
+    """The deleted takes, the newest first."""
 
     trash: list[TrashedTake]
 
 
-class Stored(BaseModel):
-    """What the robot got of a take."""
+class Stored(TypedDict):
+    """The keyframes of a take that were stored on the robot."""
 
     name: str
     keyframes: int
     max_error_rad: float
-    """How far the keyframes are off the take at most."""
+    """Maximum deviation of the keyframes from the take."""
 
 
-class MarkNow(BaseModel):
+class MarkNow(TypedDict):
     """A moment with a label."""
 
     time_s: float
@@ -911,29 +976,35 @@ class TakeMotion(Curves):
     history: list[str]
 
 
-class FormatFacts(BaseModel):
+class FormatFacts(TypedDict):
     """A file format."""
 
     name: str
     ending: str
     title: str
     loss: str
-    """What it does not keep; empty if it keeps everything."""
+    """What is lost in this format; empty if nothing is."""
 
 
-class Formats(BaseModel):
+class Formats(TypedDict):
     """All file formats."""
 
     formats: list[FormatFacts]
 
 
-class EditParameter(BaseModel):
+class EditParameter(TypedDict):
     """One parameter of an edit."""
 
     name: str
     title: str
     help: str
-    kind: Literal["number", "flag", "joints", "build", "text", "pose"]
+    kind: Literal["number", "flag", "joints", "build", "text", "pose", "choice", "numbers", "rows"]
+    choices: list[str]
+    """The words of a choice."""
+    columns: int
+    """How many numbers a row has."""
+    form: str
+    """What a row of numbers looks like."""
     unit: str
     low: float | None
     high: float | None
@@ -942,7 +1013,7 @@ class EditParameter(BaseModel):
     required: bool
 
 
-class EditFacts(BaseModel):
+class EditFacts(TypedDict):
     """One edit, as a tool shows it."""
 
     name: str
@@ -953,7 +1024,7 @@ class EditFacts(BaseModel):
     parameters: list[EditParameter]
 
 
-class Edits(BaseModel):
+class Edits(TypedDict):
     """All edits."""
 
     edits: list[EditFacts]
@@ -971,7 +1042,7 @@ class EditCurves(Curves):
     limbs: dict[str, list[str]]
     """The limbs that the take's joints belong to, each with its joints."""
     whole: bool
-    """Whether these are all samples; otherwise some were left out, and a part shows more."""
+    """Whether these are all samples of the requested range; a shorter range may show more."""
     duration_s: float
     history: list[str]
     marks: list[MarkNow]
@@ -987,15 +1058,15 @@ class Edited(EditCurves):
     ok: bool
 
 
-class EditCheck(BaseModel):
-    """What speaks against playing an edited take."""
+class EditCheck(TypedDict):
+    """The findings against playing an edited take."""
 
     version: int
     findings: list[FindingNow]
     ok: bool
 
 
-class JointKeyframe(BaseModel):
+class JointKeyframe(TypedDict):
     """An angle that a joint passes through."""
 
     joint: str
@@ -1003,22 +1074,58 @@ class JointKeyframe(BaseModel):
     value_rad: float
 
 
-class ProposedKeyframes(BaseModel):
-    """A few angles of each joint that moves, from which its whole curve can be guessed."""
+class ProposedKeyframes(TypedDict):
+    """A few angles of each joint that moves; smooth steps between them approximate its curve."""
 
     keyframes: list[JointKeyframe]
     """By joint, then by time; the first and the last moment are among them."""
     max_error_rad: float
-    """How far smooth steps between them are from the motion, at most."""
+    """Maximum deviation of smooth steps between them from the motion."""
 
 
-class SavedAt(BaseModel):
+class LearnedBand(Curves):
+    """A motion learned from several takes: the mean of its joints over time."""
+
+    id: str
+    """It is in the server's memory until other motions have replaced it."""
+    spread_rad: list[list[float]]
+    """The standard deviation of each joint, at the same times."""
+    duration_s: float
+    takes: list[str]
+    build: str | None
+    """The robot it belongs to; None if it is not known."""
+    family: str | None
+    title: str
+
+
+class FarPoint(TypedDict):
+    """A point for a hand that is far from the takes."""
+
+    hand: Literal["left", "right"]
+    time_s: float
+    std: float
+    """The distance in standard deviations of the takes."""
+
+
+class Adapted(Curves):
+    """A learned motion, adapted."""
+
+    duration_s: float
+    """Longer than requested if the motion would be too fast."""
+    far: list[FarPoint]
+    """Points far from the takes, where the motion is a guess."""
+    findings: list[FindingNow] | None
+    """The findings against playing it; None if it was not checked."""
+    ok: bool | None
+
+
+class SavedAt(TypedDict):
     """Where a take was written."""
 
     path: str
 
 
 class Done(BaseModel):
-    """It was done."""
+    """The request was carried out."""
 
     done: bool = True

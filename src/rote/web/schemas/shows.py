@@ -1,4 +1,4 @@
-"""The requests and answers about shows and the stage as types; a show's own are made of its fields.
+"""The requests and answers about shows and the stage as types; those of a show are generated.
 
 Further rules, like which fields go together, are checked when a show is parsed.
 """
@@ -6,8 +6,10 @@ Further rules, like which fields go together, are checked when a show is parsed.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, create_model
+from pydantic import AfterValidator, Field, create_model
+from typing_extensions import TypedDict
 
+from rote.stage.leads import MAX_LEAD_S
 from rote.stage.show import file as shows
 from rote.stage.show.fields import MAX_TEXT, FieldKind
 from rote.stage.show.fields import Field as ShowField
@@ -36,21 +38,25 @@ _KINDS: dict[FieldKind, Any] = {
 }
 
 
-def _model(name: str, about: str, fields: Sequence[ShowField], **more: Any) -> type[RequestModel]:
-    made: dict[str, Any] = {field.name: _field(field) for field in fields}
-    return create_model(name, __base__=RequestModel, __doc__=about, **made, **more)
+def _make_model(
+    name: str, docstring: str, fields: Sequence[ShowField], **more_fields: Any
+) -> type[RequestModel]:
+    field_types: dict[str, Any] = {field.name: _make_field(field) for field in fields}
+    return create_model(
+        name, __base__=RequestModel, __doc__=docstring, **field_types, **more_fields
+    )
 
 
-def _field(field: ShowField) -> tuple[Any, Any]:
-    """Return the type of a show's field, and its constraints; what is left out is null here."""
+def _make_field(field: ShowField) -> tuple[Any, Any]:
+    """Return the type of a show's field, and its constraints; an omitted field is null."""
     kind = _KINDS[field.kind]
     if field.choices:
         kind = Literal[field.choices]
     elif field.kind in (FieldKind.NUMBER, FieldKind.COUNT):
-        finite = False if field.kind is FieldKind.NUMBER else None
-        # A limit that is left open: larger than any show is long.
+        allow_infinite = False if field.kind is FieldKind.NUMBER else None
+        # Without an upper limit, use the maximum length of a show.
         low, high = field.low, shows.MAX_S if field.high is None else field.high
-        kind = Annotated[kind, Field(ge=low, le=high, allow_inf_nan=finite)]
+        kind = Annotated[kind, Field(ge=low, le=high, allow_inf_nan=allow_infinite)]
     if field.required:
         return kind, Field(description=field.help)
     return kind | None, Field(default=None, description=field.help)
@@ -65,11 +71,11 @@ if TYPE_CHECKING:
         """A role."""
 
 else:
-    ShowRoleNow = _model("ShowRoleNow", "A role of a show.", shows.ROLE_FIELDS)
-    ShowTrigger = _model("ShowTrigger", "What begins a section.", shows.TRIGGER_FIELDS)
-    ShowClip = _model("ShowClip", "A motion of one role.", shows.CLIP_FIELDS)
-    ShowCue = _model("ShowCue", "Something beside motion.", shows.CUE_FIELDS)
-    ShowSectionNow = _model(
+    ShowRoleNow = _make_model("ShowRoleNow", "A role of a show.", shows.ROLE_FIELDS)
+    ShowTrigger = _make_model("ShowTrigger", "What begins a section.", shows.TRIGGER_FIELDS)
+    ShowClip = _make_model("ShowClip", "A motion of one role.", shows.CLIP_FIELDS)
+    ShowCue = _make_model("ShowCue", "Something beside motion.", shows.CUE_FIELDS)
+    ShowSectionNow = _make_model(
         "ShowSectionNow",
         "From one start together to the next.",
         shows.SECTION_FIELDS,
@@ -80,7 +86,7 @@ else:
 
 
 class ShowDocument(RequestModel):
-    """A show, as its file has it; what is null here is left out there."""
+    """A show, as in its file; fields that are null are omitted there."""
 
     rote_show: Literal[1]
     title: Annotated[str, Field(max_length=MAX_TEXT), AfterValidator(utf8)] = ""
@@ -91,7 +97,7 @@ class ShowDocument(RequestModel):
     sections: Annotated[list[ShowSectionNow], Field(max_length=shows.MAX_SECTIONS)] = Field([])
 
     def plain(self) -> dict[str, Any]:
-        """Return it as the reader of shows and a file want it, without what was left open."""
+        """Return the show as data, without fields that are null."""
         return self.model_dump(exclude_none=True)
 
 
@@ -109,19 +115,19 @@ CastNow = Annotated[
 
 
 class SaveShow(RequestModel):
-    """A show to be kept in a file."""
+    """A show to be saved to a file."""
 
     name: Name
     show: ShowDocument
     known: Annotated[str, Field(max_length=64)] | None = None
-    """The tag of the file that this show was opened from. Where the file is another one by now, or
-    there is one although none was known, nothing is written."""
+    """The tag of the file from which this show was opened. If the file has changed since, or exists
+    although no tag is given, nothing is written."""
     replace: bool = False
-    """Write it nevertheless."""
+    """Write it even then."""
 
 
 class SaveCast(RequestModel):
-    """A cast to be kept in a file."""
+    """A cast to be saved to a file."""
 
     name: Name
     cast: CastNow
@@ -133,8 +139,15 @@ class NamedShow(RequestModel):
     name: Name
 
 
+class LockShow(RequestModel):
+    """Which show to lock or unlock."""
+
+    name: Name
+    locked: bool
+
+
 class RenameShow(RequestModel):
-    """The old and the new name of a show; its cast of the same name goes along."""
+    """The old and the new name of a show; its cast of the same name is renamed, too."""
 
     old: Name
     new: Name
@@ -155,26 +168,56 @@ class DrawShow(RequestModel):
 
 
 class StageGo(RequestModel):
-    """Begin a show, or the next section of the one that is under way."""
+    """Begin a show, or the next section of the running show."""
 
     show: Name
-    """The show's name: what is run is its file, as the command line runs it."""
+    """The show's name; its file is run, as on the command line."""
     cast: CastNow
     section: Annotated[str, Field(max_length=MAX_TEXT), AfterValidator(utf8)] | None = None
-    """The requested section. If another one is due, nothing begins."""
+    """The requested section. If a show runs and another one is due, nothing begins; if none runs,
+    the show begins with this one."""
     known: Annotated[str, Field(max_length=64)] | None = None
-    """The tag of the file that the person has seen. Where it is another one by now, nothing
-    begins."""
+    """The tag of the file that the user has seen. If the file has changed since, nothing begins."""
     how: Literal["show", "rehearsal", "lights"] = "show"
     """As it is, at half speed, or without motion."""
     force: bool = False
-    """Run it although a check warns; what a check forbids is refused nevertheless."""
+    """Run it despite warnings of a check; errors of a check still refuse it."""
+
+
+CueVerb = Literal["back", "skip", "jump", "pause", "resume", "mute", "unmute", "finish"]
+
+
+class ControlCues(RequestModel):
+    """A command of the cue list; it applies to the running show."""
+
+    verb: CueVerb
+    section: Annotated[str, Field(max_length=MAX_TEXT), AfterValidator(utf8)] | None = None
+    """With `jump`: the section to select."""
+    robot: Annotated[str, Field(max_length=120), AfterValidator(utf8)] | None = None
+    """With `mute` and `unmute`."""
+
+
+class SetOffset(RequestModel):
+    """How early a robot's action or sounds are requested. A robot that plays ignores it."""
+
+    robot: Annotated[str, Field(min_length=1, max_length=120), AfterValidator(utf8)]
+    name: Annotated[str, Field(min_length=1, max_length=MAX_TEXT), AfterValidator(utf8)]
+    """The action, or `sounds`."""
+    seconds: Annotated[float, Field(ge=0.0, le=MAX_LEAD_S, allow_inf_nan=False)] | None = None
+    """None to measure it again."""
+
+
+class ResetStop(RequestModel):
+    """Which stop to reset."""
+
+    stop: Annotated[str, Field(max_length=64)] | None = None
+    """The id of the stop that the user has seen. If another one is active, it stays active."""
 
 
 # ---- answers ------------------------------------------------------------------------------------
 
 
-class ShowEntry(BaseModel):
+class ShowEntry(TypedDict):
     """One show of this computer."""
 
     name: str
@@ -185,7 +228,7 @@ class ShowEntry(BaseModel):
     """Why it cannot be read; empty if it can."""
 
 
-class SoundEntry(BaseModel):
+class SoundEntry(TypedDict):
     """One sound beside the shows."""
 
     name: str
@@ -193,7 +236,7 @@ class SoundEntry(BaseModel):
     """None if it cannot be read."""
 
 
-class ShowShelf(BaseModel):
+class ShowShelf(TypedDict):
     """The shows, casts and sounds of this computer."""
 
     shows: list[ShowEntry]
@@ -204,21 +247,41 @@ class ShowShelf(BaseModel):
     """Where they are on the server's computer."""
 
 
-class ShowOpened(BaseModel):
-    """A show, and by what its file is known again."""
+class ShowLock(TypedDict):
+    """The lock of a show."""
+
+    locked: str
+    """When it was locked, in ISO 8601; empty if that is not known."""
+    problem: str
+    """Why the show is refused, for example what was changed since; empty if it is not."""
+
+
+class ShowLocked(TypedDict):
+    """A show that was locked or unlocked."""
+
+    lock: ShowLock | None
+    """None if it is not locked."""
+
+
+class ShowOpened(TypedDict):
+    """A show, and the tag of its file."""
 
     name: str
     tag: str
     path: str
     show: ShowDocument
+    lock: ShowLock | None
+    """None if it is not locked."""
 
 
-class ShowSaved(BaseModel):
-    """Where a show was kept."""
+class ShowSaved(TypedDict):
+    """Where a show was saved."""
 
     name: str
     tag: str
     path: str
+    lock: ShowLock | None
+    """None if it is not locked."""
 
 
 class ShowFindingNow(FindingNow):
@@ -228,14 +291,14 @@ class ShowFindingNow(FindingNow):
     role: str | None
 
 
-class ShowChecked(BaseModel):
-    """What speaks against running a show."""
+class ShowChecked(TypedDict):
+    """The findings against running a show."""
 
     ok: bool
     findings: list[ShowFindingNow]
 
 
-class RoleCurves(BaseModel):
+class RoleCurves(TypedDict):
     """What one role does in a section, as one motion."""
 
     role: str
@@ -248,7 +311,7 @@ class RoleCurves(BaseModel):
     joints_rad: list[list[float]]
 
 
-class SectionCurves(BaseModel):
+class SectionCurves(TypedDict):
     """What every role does in a section; those that cannot be compiled are missing."""
 
     section: str
@@ -256,7 +319,7 @@ class SectionCurves(BaseModel):
     roles: list[RoleCurves]
 
 
-class SoundPeaks(BaseModel):
+class SoundPeaks(TypedDict):
     """A sound as it is drawn: the loudest sample of each part, 0 to 1."""
 
     name: str
@@ -264,19 +327,37 @@ class SoundPeaks(BaseModel):
     peaks: list[float]
 
 
-class StageRobot(BaseModel):
+LampNow = Literal[
+    "ready", "loading", "armed", "playing", "paused", "muted", "STOPPED", "FAULT", "LOST"
+]
+
+
+class OffsetNow(TypedDict):
+    """How early an action or sound is requested."""
+
+    seconds: float
+    is_set: bool
+    """Whether the operator has set it; otherwise it was measured."""
+
+
+class StageRobot(TypedDict):
     """One robot of the stage."""
 
     name: str
     reachable: bool
+    lamp: LampNow
+    muted: bool
+    """Whether it takes no part until it is unmuted."""
+    offsets: dict[str, OffsetNow]
+    """By action; `sounds` for its sounds."""
     ready: bool
     """Whether it can begin something: its agent works, and knows the clock well enough."""
     phase: str
     moving: bool
     stopped: bool | None
-    """Whether it has confirmed the stop that holds; None if none holds."""
+    """Whether it has confirmed the active stop; None if there is none."""
     clock_bound_ms: float | None
-    """How wrong its clock may be at most."""
+    """Maximum error of its clock."""
     round_trip_ms: float | None
     battery_percent: float | None
     robot: str
@@ -285,41 +366,58 @@ class StageRobot(BaseModel):
     faults: list[str]
 
 
-class StageStop(BaseModel):
-    """A stop that holds until a person resets it."""
+class StageStop(TypedDict):
+    """A stop, which lasts until the user resets it."""
 
+    id: str
     by: str
     confirmed_ms: float | None
     """Time until all robots had confirmed it; None if some have not."""
     unconfirmed: list[str]
     """The robots that have not confirmed it: use their remotes."""
+    obstacles: dict[str, str]
+    """By robot: why it is not ready to go on after a reset; "" if it is ready."""
 
 
-class ShowRunNow(BaseModel):
-    """The show that is under way."""
+RunState = Literal["checking", "waiting", "starting", "playing", "paused", "stopped", "ending"]
+
+
+class ShowRunNow(TypedDict):
+    """The running show."""
 
     show: str
     how: Literal["show", "rehearsal", "lights"]
-    state: Literal["checking", "waiting", "starting", "playing"]
+    state: RunState
     section: str
-    """The section that plays, or the one that is next."""
+    """The section that plays, or the one that begins next."""
+    next: str
+    """The section after it; "" if it is the last one."""
+    sections: list[str]
     waits: Literal["go", "after", "at", "osc", "heard"] | None
     """What begins it; GO always does."""
     detail: str
-    """The time, the address or the word that is waited for."""
+    """The time, the OSC address or the spoken word that begins it."""
     elapsed_s: float | None
-    """Since the section began; below 0 before it. None while nothing is settled."""
+    """Time since the section began, without pauses; negative before its start, None until that is
+    agreed."""
+    left_s: float | None
+    """The rest of the section that plays, or is paused."""
     duration_s: float
+    """The duration of the section that plays, or is paused; else 0."""
+    interruption: str
+    """Why the last section was stopped or refused; "" once a section has begun again."""
+    robots: list[str]
+    """The robots of the cast."""
 
 
-class SkewNow(BaseModel):
+class SkewNow(TypedDict):
     """How far apart robots began, in ms."""
 
     p50: float | None
     max: float | None
 
 
-class SectionSeen(BaseModel):
+class SectionSeen(TypedDict):
     """One section that was played."""
 
     name: str
@@ -333,14 +431,18 @@ class SectionSeen(BaseModel):
     """Why, by robot, as far as their agents reported a reason."""
 
 
-class ShowEnded(BaseModel):
-    """How the last show went."""
+class ShowEnded(TypedDict):
+    """The result of the last show."""
 
     show: str
     run: str
-    """Another one for every run of a show."""
+    """New for every run of a show."""
     ended: str
     """Why it ended early; empty if it did not."""
+    finished_early: bool
+    """Whether the operator has ended it."""
+    interruptions: list[str]
+    """Why sections were stopped or refused before the show went on."""
     unconfirmed: list[str]
     """The robots that have not confirmed the STOP that ended it."""
     lost: list[str]
@@ -348,14 +450,17 @@ class ShowEnded(BaseModel):
     sections: list[SectionSeen]
 
 
-class StageWorst(BaseModel):
+WorstState = Literal["stop-unconfirmed", "fault", "lost", "moving", "stopped", "rest"]
+
+
+class StageWorst(TypedDict):
     """The worst state of any robot of the stage, and which robots are in it."""
 
-    state: Literal["stop-unconfirmed", "fault", "lost", "moving", "stopped", "rest"]
+    state: WorstState
     robots: list[str]
 
 
-class StageNow(BaseModel):
+class StageNow(TypedDict):
     """The stage, as it is now."""
 
     there: bool

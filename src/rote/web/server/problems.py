@@ -1,7 +1,7 @@
 """The API's error answers: a status, a kind, a message and a remedy."""
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rote.errors import (
     BadRequestError,
@@ -13,6 +13,9 @@ from rote.errors import (
 )
 from rote.findings import Finding
 from rote.text import as_json
+
+if TYPE_CHECKING:
+    from rote.web.schemas.robot import FindingNow, Problem, TextNow, Texts
 
 _STATUSES: tuple[tuple[type[Exception], int], ...] = (
     (BadRequestError, 400),
@@ -37,9 +40,9 @@ class ProblemError(Exception):
     def __str__(self) -> str:
         return self.message
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> "Problem":
         """Return the answer to the page."""
-        return _document(self.kind, self.message, self.remedy)
+        return _make_document(self.kind, self.message, self.remedy)
 
 
 class NotConnectedError(ProblemError):
@@ -47,33 +50,35 @@ class NotConnectedError(ProblemError):
 
     def __init__(self) -> None:
         super().__init__(409, "not-connected", "no robot is connected", "Connect to one first.")
-        self.args = ()
+        self.args = ()  # those of this `__init__`, with which copies are made
 
 
 def busy(message: str) -> ProblemError:
-    """Return the refusal of a request that must wait."""
+    """Return the error for a request that must wait for the end of something else."""
     return ProblemError(409, "busy", message, "Wait until it has ended, or stop it.")
 
 
 def status_of(error: Exception) -> int:
-    """Return the HTTP status for a `RoteError`."""
+    """Return the HTTP status for a `RoteError` or a `TimeoutError`."""
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
 
 
-def document_of(error: Exception) -> dict[str, Any]:
-    """Return the answer to the page for a `RoteError`."""
+def document_of(error: Exception) -> "Problem":
+    """Return the answer to the page for a `RoteError` or a `TimeoutError`."""
     if isinstance(error, RoteError):
-        document = _document(error.kind, error.text, error.remedy)
-        return document | ({"stage": error.stage} if isinstance(error, StageError) else {})
-    return _document(
+        document = _make_document(error.kind, error.text, error.remedy)
+        if isinstance(error, StageError):
+            document["stage"] = error.stage
+        return document
+    return _make_document(
         "no-answer",
         str(error) or "the robot did not report its state in time",
         "Check the connection, then try again.",
     )
 
 
-def _document(kind: str, message: str, remedy: str) -> dict[str, Any]:
-    """Return a problem as plain sentences, and as sentences with their facts."""
+def _make_document(kind: str, message: str, remedy: str) -> "Problem":
+    """Return a problem as plain sentences, and as templates with their facts."""
     return {
         "error": kind,
         "message": str(message),
@@ -82,14 +87,20 @@ def _document(kind: str, message: str, remedy: str) -> dict[str, Any]:
     }
 
 
-def texts_of(message: str, remedy: str) -> dict[str, Any]:
-    """Return message and remedy as sentences with their facts."""
-    return {"message": as_json(message), "remedy": as_json(remedy)}
+def text_of(message: str) -> "TextNow":
+    """Return a sentence as JSON: its template, and the facts to fill in."""
+    return cast("TextNow", as_json(message))
 
 
-def finding_document(finding: Finding) -> dict[str, Any]:
-    """Return a finding for the page: as data, and as sentences with their facts."""
-    return {**finding.as_json(), "texts": texts_of(finding.message, finding.remedy)}
+def texts_of(message: str, remedy: str) -> "Texts":
+    """Return message and remedy as templates, each with the facts to fill in."""
+    return {"message": text_of(message), "remedy": text_of(remedy)}
+
+
+def finding_document(finding: Finding) -> "FindingNow":
+    """Return a finding for the page: its data, and its sentences as templates with facts."""
+    texts = texts_of(finding.message, finding.remedy)
+    return cast("FindingNow", {**finding.as_json(), "texts": texts})
 
 
 def to_json(document: Any) -> bytes:

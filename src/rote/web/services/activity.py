@@ -20,13 +20,16 @@ from rote.web.services.events import Notify
 from rote.web.services.stop_sender import StopSender
 
 _END_S = 3.0
-_SEEN_S = 1.0
+"""Timeout for a stop before disconnecting, and then for the end of the activity."""
+_STATE_DELAY_S = 1.0
+"""Time within which the effect of a confirmed stop appears in the robot's state."""
 
 Kind = Literal["idle", "teaching", "playing", "performing"]
+SoftReason = Literal["teaching", "elsewhere", "damping", "unknown"]
 
 
 class Ending(NamedTuple):
-    """How a teaching should end."""
+    """How a teaching should end: whether the take is saved, and its final name."""
 
     save: bool
     name: str
@@ -36,9 +39,13 @@ class TeachingResult(NamedTuple):
     """The result of a teaching."""
 
     take: str | None
+    """The name of the take; None if it was discarded."""
     saved: bool
+    """Whether the robot has the motion, or this computer's disk if the robot stores none."""
     kept: bool
+    """Whether the take is on this computer's disk."""
     unsaved: str | None
+    """The id of the take in memory if it could not be written."""
     duration_s: float
     samples: int
     rate_hz: float
@@ -53,11 +60,13 @@ class PendantStopResult(NamedTuple):
 
 
 class CutOff(NamedTuple):
-    """An activity that the loss of the robot has cut off; the robot may go on with it."""
+    """An activity during which the connection was lost; the robot may go on with it."""
 
     activity: "PendantActivity"
     at_s: float
+    """When the connection was lost, by the event loop's clock."""
     fraction: float
+    """How much of the current round had been played, from 0 to 1."""
     round: int
 
 
@@ -72,24 +81,25 @@ class PendantActivity:
     playing: Playing | None = None
     take: Take | None = None
     ending: "asyncio.Future[Ending] | None" = None
+    """Of a teaching: set when it should end."""
     taught: TeachingResult | None = None
     problem: Exception | None = None
     task: "asyncio.Task[None] | None" = None
     stopped: bool = False
     """Whether a stop was requested."""
     halted: Progress | None = None
-    """The progress of a playback at that moment."""
+    """The progress of a playback when a stop was first requested."""
     paused_at_s: float | None = None
     """Since when a recording is paused; None while it is not."""
     paused_s: float = 0.0
-    """How long it was paused before."""
+    """Total duration of the earlier pauses."""
     rounds: int = 1
     """How many times the streamed track contains the motion."""
     rounds_done: int = 0
     """Rounds played by earlier streams of the same loop."""
 
     def elapsed_s(self, now_s: float) -> float:
-        """Return how long it has been going on, without pauses."""
+        """Return its duration so far in seconds, without pauses."""
         until_s = now_s if self.paused_at_s is None else self.paused_at_s
         return until_s - self.began_s - self.paused_s
 
@@ -97,12 +107,13 @@ class PendantActivity:
         """Return the fraction of the current round, from 0 to 1, and its number."""
         if self.rounds == 1:
             return progress.fraction, progress.round + self.rounds_done
-        past = min(int(progress.fraction * self.rounds), self.rounds - 1)
-        return progress.fraction * self.rounds - past, self.rounds_done + past + 1
+        # One playback of the track contains several rounds of the motion.
+        completed = min(int(progress.fraction * self.rounds), self.rounds - 1)
+        return progress.fraction * self.rounds - completed, self.rounds_done + completed + 1
 
 
 class ActivityService:
-    """Keeps what the connected robot does, and stops it."""
+    """Tracks the activity of the connected robot, and stops it."""
 
     def __init__(
         self, connection: ConnectionKeeper, stop_sender: StopSender, notify: Notify
@@ -114,22 +125,30 @@ class ActivityService:
         self.stops = 0
         """Number of requested stops."""
         self._cut_off: CutOff | None = None
-        self._holding: asyncio.Task[None] | None = None
+        self._ending_teaching: asyncio.Task[None] | None = None
         self._tasks = BackgroundTasks()
         self._was_soft = self._was_moving = False
-        """What the robot reported last."""
+        """Whether limbs were soft, and whether the robot moved, in its last reported state."""
 
     @property
     def return_in_s(self) -> float | None:
-        """Time until limbs that hold after teaching return by themselves; None if they do not, or
-        are already returning."""
-        after = None if self._connection.wire is None else self._connection.wire.after_teaching
-        if after is None or self._taught_at_s is None or self._connection.connected is None:
+        """Time in seconds until limbs that hold after teaching return by themselves.
+
+        None if they do not hold, or are already returning.
+        """
+        after_teaching = (
+            None if self._connection.wire is None else self._connection.wire.after_teaching
+        )
+        if (
+            after_teaching is None
+            or self._taught_at_s is None
+            or self._connection.connected is None
+        ):
             return None
-        left_s = self._taught_at_s + after.hold_s - self._loop.time()
+        remaining_s = self._taught_at_s + after_teaching.hold_s - self._loop.time()
         state = self._connection.state
         is_moving = state is not None and state.phase is not Phase.NONE
-        return None if left_s <= 0.0 or is_moving else left_s
+        return None if remaining_s <= 0.0 or is_moving else remaining_s
 
     @property
     def busy(self) -> bool:
@@ -141,30 +160,30 @@ class ActivityService:
     async def stop(self) -> PendantStopResult:
         """Stop the robot at once, whatever else is pending; return what that did.
 
-        A stop that the robot does not confirm is not forgotten: it is sent again until the robot
-        confirms it, and first of all after a reconnect.
+        A stop that the robot does not confirm is sent again until it does, and before anything
+        else after a reconnect.
         """
         self.stops += 1
         robot = self._connection.connected
         if robot is None and self._connection.report.state == "off":
             return PendantStopResult("nothing", "No robot is connected.")
-        was, activity = self._describe_stop(robot, self._connection.state), self.activity
+        result, activity = self._describe_stop(robot, self._connection.state), self.activity
         if activity is not None:
             activity.stopped = True
             if activity.playing is not None:
                 activity.halted = activity.halted or activity.playing.progress
-        if was.stopped == "teaching" or self.return_in_s is not None:
-            self.note_taught()
+        if result.stopped == "teaching" or self.return_in_s is not None:
+            self.note_taught()  # the time until the limbs return begins now
         unconfirmed = await self._stop_sender.send(robot)
         if unconfirmed is not None:
-            return PendantStopResult(was.stopped, unconfirmed.message, confirmed=False)
+            return PendantStopResult(result.stopped, unconfirmed.message, confirmed=False)
         if activity is not None and activity.ending is not None:
             # A teaching notices by itself that the arms hold, unless it never saw them soft.
-            self._loop.call_later(_SEEN_S, _end_stopped_teaching, activity)
-        return was
+            self._loop.call_later(_STATE_DELAY_S, _end_stopped_teaching, activity)
+        return result
 
     def forget_robot(self) -> None:
-        """Forget what concerns the robot so far: another one is connected, or none."""
+        """Forget all data about the robot: another one is connected, or none."""
         self._stop_sender.forget()
         self._cut_off = None
         self._was_soft = self._was_moving = False
@@ -185,12 +204,12 @@ class ActivityService:
     def _cut_off_activity(self) -> PendantActivity | None:
         return None if self._cut_off is None else self._cut_off.activity
 
-    def soft_reason(self) -> "tuple[str, bool] | None":
+    def soft_reason(self) -> "tuple[SoftReason, bool] | None":
         """Return why limbs are soft and whether a stop makes them hold; None if none are soft."""
         robot, state = self._connection.connected, self._connection.state
         if robot is None or state is None:
-            lost = self._connection.report.state in ("lost", "connecting")
-            return ("unknown", True) if lost and self._was_soft else None
+            is_reconnecting = self._connection.report.state in ("lost", "connecting")
+            return ("unknown", True) if is_reconnecting and self._was_soft else None
         if not state.arms_soft:
             return None
         if self.activity is not None and self.activity.kind == "teaching":
@@ -199,11 +218,11 @@ class ActivityService:
 
     @property
     def surviving_playback(self) -> CutOff | None:
-        """The playback that a loss has cut off, and that the robot goes on with."""
-        cut, state = self._cut_off, self._connection.state
-        if cut is None or cut.activity.kind == "teaching" or state is None or not state.playing:
+        """The playback that the robot goes on with after a lost and restored connection."""
+        cut_off, state = self._cut_off, self._connection.state
+        if cut_off is None or cut_off.activity.kind == "teaching" or self.activity is not None:
             return None
-        return cut if self.activity is None else None
+        return cut_off if state is not None and state.playing else None
 
     @property
     def may_move(self) -> bool:
@@ -211,64 +230,69 @@ class ActivityService:
         return self.activity is not None or self._cut_off is not None
 
     def note_taught(self) -> None:
-        """Note that a teaching has just ended: the limbs hold for a while, then return."""
+        """Record the end of a teaching: the limbs hold for a while, then return."""
         self._taught_at_s = self._loop.time()
 
     def note_cut_off(self, activity: PendantActivity) -> None:
-        """Note an activity that the loss of the robot has cut off."""
+        """Record an activity during which the connection was lost."""
         progress = None if activity.playing is None else activity.playing.progress
-        fraction, number = (0.0, 1) if progress is None else activity.in_round(progress)
+        fraction, round_number = (0.0, 1) if progress is None else activity.in_round(progress)
         now_s = self._loop.time()
-        self._cut_off = CutOff(activity, now_s, fraction, number)
+        self._cut_off = CutOff(activity, now_s, fraction, round_number)
 
     def check_state(self) -> None:
-        """Compare the reported state with the activity; called several times per second."""
+        """Note whether the robot is soft or moves, and follow an activity that a loss has cut off.
+
+        A teaching that was cut off is ended. Called several times per second.
+        """
         robot, state = self._connection.connected, self._connection.state
-        if robot is None or state is None or not state.phase_told:
+        if robot is None or state is None or not state.has_phase:
             return
         self._was_soft, self._was_moving = _is_soft_for_teaching(robot, state), state.playing
-        cut = self._cut_off
-        if cut is None:
+        if self._cut_off is None:
             return
-        if cut.activity.kind == "teaching" and self._was_soft and self.activity is None:
-            if self._holding is None or self._holding.done():
-                self._holding = self._tasks.spawn(self._end_cut_off_teaching())
-        elif not state.playing and (self._holding is None or self._holding.done()):
+        if self._ending_teaching is not None and not self._ending_teaching.done():
+            return
+        if self._cut_off.activity.kind == "teaching" and self._was_soft and self.activity is None:
+            self._ending_teaching = self._tasks.spawn(self._end_cut_off_teaching())
+        elif not state.playing:
             self._cut_off = None
 
     async def _end_cut_off_teaching(self) -> None:
-        """Make limbs hold that a lost connection has left soft; repeated until they do."""
+        """Send a stop for limbs that a lost connection has left soft; notify if it is confirmed."""
         if (await self.stop()).confirmed:
             self._notify(
-                "The teaching that was cut off has ended: the robot was told to hold its limbs.",
+                "The teaching that was cut off has ended: the robot has confirmed the stop.",
                 "soft",
                 safety=True,
             )
-            await asyncio.sleep(_SEEN_S)
+            await asyncio.sleep(_STATE_DELAY_S)
 
     def _describe_stop(self, robot: Robot | None, state: RobotState | None) -> PendantStopResult:
+        """Return what a stop that the robot confirms will do, judged before it is sent."""
         if robot is None:
             return PendantStopResult("nothing", "")
-        # Our own activity is known at once; the newest state may be older than it.
+        # An activity that was begun here is known at once; the newest state may be older.
         kind = self.activity.kind if self.activity is not None else "idle"
-        seen = state if kind == "idle" else None
-        # A robot that stores no actions is driven by us alone: after a stop it stays where it is.
-        own, limbs = "list" in robot.abilities, robot.build.limbs
-        if kind == "teaching" or (seen is not None and _is_soft_for_teaching(robot, seen)):
-            how = _after_teaching_text(self._connection.wire)
-            return PendantStopResult("teaching", f"Teaching has been stopped: the {limbs} {how}.")
+        reported = state if kind == "idle" else None
+        # Only this server drives a robot that stores no actions: after a stop it stays as it is.
+        stores_actions, limbs = "list" in robot.abilities, robot.build.limbs
+        if kind == "teaching" or (reported is not None and _is_soft_for_teaching(robot, reported)):
+            reaction = _describe_after_teaching(self._connection.wire)
+            return PendantStopResult(
+                "teaching", f"Teaching has been stopped: the {limbs} {reaction}."
+            )
         if kind == "idle" and self.return_in_s is not None:
             return PendantStopResult(
-                "holding", f"Stopped: the {limbs} {_after_teaching_text(self._connection.wire)}."
+                "holding",
+                f"Stopped: the {limbs} {_describe_after_teaching(self._connection.wire)}.",
             )
-        if kind != "idle" or (seen is not None and seen.playing):
-            how = "return softly" if own else "stay where they are"
-            return PendantStopResult("playing", f"Stopped: the {limbs} {how}.")
-        if seen is not None and seen.holding:
+        if kind != "idle" or (reported is not None and reported.playing):
+            reaction = "return softly" if stores_actions else "stay where they are"
+            return PendantStopResult("playing", f"Stopped: the {limbs} {reaction}.")
+        if reported is not None and reported.holding:
             return PendantStopResult("holding", f"Stopped: the {limbs} release their pose.")
-        return PendantStopResult(
-            "nothing", "Nothing was moving; the robot was told to stop anyway."
-        )
+        return PendantStopResult("nothing", "Nothing was moving; a stop was sent anyway.")
 
     async def end(self) -> None:
         """End any activity safely, and wait for it; called before disconnecting."""
@@ -291,19 +315,19 @@ class ActivityService:
         if self.activity is not None:
             raise busy(f"the robot is busy: {self.activity.kind} {self.activity.name!r}")
         if self._stop_sender.unconfirmed is not None:
-            # The stop is sent again until it is confirmed: it would end what begins now.
+            # The stop is sent again until it is confirmed: it would end a new activity.
             raise ProblemError(
                 409,
                 "stop-pending",
                 "the robot has not confirmed the last STOP",
-                "Look at the robot, and wait until it has; disconnecting gives the STOP up.",
+                "Watch the robot until it confirms the STOP; disconnecting cancels the STOP.",
             )
         self._taught_at_s = self._cut_off = None
         self.activity = PendantActivity(kind, name, self._loop.time())
         return self.activity
 
     def release_robot(self, activity: PendantActivity) -> None:
-        """End an activity."""
+        """Mark an activity as ended, so that another one can begin."""
         if self.activity is activity:
             self.activity = None
 
@@ -329,17 +353,17 @@ def _end_stopped_teaching(activity: PendantActivity) -> None:
         activity.ending.set_result(Ending(False, activity.name))
 
 
-def _after_teaching_text(wire: Wire | None) -> str:
+def _describe_after_teaching(wire: Wire | None) -> str:
     """Describe what the limbs do after a teaching."""
-    after = None if wire is None else wire.after_teaching
-    if after is None:
+    after_teaching = None if wire is None else wire.after_teaching
+    if after_teaching is None:
         return "are braked and stay where they are"
-    if after.hold_s < 1.0:
+    if after_teaching.hold_s < 1.0:
         return (
-            f"hold, and within {after.hold_s:g} s the robot itself returns them to rest, softly, "
-            f"in about {after.return_s:.0f} s: let go of them"
+            f"hold, and within {after_teaching.hold_s:g} s the robot itself returns them to rest, "
+            f"softly, in about {after_teaching.return_s:.0f} s: let go of them"
         )
-    return f"hold; in {after.hold_s:.0f} s they return softly to rest: let go of them"
+    return f"hold; in {after_teaching.hold_s:.0f} s they return softly to rest: let go of them"
 
 
 def _is_soft_for_teaching(robot: Robot, state: RobotState) -> bool:

@@ -1,4 +1,4 @@
-"""Motions that an agent proposes to this server, and that a person approves or refuses.
+"""Motions that an agent proposes to this server, and that a user approves or refuses.
 
 The agent uses the token of the watch role. It may propose a motion, query its state, and begin it
 once approved; apart from that it may do what every watcher may.
@@ -6,7 +6,7 @@ once approved; apart from that it may do what every watcher may.
 
 import asyncio
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 from rote.bridge.tickets import (
     HOLD_S,
@@ -44,20 +44,20 @@ class ReadMotion(NamedTuple):
 def read_motion(
     folder: Path, name: str, version: int | None, speed: float, build: Build
 ) -> ReadMotion:
-    """Read a take, and check it for a robot of that build. An agent overrides no warning.
+    """Read a take, and check it at a speed for a robot of that build; warnings refuse it, too.
 
-    Raises `BadRequestError` for a take of another family, and `UnsafeMotionError` or
-    `WarnedMotionError` for what a check finds.
+    The digest is of the motion at its original speed. Raises `BadRequestError` for a take of
+    another family, and `UnsafeMotionError` or `WarnedMotionError` for what a check finds.
     """
     check_playing_speed(speed)
     version = version or take_work.newest_version(folder, name)
     track = take_work.load(folder, name, version)
     check_robot(track, build)
     digest = motion_digest(track)
-    paced = edit.speed(track, speed) if speed != 1.0 else track
-    report = check(paced)
+    track_at_speed = edit.speed(track, speed) if speed != 1.0 else track
+    report = check(track_at_speed)
     report.permit(family_of(build))
-    return ReadMotion(version, digest, TrackCheck(paced, 1.0, report))
+    return ReadMotion(version, digest, TrackCheck(track_at_speed, 1.0, report))
 
 
 class PlayedTicket(NamedTuple):
@@ -87,11 +87,11 @@ class AgentService:
         self._played: PlayedTicket | None = None
 
     async def propose(self, request: schemas.ProposeMotion) -> Ticket:
-        """Show a motion to the people here, and return the ticket for it."""
+        """Show a motion on all pages, and return the ticket for it."""
         booth = self._require_booth()
         if self._playing.busy:
             raise busy("the robot is busy")
-        self._playing.check_stream()
+        self._playing.require_streaming()
         proposed, _ = await self._read_proposal(request)
         if request.motion is not None and request.motion != proposed.motion:
             raise NotApprovedError(
@@ -100,17 +100,17 @@ class AgentService:
             )
         return booth.propose(proposed, self._now())
 
-    def press(self, request: schemas.PressApproval, client: str) -> None:
-        """Note that the person in command begins to hold the button."""
+    def begin_approval(self, request: schemas.PressApproval, client: str) -> None:
+        """Note that the user in command has pressed the button, which must be held to approve."""
         booth = self._require_booth()
         booth.press(request.ticket, request.digest, request.secret, client, self._now())
 
-    def hold(self, ticket: str, client: str) -> None:
-        """Note that the button was held long enough: the motion is approved."""
+    def approve(self, ticket: str, client: str) -> None:
+        """Approve a motion whose button was held long enough."""
         self._require_booth().hold(ticket, client, self._now())
 
-    def release_button(self, ticket: str, client: str) -> None:
-        """Note that the button was released too early."""
+    def cancel_approval(self, ticket: str, client: str) -> None:
+        """Cancel an approval whose button was released too early."""
         self._require_booth().release(ticket, client, self._now())
 
     def refuse(self, ticket: str) -> None:
@@ -128,31 +128,30 @@ class AgentService:
         if self._played is not None and self._played.ticket.id == ticket_id:
             return self._played.ticket
         if ticket is None or ticket.id != ticket_id:
-            raise ProblemError(404, "no-such-ticket", "there is no such ticket")
+            raise ProblemError(404, "no-such-ticket", f"unknown ticket {ticket_id!r}")
         return ticket
 
     async def begin(self, ticket_id: str, request: schemas.ProposeMotion) -> None:
         """Play an approved motion, if the take that is read now is the same motion."""
         booth = self._require_booth()
-        # The take is read only for an approved ticket.
-        if self.ticket(ticket_id).state is TicketState.APPROVED:
-            proposed, motion = await self._read_proposal(request)
-            ticket = booth.redeem(ticket_id, proposed, self._now())
-            if ticket.approver != self._clients.commander:
-                raise NotApprovedError(
-                    "the browser that approved it no longer has the command", "Propose it again."
-                )
-            activity = await self._playing.play_track(
-                motion.checked.track, request.take, checked=motion.checked
-            )
-            self._played = PlayedTicket(ticket, activity)
+        if self.ticket(ticket_id).state is not TicketState.APPROVED:
+            # `redeem` raises the reason; the take is read only for an approved ticket.
+            robot = self._connection.robot
+            unread = ProposedMotion(request.take, 0, "", request.speed, robot.url, robot.build.name)
+            booth.redeem(ticket_id, unread, self._now())
             return
-        # Redeeming raises the reason.
-        robot = self._connection.robot
-        nothing = ProposedMotion(request.take, 0, "", request.speed, robot.url, robot.build.name)
-        booth.redeem(ticket_id, nothing, self._now())
+        proposed, motion = await self._read_proposal(request)
+        ticket = booth.redeem(ticket_id, proposed, self._now())
+        if ticket.approver != self._clients.commander:
+            raise NotApprovedError(
+                "the browser that approved it no longer has the command", "Propose it again."
+            )
+        activity = await self._playing.play_track(
+            motion.checked.track, request.take, checked=motion.checked
+        )
+        self._played = PlayedTicket(ticket, activity)
 
-    async def ending(self, ticket_id: str) -> dict[str, Any] | None:
+    async def describe_end(self, ticket_id: str) -> schemas.PlaybackEnd | None:
         """Return how the playback of a ticket ended; None if it has not, or has not begun."""
         if self._played is None or self._played.ticket.id != ticket_id:
             return None
@@ -163,19 +162,19 @@ class AgentService:
             return {"completed": False, "reason": str(activity.problem)}
         playing = activity.playing
         if activity.task is None or playing is None or not playing.done:
-            return {"completed": False, "reason": "it was stopped as it began"}
+            return {"completed": False, "reason": "it was stopped before it began"}
         report = await playing.wait()
         return {"completed": report.completed, "reason": report.reason}
 
-    def document(self) -> dict[str, Any] | None:
-        """Return the proposal that the page shows; None if there is none to decide."""
+    def document(self) -> schemas.ProposalNow | None:
+        """Return the proposal that the page shows; None if none is open."""
         ticket = None if self._booth is None else self._booth.current(self._now())
         open_states = {TicketState.WAITING, TicketState.HELD, TicketState.APPROVED}
         if ticket is None or ticket.state not in open_states:
             return None
         return {
             "ticket": ticket.id,
-            "state": ticket.state.value,
+            "state": cast("schemas.OpenTicketState", ticket.state.value),
             "take": ticket.proposed.take,
             "version": ticket.proposed.version,
             "speed": ticket.proposed.speed,
@@ -187,6 +186,7 @@ class AgentService:
     async def _read_proposal(
         self, request: schemas.ProposeMotion
     ) -> tuple[ProposedMotion, ReadMotion]:
+        """Read the take of a request; return what the user approves, and the motion to play."""
         robot = self._connection.robot
         check_existing_name(request.take)
         motion = await self._takes.pool.run(
@@ -197,7 +197,7 @@ class AgentService:
             request.speed,
             robot.build,
         )
-        robot = self._connection.robot  # it may be another one by now
+        robot = self._connection.robot  # it may have changed meanwhile
         proposed = ProposedMotion(
             take=request.take,
             version=motion.version,
@@ -213,7 +213,7 @@ class AgentService:
             raise ProblemError(
                 403,
                 "no-agents",
-                "this server accepts no proposals of agents",
-                "Enable them when the server is started.",
+                "this server does not accept proposals from agents",
+                "Start the server with agents enabled.",
             )
         return self._booth

@@ -3,19 +3,18 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from rote.errors import RoteError
-from rote.text import as_json
-from rote.web.schemas.robot import EventKind
-from rote.web.server.problems import ProblemError
+from rote.web.schemas.robot import EventKind, EventNow
+from rote.web.server.problems import ProblemError, text_of
 
 MAX_EVENTS = 200
 
 
 @dataclass(slots=True, eq=False)
 class Event:
-    """One event; a safety event is shown until a person acknowledges it."""
+    """One event; a safety event is shown until the user acknowledges it."""
 
     id: int
     time_s: float
@@ -25,7 +24,7 @@ class Event:
     safety: bool
     acknowledged: bool = False
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> EventNow:
         """Return the event for the page."""
         return {
             "id": self.id,
@@ -34,17 +33,17 @@ class Event:
             "safety": self.safety,
             "acknowledged": self.acknowledged,
             "message": str(self.message),
-            "text": as_json(self.message),
+            "text": text_of(self.message),
         }
 
 
 class Notify(Protocol):
-    """Sends a sentence to every page; with a kind, it is an event, too."""
+    """Sends a sentence to all pages; if it has a kind, it is also one of the recent events."""
 
     def __call__(
         self, message: str, kind: EventKind | None = None, *, safety: bool = False
     ) -> None:
-        """Send it."""
+        """Send the sentence."""
 
 
 def error_text(error: Exception | str) -> str:
@@ -53,7 +52,7 @@ def error_text(error: Exception | str) -> str:
 
 
 class EventLog:
-    """The newest events; a safety event that is not acknowledged goes last."""
+    """The newest events; unacknowledged safety events are dropped last."""
 
     def __init__(self, on_change: Callable[[Event], None]) -> None:
         self._on_change = on_change
@@ -69,13 +68,14 @@ class EventLog:
         event = Event(self._count, time.time(), kind, message, safety)
         self._events[event.id] = event
         if len(self._events) > MAX_EVENTS:
-            read = (each for each in self if not each.safety or each.acknowledged)
-            del self._events[next(read, next(iter(self))).id]
+            oldest = next(iter(self))
+            droppable = (each for each in self if not each.safety or each.acknowledged)
+            del self._events[next(droppable, oldest).id]
         self._on_change(event)
         return event
 
     def acknowledge(self, event_id: int) -> None:
-        """Note that a person has read an event; raise `ProblemError` if it is not there."""
+        """Mark an event as read by the user; raise `ProblemError` if it does not exist."""
         event = self._events.get(event_id)
         if event is None:
             raise ProblemError(404, "no-event", f"there is no event {event_id}", "Reload the page.")
@@ -83,6 +83,6 @@ class EventLog:
             event.acknowledged = True
             self._on_change(event)
 
-    def documents(self) -> list[dict[str, Any]]:
+    def documents(self) -> list[EventNow]:
         """Return all events for the page, the oldest first."""
         return [event.document() for event in self]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rote.motion.files.library import Library
+from rote.platform.clock import stall_clock
 from rote.robot.api_values import Waiting, Waits
 from rote.robot.robot import Robot
 from rote.stage.conductor import StopAnswer
@@ -15,14 +16,13 @@ from rote.transport.wires import EMBEDDED
 from rote.web.access.clients import Client, Clients, Outbox
 from rote.web.access.roles import LOCAL, Access
 from rote.web.access.security import check_private
-from rote.web.routes.view import LiveViews
 from rote.web.schemas.robot import EventKind, PlayTake
-from rote.web.server.problems import busy, to_json
+from rote.web.server.problems import ProblemError, busy, to_json
 from rote.web.services.actions import ActionService
 from rote.web.services.activity import ActivityService, PendantStopResult
 from rote.web.services.agents import AgentService
 from rote.web.services.background_tasks import BackgroundTasks
-from rote.web.services.broadcaster import Broadcaster, encode_message
+from rote.web.services.broadcaster import Broadcaster, LiveViews, encode_message
 from rote.web.services.connection_keeper import (
     DEFAULT_ABILITY,
     ConnectionKeeper,
@@ -31,16 +31,71 @@ from rote.web.services.connection_keeper import (
 )
 from rote.web.services.edits import EditService
 from rote.web.services.events import EventLog
-from rote.web.services.freshness import Freshness
+from rote.web.services.learning import LearningService
 from rote.web.services.playing import PlayingService
-from rote.web.services.robot_findings import RobotFindings
 from rote.web.services.shows import ShowService
 from rote.web.services.stage import ANSWER_S, PendantStage, StageService
-from rote.web.services.status import StatusService
+from rote.web.services.status import RobotFindings, StatusService
 from rote.web.services.stop_sender import StopSender
 from rote.web.services.stops import TOGETHER_S, Stops
 from rote.web.services.takes import TakeService
 from rote.web.services.teaching import TeachingService
+from rote.web.work.pool import IdleChildren
+
+STALL_S = 1.5
+"""A pulse that comes later than this means that the event loop was stalled."""
+SETTLE_S = 0.5
+"""Time after a stall in which requests that were sent during it may still be read."""
+MAX_AGE_S = 2.0
+"""Maximum age of the newest beat that the client has received."""
+
+
+class Freshness:
+    """Refuses requests that were delayed; `pulse` must be called several times per second."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._clock = stall_clock(loop)
+        self._last_pulse_s = self._clock()
+        self._settled_s = self._last_pulse_s
+
+    @property
+    def now_s(self) -> float:
+        """The time that beats carry, in seconds; its origin is arbitrary."""
+        return self._clock()
+
+    def pulse(self) -> None:
+        """Record that the event loop runs; detect a stall since the last call."""
+        now_s = self._clock()
+        if now_s - self._last_pulse_s > STALL_S:
+            self._settled_s = now_s + SETTLE_S
+        self._last_pulse_s = now_s
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether this process has just been stalled: messages of clients may wait to be read."""
+        return self._last_pulse_s < self._settled_s
+
+    def check(self, beat_s: str | None = None) -> None:
+        """Raise `ProblemError` if this process has just been stalled, or if `beat_s`, the time of
+        the newest beat that the client received, is too old.
+        """
+        self.pulse()
+        if self.is_settling or (beat_s and not self._is_recent(beat_s)):
+            raise ProblemError(
+                409,
+                "stale-request",
+                "the request arrived too late: the server or the network had stalled",
+                "Nothing was started. Look at the robot, then try again.",
+            )
+
+    def _is_recent(self, beat_s: str) -> bool:
+        try:
+            age_s = self._last_pulse_s - float(beat_s)
+        except ValueError:
+            return False
+        # Beats are rounded, so the newest one may seem to be slightly in the future.
+        return -0.1 <= age_s <= MAX_AGE_S
+
 
 _log = logging.getLogger("rote")
 
@@ -51,12 +106,12 @@ _WAITS = {
     Waits.RELEASE: "the arms come to rest",
     Waits.LISTED: "the robot lists {name!r}",
 }
-"""What is waited for, as text."""
+"""The events that a robot waits for, as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start parameters: which robot to connect to first, and where takes are stored."""
+    """Start parameters of the server, such as the first robot and the library of takes."""
 
     library: Library
     url: str = EMBEDDED
@@ -69,6 +124,8 @@ class Start:
     """The takes that were recovered from recordings that a crash had cut off."""
     secret: str | None = None
     """The secret a person types to approve an agent's motion; None if agents may not propose."""
+    children: IdleChildren | None = None
+    """Child processes for long work that outlive this server; None: it has its own."""
 
     @property
     def shows_folder(self) -> Path:
@@ -86,10 +143,11 @@ class Hub:
         self.broadcaster = Broadcaster(self.clients)
         self.freshness = Freshness(self._loop)
         self.events = EventLog(self.broadcaster.send_event)
-        self.takes = TakeService(start.library)
+        self.takes = TakeService(start.library, start.children)
         self.edits = EditService(self.takes)
+        self.learning = LearningService(self.takes)
         self.shows = ShowService(start.shows_folder, self.takes.folder, self.takes.pool)
-        self.stage = StageService(start.stage, self.shows, self.notify)
+        self.stage = StageService(start.stage, self.shows, self.notify, self.freshness.check)
         self.connection = ConnectionKeeper(self._on_connected, self.notify)
         self.stop_sender = StopSender(self.connection, self.notify)
         self.activities = ActivityService(self.connection, self.stop_sender, self.notify)
@@ -115,6 +173,7 @@ class Hub:
         self._tasks = BackgroundTasks()
         self._stops = Stops(self.activities.stop, lambda: self.activities.activity)
         self._stopping: dict[Outbox, float] = {}
+        """When each browser that waits for the result of a stop has requested it."""
         self._last_broadcast_error = ""
         """The last error of a broadcast, to log it only once."""
 
@@ -123,7 +182,7 @@ class Hub:
         for name in self._start.recovered:
             self.events.add("recovered", f"A recording was cut off and is kept as {name!r}.")
         await self.connection.open(self._start.url, self._start.key)
-        self._tasks.spawn(self._pulse())
+        self._tasks.spawn(self._run_pulse())
         self._tasks.spawn(self.findings.refresh_forever())
 
     async def close(self) -> None:
@@ -138,7 +197,7 @@ class Hub:
     # ---- the connection -------------------------------------------------------------------------
 
     async def connect(self, url: str, key: str | None, ability: str = DEFAULT_ABILITY) -> None:
-        """Switch to another robot, for an ability; raises if an activity is still going on."""
+        """Begin to connect to a robot for an ability; raise if the current robot is busy."""
         check_url(url)
         if host := network_host(url):
             await check_private(host, {network_host(self._start.url)})
@@ -146,7 +205,7 @@ class Hub:
             raise busy("the robot is busy")
         robot = self.connection.connected
         if robot is not None and robot.url == url:
-            # What is already known is more reliable than asking again, and costs nothing.
+            # Its known state shows whether the ability is safe; after closing, no state is known.
             robot.check_wanted(ability)
         if self.connection.url != url:
             self._forget_robot()
@@ -166,33 +225,33 @@ class Hub:
         await self.stop_sender.send_missed(robot)  # before anything else
         robot.on_waiting(self._notify_waiting)
         await self.findings.read_controller(robot)
-        await self.actions.read_first(robot)
-        await self.findings.read_first(robot)
+        await self.actions.read_after_connect(robot)
+        await self.findings.inspect_after_connect(robot)
 
     def _notify_waiting(self, waiting: Waiting | None) -> None:
-        """Notify all pages why nothing happens for a while."""
+        """Notify all pages of the event that the robot waits for."""
         if waiting is not None:
-            what = _WAITS[waiting.why].format(name=waiting.name)
-            self.notify(f"Waiting until {what}, {waiting.most_s:.0f} s at most.")
+            event = _WAITS[waiting.why].format(name=waiting.name)
+            self.notify(f"Waiting until {event}, {waiting.most_s:.0f} s at most.")
 
     # ---- the robot ------------------------------------------------------------------------------
 
     async def play(self, name: str, *, speed: float | None, loop: bool) -> None:
         """Play a taught action, unless a stop is requested before it has begun."""
-        stops, robot = self._stops.requests, self.connection.robot
-        found = (await self.actions.read()).find(name)
-        length_s = 0.0 if found is None else found.duration_s
-        if self._stops.requests == stops:
+        stops_before, robot = self._stops.requests, self.connection.robot
+        action = (await self.actions.read()).find(name)
+        taught_s = 0.0 if action is None else action.duration_s
+        if self._stops.requests == stops_before:
             self.freshness.check()
             self.connection.check_same(robot)
-            await self.playing.play(name, speed=speed, loop=loop, taught_s=length_s)
+            await self.playing.play(name, speed=speed, loop=loop, taught_s=taught_s)
 
     async def play_take(self, request: PlayTake) -> None:
         """Play an edited take, unless a stop is requested while it is checked."""
-        self.playing.check_stream()
-        stops, robot = self._stops.requests, self.connection.robot
+        self.playing.require_streaming()
+        stops_before, robot = self._stops.requests, self.connection.robot
         playable = await self.edits.load_playable(request, robot.build)
-        if self._stops.requests != stops:
+        if self._stops.requests != stops_before:
             return
         self.freshness.check()
         self.connection.check_same(robot)
@@ -212,48 +271,49 @@ class Hub:
         await self.playing.perform(preset, self.actions.preset_name(preset))
 
     async def stop(self) -> PendantStopResult:
-        """Stop the robot and all robots on the stage; any client may, at any time.
+        """Stop the robot and, at the same time, all robots on the stage; allowed to all clients.
 
-        Neither waits for the other. Stops close together are coalesced.
+        Stops close together are coalesced.
         """
         stopping = self.stage.stop("the web UI")
         self.agents.void_approval()
-        did = await self._stops.request_stop()
+        result = await self._stops.request_stop()
         if stopping is None:
-            return did
+            return result
         await asyncio.wait({stopping}, timeout=ANSWER_S)
         stage, failed = _describe_stage_stop(stopping)
         template = "{stage} The web UI's own robot: {robot}"
-        return did._replace(
-            message=Text(template, stage=stage, robot=did.message),
-            confirmed=did.confirmed and not failed,
+        return result._replace(
+            message=Text(template, stage=stage, robot=result.message),
+            confirmed=result.confirmed and not failed,
         )
 
-    def stop_soon(self, why: str = "", answer: Outbox | None = None) -> None:
+    def stop_soon(self, reason: str = "", answer: Outbox | None = None) -> None:
         """Stop in the background; send the result to `answer` first, then to all pages."""
         if answer is not None:
             now = self._loop.time()
             if now - self._stopping.get(answer, -TOGETHER_S) < TOGETHER_S:
-                return  # it has just requested one, and will be answered
+                return  # the pending stop will answer this request, too
             self._stopping[answer] = now
-        self._tasks.spawn(self._stop_and_notify(why, answer, self.stop))
+        self._tasks.spawn(self._stop_and_notify(reason, answer, self.stop))
 
     async def stop_and_notify(self) -> PendantStopResult:
-        """Stop, notify all pages, and return what that did."""
+        """Stop, and return the result after notifying all pages of it."""
         return await self._stop_and_notify("", None, self.stop)
 
     async def _stop_and_notify(
-        self, why: str, answer: Outbox | None, stop: Callable[[], Awaitable[PendantStopResult]]
+        self, reason: str, answer: Outbox | None, stop: Callable[[], Awaitable[PendantStopResult]]
     ) -> PendantStopResult:
-        did = await stop()
+        """Call `stop`; send its result to `answer`, then to all pages, with the `reason` first."""
+        result = await stop()
         if answer is not None:
             self._stopping.pop(answer, None)
-            answer.add_message(encode_message("stopped", did._asdict()))
-        message = Text("{why} {did}", why=why, did=did.message) if why else did.message
+            answer.add_message(encode_message("stopped", result._asdict()))
+        message = Text("{why} {did}", why=reason, did=result.message) if reason else result.message
         # An unconfirmed stop has its own event.
-        if did.confirmed and self._stops.is_new_message(message):
+        if result.confirmed and self._stops.should_broadcast(message):
             self.notify(message, "stop")
-        return did
+        return result
 
     @property
     def needs_commander(self) -> bool:
@@ -262,9 +322,9 @@ class Hub:
 
     # ---- clients and broadcasts------------------------------------------------------------------
 
-    def join(self, old: str | None, version: str, access: Access = LOCAL) -> Client:
+    def join(self, previous_id: str | None, version: str, access: Access = LOCAL) -> Client:
         """Register a browser, and send it its identity and the current state."""
-        client = self.clients.join(old, access)
+        client = self.clients.join(previous_id, access)
         assert client.outbox is not None
         hello = {
             "type": "hello",
@@ -282,9 +342,9 @@ class Hub:
         return client
 
     def notify(self, message: str, kind: EventKind | None = None, *, safety: bool = False) -> None:
-        """Send a sentence to all pages; with a kind it is one of the recent events, too.
+        """Send a sentence to all pages; if it has a kind, also add it to the recent events.
 
-        A `Text` keeps its facts, for a page that renders them in its own way.
+        The facts of a `Text` are sent, too, because a page may show them in another language.
         """
         if kind == "lost" and (risk := self.activities.loss_warning):
             message, safety = Text("{lost} {risk}", lost=message, risk=risk), True
@@ -292,42 +352,44 @@ class Hub:
         document = {"message": message, "text": as_json(message)}
         self.broadcaster.send("notice", {**document, "event": None if event is None else event.id})
 
-    async def _pulse(self) -> None:
+    async def _run_pulse(self) -> None:
         """Send states and statuses, and check on the client in command."""
-        due, beat = self._loop.time(), 0
+        next_s, count = self._loop.time(), 0
         while True:
             self.freshness.pulse()
-            looks = beat % _STATUS_EVERY == 0
-            if looks:
+            is_check_due = count % _STATUS_EVERY == 0
+            if is_check_due:
                 self._check_commander()
                 self.teaching.check_storage()
                 self.activities.check_state()
             try:
-                if beat % _BEAT_EVERY == 0:
+                if count % _BEAT_EVERY == 0:
                     self.broadcaster.send_beat(self.freshness.now_s)
-                self._broadcast_updates(looks=looks)
+                self._broadcast_updates(is_check_due=is_check_due)
             except Exception as error:  # a broadcast error must not stop the commander watchdog
                 if repr(error) != self._last_broadcast_error:
                     self._last_broadcast_error = repr(error)
                     _log.exception("broadcasting to the pages failed")
-            beat += 1
-            due = max(due + 1 / STATE_HZ, self._loop.time() - 0.1)
-            await asyncio.sleep(due - self._loop.time())
+            count += 1
+            # After a delay, the missed pulses of the last 0.1 s are made up for.
+            next_s = max(next_s + 1 / STATE_HZ, self._loop.time() - 0.1)
+            await asyncio.sleep(next_s - self._loop.time())
 
     def _check_commander(self) -> None:
         """Complete a due handover; stop the robot if the commander is gone while it moves."""
         self.clients.finish_handover()
-        moves = self.needs_commander or self.activities.may_move
-        if self.clients.commander_lost(busy=moves) and moves:
-            is_stall = self.freshness.is_settling
+        may_move = self.needs_commander or self.activities.may_move
+        if self.clients.drop_silent_commander(busy=may_move) and may_move:
+            was_stalled = self.freshness.is_settling
             self.stop_soon(
-                "This server was stalled." if is_stall else "The browser that commanded is gone."
+                "This server was stalled." if was_stalled else "The browser that commanded is gone."
             )
 
-    def _broadcast_updates(self, *, looks: bool) -> None:
+    def _broadcast_updates(self, *, is_check_due: bool) -> None:
+        """Send the robot's state; if a check is due, also what else has changed."""
         robot = self.connection.connected
         self.broadcaster.send_state(None if robot is None else robot.state)
-        if looks:
+        if is_check_due:
             self.broadcaster.send_people()
             self.broadcaster.send_status(self.status, is_busy=self.activities.busy)
             if self.stage.has_stage:
@@ -337,7 +399,7 @@ class Hub:
     def _follow_foreign_stop(self) -> None:
         """Stop this server's robot if another program has stopped the stage."""
         if self.stage.notice_foreign_stop():
-            # The stage gets no second stop, or the caller of the first would never be answered.
+            # A second stop of the stage would replace the first, whose caller would get no answer.
             self.agents.void_approval()
             self._tasks.spawn(
                 self._stop_and_notify("The stage was stopped.", None, self._stops.request_stop)
@@ -345,7 +407,7 @@ class Hub:
 
 
 def _describe_stage_stop(stopping: "asyncio.Task[StopAnswer]") -> tuple[str, bool]:
-    """Return how a stop of the stage was answered so far, and whether it has failed."""
+    """Return a sentence about the result of a stop of the stage, and whether the stop failed."""
     if not stopping.done():
         return "STOP went out to the stage; not all robots have confirmed it yet.", False
     if stopping.cancelled() or stopping.exception() is not None:
@@ -354,4 +416,6 @@ def _describe_stage_stop(stopping: "asyncio.Task[StopAnswer]") -> tuple[str, boo
     if answer.unconfirmed:
         names = ", ".join(answer.unconfirmed)
         return f"STOP was not confirmed by {names}: use the remote!", True
+    if answer.confirmed_s is None:
+        return "No robot of the stage is connected, so none has confirmed the STOP.", False
     return "All robots on the stage have confirmed the STOP.", False

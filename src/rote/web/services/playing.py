@@ -17,7 +17,8 @@ from rote.web.services.connection_keeper import ConnectionKeeper
 from rote.web.services.events import Notify, error_text
 from rote.web.services.takes import TakeService
 
-_ACCEPTED_S = 0.5
+_REFUSAL_S = 0.5
+"""Time within which a robot refuses a factory action; after it, the action counts as begun."""
 
 
 class PlayingService:
@@ -39,17 +40,19 @@ class PlayingService:
         return self._activities.busy
 
     async def play(self, name: str, *, speed: float | None, loop: bool, taught_s: float) -> None:
-        """Play a taught action; return when the robot has accepted."""
+        """Play a taught action of `taught_s` seconds; return when the robot has accepted it."""
         robot = self._connection.robot
         activity = self._activities.claim_robot("playing", name)
-        wanted = None if speed == 1.0 else speed
-        await self._start_playback(activity, lambda: robot.play(name, speed=wanted, loop=loop))
-        activity.duration_s = taught_s / (wanted or 1.0) or None
+        used_speed = None if speed == 1.0 else speed  # not every robot can change the speed
+        await self._start_playback(activity, lambda: robot.play(name, speed=used_speed, loop=loop))
+        duration_s = taught_s / (used_speed or 1.0)
+        activity.duration_s = duration_s or None  # 0: not known
 
-    def check_stream(self) -> None:
-        """Raise `UnsupportedError` if this wire cannot play tracks of this computer."""
-        robot = self._connection.robot
-        if "stream" not in robot.abilities and "stream" not in self._connection.elsewhere:
+    def require_streaming(self) -> None:
+        """Raise `UnsupportedError` if no level of this wire can stream a motion to the robot."""
+        connection = self._connection
+        abilities = connection.robot.abilities | connection.abilities_at_other_levels
+        if "stream" not in abilities:
             raise UnsupportedError(
                 "stream a motion", self._connection.url_prefix, wires_with("stream")
             )
@@ -66,16 +69,16 @@ class PlayingService:
         rounds: int = 1,
         loop: bool = False,
     ) -> PendantActivity:
-        """Play a track that is not on the robot, pose by pose, on wires that can.
+        """Stream a track to the robot pose by pose; return the activity, which has begun.
 
-        The track has the motion `rounds` times. With `loop` it is played again after its soft
+        The track contains the motion `rounds` times. With `loop` it is played again after its soft
         return, until it is stopped.
 
-        Contact is checked once more, from the current joint positions. `force` accepts warnings,
-        `mapped` accepts joints that a motion of another build lacks or leaves out, and `imported`
-        accepts an imported motion, which is asked once. Returns the activity, which has begun.
+        Even a track that was `checked` is checked again for contact, which depends on the robot's
+        current posture. `force` accepts warnings, `mapped` accepts joints that a motion of another
+        build lacks or leaves out, and `imported` accepts an imported motion, now and later.
         """
-        yes = imported or is_agreed(track.origin)
+        accepts_imported = imported or is_agreed(track.origin)
         robot = self._connection.robot
         activity = self._activities.claim_robot("playing", name)
         activity.rounds, activity.duration_s = rounds, track.duration_s / rounds
@@ -88,9 +91,9 @@ class PlayingService:
                 mapped=mapped,
                 checked=checked,
                 offload=offload,
-                imported=yes,
+                imported=accepts_imported,
             ),
-            again=loop,
+            repeat=loop,
         )
         if imported:
             agree(track.origin)
@@ -103,13 +106,14 @@ class PlayingService:
             raise UnsupportedError("perform factory actions", self._connection.url_prefix)
         activity = self._activities.claim_robot("performing", name)
         task = self._activities.run_activity(activity, self._run_preset(robot, activity, preset))
-        await asyncio.wait({task}, timeout=_ACCEPTED_S)
+        await asyncio.wait({task}, timeout=_REFUSAL_S)
         if task.done() and activity.problem is not None:
             raise activity.problem
         if not task.done():
             task.add_done_callback(lambda _: self._notify_problem(activity))
 
     async def _run_preset(self, robot: Robot, activity: PendantActivity, preset: int) -> None:
+        """Perform a factory action to its end; an error becomes the activity's problem."""
         embedded = self._connection.embedded
         try:
             if embedded is None:
@@ -123,11 +127,11 @@ class PlayingService:
                 self._activities.note_cut_off(activity)
 
     async def _start_playback(
-        self, activity: PendantActivity, begin: Callable[[], Playing], *, again: bool = False
+        self, activity: PendantActivity, begin: Callable[[], Playing], *, repeat: bool = False
     ) -> None:
-        """Begin a playback, and wait for its end; a stop before it began is no error.
+        """Begin a playback, then watch it in the background; with `repeat`, play it in a loop.
 
-        With `again` it is repeated whenever it has ended by itself.
+        Returns when the playback has begun, or was stopped before that.
         """
         try:
             activity.playing = begin()
@@ -137,10 +141,8 @@ class PlayingService:
             if activity.stopped and isinstance(error, RoteError | TimeoutError):
                 return
             raise
-        more = begin if again else None
-        self._activities.run_activity(
-            activity, self._watch_playback(activity, activity.playing, more)
-        )
+        watching = self._watch_playback(activity, activity.playing, begin if repeat else None)
+        self._activities.run_activity(activity, watching)
         if isinstance(activity.playing, Streaming) and activity.playing.left_out:
             self._notify("The hands of this motion are left out: only the arms move.")
 
@@ -156,22 +158,23 @@ class PlayingService:
                 await playing.started()
                 report = await playing.wait()
             if not report.completed and not activity.stopped:
-                self._note_cut_short(activity, report.reason, loop=begin is not None)
+                self._notify_ended_early(activity, report.reason, loop=begin is not None)
         except (RoteError, TimeoutError) as error:
             if begin is not None and activity.stopped and isinstance(error, RefusedError):
-                return
+                return  # the stop arrived while the next round of the loop was beginning
             activity.problem = error
             if isinstance(error, LinkError):
                 self._activities.note_cut_off(activity)
             self._notify_problem(activity)
 
-    def _note_cut_short(self, activity: PendantActivity, reason: str, *, loop: bool) -> None:
-        """Report why a playback ended early although this server did not stop it."""
+    def _notify_ended_early(self, activity: PendantActivity, reason: str, *, loop: bool) -> None:
+        """Notify all pages why a playback that this server did not stop has ended early."""
         what = "The loop" if loop else f"Playing {activity.name!r}"
         why = reason or "the robot gives no reason"
         self._notify(Text("{what} has ended early: {why}.", what=what, why=why), "ended")
 
     def _notify_problem(self, activity: PendantActivity) -> None:
+        # A lost connection is reported to all pages by itself.
         if activity.problem is not None and not isinstance(activity.problem, LinkError):
             kind = activity.kind.capitalize()
             self._notify(
@@ -181,7 +184,7 @@ class PlayingService:
 
 
 async def _wait_until_motionless(robot: Robot) -> None:
-    """Wait until the arms have moved, and have stopped moving."""
+    """Wait until the arms have moved, and then hold a pose or have returned to rest."""
     moved = False
     async for state in robot.states():
         moved |= state.phase is not Phase.NONE

@@ -23,7 +23,7 @@ class ShowService:
     def __init__(self, folder: Path, takes: Path, pool: WorkPool) -> None:
         self.folder = folder
         self._takes, self._pool = takes, pool
-        self._writing = asyncio.Lock()
+        self._write_lock = asyncio.Lock()
 
     async def shelf(self) -> bytes:
         """Return the shows, casts and sounds as JSON."""
@@ -31,14 +31,25 @@ class ShowService:
 
     async def open_show(self, name: str) -> bytes:
         """Return a show as JSON."""
-        return await self._pool.run(show_work.open_show, self.folder, name)
+        return await self._pool.run(show_work.open_show, self.folder, self._takes, name)
+
+    async def set_lock(self, name: str, *, locked: bool) -> bytes:
+        """Lock a show as it is now, or unlock it; return its lock."""
+        return await self._run_write(
+            show_work.set_lock, self.folder, self._takes, name, locked=locked
+        )
+
+    async def make_sheet(self, name: str) -> str:
+        """Return the cue sheet of a show as an HTML page."""
+        return await self._pool.run(show_work.make_sheet_page, self.folder, name)
 
     async def save(self, request: s.SaveShow) -> bytes:
         """Save a show to its file."""
         show_work.show_name(request.name)
-        return await self._write(
+        return await self._run_write(
             show_work.save,
             self.folder,
+            self._takes,
             request.name,
             request.show.plain(),
             request.known,
@@ -47,19 +58,19 @@ class ShowService:
 
     async def save_cast(self, name: str, cast: Mapping[str, str]) -> None:
         """Save a cast to a file."""
-        await self._write(show_work.save_cast, self.folder, name, dict(cast))
+        await self._run_write(show_work.save_cast, self.folder, name, dict(cast))
 
     async def save_report(self, name: str, report: Mapping[str, Any]) -> None:
         """Save the report of a show."""
-        await self._write(show_work.save_report, self.folder, name, dict(report))
+        await self._run_write(show_work.save_report, self.folder, name, dict(report))
 
     async def rename(self, old: str, new: str) -> None:
         """Rename a show."""
-        await self._write(show_work.rename, self.folder, old, new)
+        await self._run_write(show_work.rename, self.folder, old, new)
 
     async def delete(self, name: str) -> None:
         """Move a show to the trash beside it."""
-        await self._write(show_work.delete, self.folder, name)
+        await self._run_write(show_work.delete, self.folder, name)
 
     async def check(self, request: s.CheckShow) -> bytes:
         """Return the findings against running a show."""
@@ -93,20 +104,20 @@ class ShowService:
         """Return the file of an existing sound."""
         return show_work.sound_file(self.folder, name)
 
-    async def add_sound(self, called: str, file: BinaryIO, *, replace: bool) -> str:
+    async def add_sound(self, file_name: str, file: BinaryIO, *, replace: bool) -> str:
         """Save an uploaded sound; only the last part of its path is used as its name."""
-        name = show_work.sound_name(PurePosixPath(called.replace("\\", "/")).name)
+        name = show_work.sound_name(PurePosixPath(file_name.replace("\\", "/")).name)
         with tempfile.TemporaryDirectory(prefix="rote-") as folder:
             path = Path(folder) / "upload.wav"
-            await asyncio.get_running_loop().run_in_executor(None, _copy, file, path)
-            await self._write(show_work.save_sound, self.folder, path, name, replace_it=replace)
+            await asyncio.get_running_loop().run_in_executor(None, _copy_file, file, path)
+            await self._run_write(show_work.save_sound, self.folder, path, name, replace_it=replace)
         return name
 
-    async def _write(self, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        async with self._writing:
+    async def _run_write(self, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+        async with self._write_lock:
             return await self._pool.run(work, *args, **options)
 
 
-def _copy(file: BinaryIO, path: Path) -> None:
+def _copy_file(file: BinaryIO, path: Path) -> None:
     with path.open("wb") as copy:
         shutil.copyfileobj(file, copy, 2**18)

@@ -2,20 +2,22 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from rote.errors import RoteError
-from rote.findings import Severity
 from rote.session.stage_agent import MAX_BOUND_S
 from rote.session.stage_conductor import ConductorEvent, SectionCommitted
-from rote.stage.conductor import StopAnswer
+from rote.stage.conductor import SectionError, StopAnswer
+from rote.stage.cues import CueState, CueStatus, find_lamp
+from rote.stage.leads import SOUND_LEAD
 from rote.stage.report import ShowRecorder, ShowReport
+from rote.stage.reset import find_obstacle
 from rote.stage.show.check import CheckedShow
-from rote.stage.show.file import Cast, CueKind, Section, Trigger, TriggerKind
-from rote.stage.stage import Stage
-from rote.transport.udp.link import host_and_port
+from rote.stage.show.file import Cast, CueKind, Trigger, TriggerKind, describe_trigger
+from rote.stage.stage import Stage, find_droppable
+from rote.transport.address import host_and_port
 from rote.web.access.security import check_private
 from rote.web.schemas import shows as s
 from rote.web.server.problems import ProblemError, busy
@@ -26,12 +28,14 @@ from rote.wire.stage import AgentState
 
 log = logging.getLogger("rote")
 
-GATHER_S = 5.0
+AGENTS_S = 5.0
 """Timeout after GO for robots that are missing."""
 REHEARSAL_PACE = 0.5
 ANSWER_S = 0.3
 """How long the answer to a stop waits for the stage; later confirmations are sent later."""
 _END_S = 2.0
+SOUNDS = "sounds"
+"""The page's name of the offset of a robot's sounds, as on the command line."""
 
 
 class PendantStage(NamedTuple):
@@ -50,40 +54,43 @@ class _PendantRun:
     """A show that is under way."""
 
     show: str
-    how: str
-    rounds: tuple[Section, ...] = ()
-    """Its sections, each as many times as it is looped."""
-    lengths_s: Mapping[str, float] = field(default_factory=dict)
+    how: Literal["show", "rehearsal", "lights"]
+    checked: CheckedShow | None = None
+    """What runs; None while it is being checked."""
     report: ShowReport = field(default_factory=ShowReport)
-    went: int = -1
-    """Number of finished sections at the last GO."""
     start_s: float | None = None
-    """When the section that plays begins, or has begun."""
+    """When the newest section begins, or has begun."""
+    interruption: str = ""
+    """Why the last section was stopped or refused; "" once a section has begun again."""
+    is_finished_early: bool = False
+    """Whether the operator has ended it."""
     task: "asyncio.Task[None] | None" = None
-
-    @property
-    def section(self) -> Section | None:
-        """The section that plays, or the next one."""
-        over = len(self.report.sections)
-        return self.rounds[over] if over < len(self.rounds) else None
 
 
 class StageService:
-    """Conducts shows for the page. Without a stage it only reports that there is none."""
+    """Conducts shows for the page; without a stage it refuses them."""
 
-    def __init__(self, stage: PendantStage | None, shows: ShowService, notify: Notify) -> None:
+    def __init__(
+        self,
+        stage: PendantStage | None,
+        shows: ShowService,
+        notify: Notify,
+        check_freshness: Callable[[], None],
+    ) -> None:
+        """`check_freshness` raises if this server has just been stalled."""
+        self._check_freshness = check_freshness
         self._pendant, self._shows, self._notify = stage, shows, notify
         self._loop = asyncio.get_running_loop()
         self._run: _PendantRun | None = None
-        self._last: ShowReport | None = None
-        self._performing: asyncio.Task[None] | None = None
+        self._last: _PendantRun | None = None
+        """The last run that has ended."""
+        self._show_task: asyncio.Task[None] | None = None
         """Plays the newest show, until its report is saved."""
         self._stops = 0
-        self._answer: StopAnswer | None = None
         self._stopping: asyncio.Task[StopAnswer] | None = None
         self._stop_began_s = 0.0
-        self._seen_stop = ""
-        """The stop that was seen last, by its id."""
+        self._last_stop_id = ""
+        """The id of the last active stop that `notice_foreign_stop` found; empty if none."""
         if stage is not None:
             stage.stage.conductor.on_event(self._on_conductor_event)
 
@@ -94,22 +101,27 @@ class StageService:
 
     @property
     def is_running(self) -> bool:
-        """Whether a section plays, or will begin without another GO."""
-        run = self._run
-        if run is None:
-            return False
-        state, section = self._run_state(run), run.section
-        waits_for_go = section is not None and section.start.on is TriggerKind.GO
-        return state in ("starting", "playing") or (state == "waiting" and not waits_for_go)
+        """Whether a section plays, or will begin without another GO, also while it is checked."""
+        cues = self._cues
+        if cues is None:
+            return self._run is not None
+        if cues.state is CueState.WAITING:
+            return self._find_trigger(cues).on is not TriggerKind.GO
+        return cues.state is not CueState.STOPPED
+
+    @property
+    def _cues(self) -> CueStatus | None:
+        """The stage's own account of the running show; None before it begins, and after it."""
+        return None if self._pendant is None or self._run is None else self._pendant.stage.cues
 
     # ---- GO -------------------------------------------------------------------------------------
 
     async def go(self, request: s.StageGo) -> None:
-        """Begin a show with its first section, or go on with the next one.
+        """Begin a show with its first section, or continue with the next one.
 
         Raises `ProblemError` or a `RoteError` if that is refused; then nothing has begun.
         """
-        pendant = self._need_stage()
+        pendant = self._require_stage()
         if pendant.stage.conductor.session.current.stop is not None:
             raise ProblemError(
                 409,
@@ -117,50 +129,49 @@ class StageService:
                 "a stop is active on this stage",
                 "Find out why, then release it.",
             )
-        if self._run is None:
+        run, cues = self._run, self._cues
+        if run is None:
             await self._begin_show(pendant, request)
             return
-        run = self._run
-        if self._run_state(run) != "waiting" or run.section is None:
+        may_go = cues is not None and cues.state in (CueState.WAITING, CueState.PAUSED)
+        if cues is None or not may_go or run.show != request.show:
             raise busy(f"the show {run.show!r} is under way")
-        if run.show != request.show or request.section not in (None, run.section.name):
+        if request.section not in (None, cues.section):
             raise ProblemError(
                 409,
                 "another-section",
-                f"the section {run.section.name!r} of {run.show!r} is next, and not this one",
+                f"the next section is {cues.section!r} of {run.show!r}, not this one",
                 "Check the next section, then press GO.",
             )
-        run.went = len(run.report.sections)
         pendant.stage.go()
 
     async def _begin_show(self, pendant: PendantStage, request: s.StageGo) -> None:
         run = self._run = _PendantRun(request.show, request.how)
+        session = pendant.stage.conductor.session
         try:
-            stops = self._stops
-            if self._performing is not None:
-                await asyncio.wait({self._performing})  # its report has the same file
+            stops, endings = self._stops, session.endings
+            if self._show_task is not None:
+                await asyncio.wait({self._show_task})  # both write the same report file
             checked = await self._shows.load_playable(request)
             self._check_permitted(pendant, checked, request)
             await _check_osc_targets(checked)
+            first = request.section or ""
+            if first:
+                checked.show.find_section(first)
             cast = Cast.parse({"cast": dict(request.cast)})
-            robots = tuple(sorted(set(cast.robots.values())))
-            if missing := await pendant.stage.conductor.wait_for_agents(robots, GATHER_S):
-                raise pendant.stage.absence(missing)
-            if self._stops != stops:
+            await _wait_for_robots(pendant.stage, checked, cast)
+            self._check_freshness()
+            if (self._stops, session.endings) != (stops, endings):
                 raise ProblemError(409, "stopped", "it was stopped before it began", "")
         except BaseException:
             self._run = None
             raise
-        run.rounds = tuple(
-            section for section in checked.show.sections for _ in range(section.loop)
-        )
+        run.checked = checked
         pace = REHEARSAL_PACE if request.how == "rehearsal" else 1.0
-        for (name, _role), score in checked.scores.items():
-            known_s = dict(run.lengths_s).get(name, 0.0)
-            run.lengths_s = {**run.lengths_s, name: max(known_s, score.duration_s / pace)}
-        run.went = 0
-        run.task = self._loop.create_task(self._run_show(pendant, run, checked, cast, pace))
-        self._performing = run.task
+        run.task = self._loop.create_task(
+            self._run_show(pendant, run, checked, cast, pace, first, endings)
+        )
+        self._show_task = run.task
 
     def _check_permitted(
         self, pendant: PendantStage, checked: CheckedShow, request: s.StageGo
@@ -175,7 +186,7 @@ class StageService:
                 "the show sends or waits for OSC messages, and no port for them is open",
                 "Start the server with a port for OSC.",
             )
-        warnings = [f for f in checked.findings if f.finding.severity is Severity.WARNING]
+        warnings = checked.warnings
         if warnings and not request.force:
             first = warnings[0]
             raise ProblemError(
@@ -192,6 +203,8 @@ class StageService:
         checked: CheckedShow,
         cast: Cast,
         pace: float,
+        first: str,
+        endings: int,
     ) -> None:
         recorder = ShowRecorder(
             pendant.stage.conductor,
@@ -200,21 +213,33 @@ class StageService:
             self._notify,
         )
         run.report = report = recorder.report
+
+        def on_interrupted(error: SectionError) -> None:
+            recorder.note_interruption(error)
+            if not run.is_finished_early:
+                run.interruption = str(error)
+
         try:
             async with recorder:
+                is_stopped = pendant.stage.conductor.session.endings != endings
+                if is_stopped:
+                    name = first or checked.show.sections[0].name
+                    on_interrupted(SectionError(name, "it was stopped before it began"))
                 try:
                     async for section in pendant.stage.sections(
                         checked,
                         cast,
                         pace=pace,
                         motion=run.how != "lights",
-                        begun=True,
+                        begun=not is_stopped,
+                        selected=is_stopped,
                         files=self._shows.files,
+                        first=first,
+                        on_interrupted=on_interrupted,
                     ):
                         recorder.add(section)
-                        run.start_s = None
                 finally:
-                    self._note_run_ended(run)
+                    self._keep_report(run)
         except Exception as error:
             if not isinstance(error, RoteError | ProblemError):
                 log.exception("the show %s failed", run.show)
@@ -222,17 +247,48 @@ class StageService:
                 report.end_early(error)
                 self._notify(report.ended)
         finally:
-            self._note_run_ended(run)
+            self._keep_report(run)
 
-    def _note_run_ended(self, run: _PendantRun) -> None:
-        """Note how a run ended; the next one may have been requested while its report was saved."""
-        self._last = run.report
+    def _keep_report(self, run: _PendantRun) -> None:
+        """Keep the report of a run that ended; the next run may have begun meanwhile."""
+        self._last = run
         if self._run is run:
             self._run = None
 
     def _on_conductor_event(self, event: ConductorEvent) -> None:
         if isinstance(event, SectionCommitted) and self._run is not None:
-            self._run.start_s = event.start_s
+            self._run.start_s, self._run.interruption = event.start_s, ""
+            self._run.is_finished_early = False  # another section was selected after all
+
+    # ---- the cue list ---------------------------------------------------------------------------
+
+    def control(self, request: s.ControlCues) -> None:
+        """Carry out a command of the cue list. Raises `BadRequestError` if it is not possible."""
+        stage, run = self._require_stage().stage, self._run
+        robot, section = request.robot or "", request.section or ""
+        commands: dict[s.CueVerb, Callable[[], None]] = {
+            "back": stage.back,
+            "skip": stage.skip,
+            "jump": lambda: stage.jump(section),
+            "pause": stage.pause,
+            "resume": stage.resume,
+            "mute": lambda: stage.mute(robot),
+            "unmute": lambda: stage.mute(robot, muted=False),
+            "finish": stage.finish,
+        }
+        if run is None and request.verb == "unmute":  # it takes part in the next show
+            stage.muted.discard(robot)
+            return
+        cues = self._cues
+        commands[request.verb]()
+        ends = request.verb == "finish" or (request.verb == "skip" and cues and not cues.following)
+        if run is not None and ends:
+            run.is_finished_early = True
+
+    def set_offset(self, robot: str, name: str, seconds: float | None) -> None:
+        """Set how early an action or the sounds of a robot are requested; None to measure it."""
+        lead = SOUND_LEAD if name == SOUNDS else name
+        self._require_stage().stage.set_offset(robot, lead, seconds)
 
     # ---- STOP -----------------------------------------------------------------------------------
 
@@ -245,27 +301,24 @@ class StageService:
         if self._pendant is None:
             return None
         self._stops += 1
-        now_s, under_way = self._loop.time(), self._stopping
+        now_s, pending_stop = self._loop.time(), self._stopping
         if (
-            under_way is not None
-            and not under_way.done()
+            pending_stop is not None
+            and not pending_stop.done()
             and now_s - self._stop_began_s < TOGETHER_S
         ):
-            return under_way  # it was sent a moment ago
-        self._answer, self._stop_began_s = None, now_s
-        # The stop is published before the show's own task is ended: tasks begin in this order.
-        self._stopping = self._loop.create_task(self._stop_and_note(self._pendant, by))
-        self._end_run()
+            return pending_stop  # it was sent a moment ago
+        self._stop_began_s = now_s
+        self._stopping = self._loop.create_task(self._send_stop(self._pendant, by))
         return self._stopping
 
-    async def _stop_and_note(self, pendant: PendantStage, by: str) -> StopAnswer:
+    async def _send_stop(self, pendant: PendantStage, by: str) -> StopAnswer:
         try:
             answer = await pendant.stage.stop(by)
         except Exception:
             message = "The STOP could not be sent to the stage: use the remotes!"
             self._notify(message, "stop-unconfirmed", safety=True)
             raise
-        self._answer = answer
         if answer.unconfirmed:
             names = ", ".join(answer.unconfirmed)
             self._notify(
@@ -275,28 +328,35 @@ class StageService:
             )
         return answer
 
-    def _end_run(self) -> None:
-        """End a running show; the stop itself stops its robots."""
-        run = self._run
-        if run is not None and run.task is not None and not run.task.done():
-            run.task.cancel()
+    def reset(self, stop_id: str | None = None) -> None:
+        """Reset the active stop. Raises `BadRequestError` if none is active.
 
-    def reset(self) -> None:
-        """Release a stop. Raises `BadRequestError` if none holds."""
-        self._need_stage().stage.reset()
-        self._answer = None
+        With `stop_id`, raises `ProblemError` if it is not the active one any more.
+        """
+        conductor = self._require_stage().stage.conductor
+        active_stop = conductor.active_stop
+        if active_stop is not None and stop_id not in (None, active_stop.id):
+            raise ProblemError(
+                409,
+                "another-stop",
+                "the STOP has changed meanwhile",
+                "Look at the robots, then reset it.",
+            )
+        conductor.reset()
 
     def notice_foreign_stop(self) -> bool:
-        """End a running show if the stage was stopped; return whether it was by another program."""
+        """Return whether another program has stopped the stage since the last call."""
         if self._pendant is None:
             return False
-        holds = self._pendant.stage.conductor.session.current.stop
-        seen, self._seen_stop = self._seen_stop, "" if holds is None else holds.id
-        if holds is None or holds.id == seen:
+        active_stop = self._pendant.stage.conductor.session.current.stop
+        previous_id, self._last_stop_id = (
+            self._last_stop_id,
+            "" if active_stop is None else active_stop.id,
+        )
+        if active_stop is None or active_stop.id == previous_id:
             return False
-        self._end_run()
-        own = self._stopping is not None and self._loop.time() - self._stop_began_s < _END_S
-        return not own
+        is_own = self._stopping is not None and self._loop.time() - self._stop_began_s < _END_S
+        return not is_own
 
     async def close(self) -> None:
         """Stop a running show, and wait for the confirmations."""
@@ -307,14 +367,14 @@ class StageService:
                 await asyncio.wait({task}, timeout=_END_S)
             if run.task is not None:
                 run.task.cancel()
-        if self._performing is not None:
-            await asyncio.wait({self._performing}, timeout=_END_S)
+        if self._show_task is not None:
+            await asyncio.wait({self._show_task}, timeout=_END_S)
         if self._stopping is not None and not self._stopping.done():
             await asyncio.wait({self._stopping}, timeout=_END_S)
 
     # ---- status ---------------------------------------------------------------------------------
 
-    def document(self) -> dict[str, Any]:
+    def document(self) -> s.StageNow:
         """Return everything that a page shows of the stage."""
         pendant = self._pendant
         if pendant is None:
@@ -329,14 +389,15 @@ class StageService:
             }
         conductor, refused = pendant.stage.conductor, pendant.stage.refused
         names = sorted({*pendant.agents, *conductor.agents})
-        holds = conductor.session.current.stop
+        active_stop = conductor.session.current.stop
         robots = [
-            _robot_document(
+            _describe_robot(
                 name,
                 conductor.agents.get(name),
                 conductor.alive(name),
                 refused.get(name),
-                None if holds is None else holds.id,
+                None if active_stop is None else active_stop.id,
+                muted=name in pendant.stage.muted,
             )
             for name in names
         ]
@@ -344,68 +405,94 @@ class StageService:
             "there": True,
             "name": pendant.name,
             "robots": robots,
-            "run": None if self._run is None else self._run_document(self._run),
-            "stop": self._stop_document(pendant),
+            "run": None if self._run is None else self._describe_run(self._run),
+            "stop": self._describe_stop(pendant, names),
             "last": None if self._last is None else _describe_last_run(self._last),
-            "worst": _worst_state(robots),
+            "worst": _find_worst_state(robots),
         }
 
-    def _stop_document(self, pendant: PendantStage) -> dict[str, Any] | None:
+    def _describe_stop(self, pendant: PendantStage, names: Sequence[str]) -> s.StageStop | None:
         conductor = pendant.stage.conductor
-        holds = conductor.session.current.stop
-        if holds is None:
+        active_stop = conductor.session.current.stop
+        if active_stop is None:
             return None
-        confirmed_s = None if self._answer is None else self._answer.confirmed_s
-        missing = [name for name, each in conductor.agents.items() if each.stopped != holds.id]
+        unconfirmed = [
+            name for name, each in conductor.agents.items() if each.stopped != active_stop.id
+        ]
         return {
-            "by": holds.by,
-            "confirmed_ms": _to_ms(confirmed_s),
-            "unconfirmed": sorted(missing),
+            "id": active_stop.id,
+            "by": active_stop.by,
+            "confirmed_ms": _to_ms(conductor.session.confirmed_s),
+            "unconfirmed": sorted(unconfirmed),
+            "obstacles": {
+                name: find_obstacle(
+                    conductor.agents.get(name), reachable=conductor.alive(name), stop=active_stop
+                )
+                for name in names
+            },
         }
 
-    def _run_state(self, run: _PendantRun) -> str:
-        assert self._pendant is not None
-        if not run.rounds:
-            return "checking"
-        if self._pendant.stage.conductor.session.current.run is not None:
-            return "playing"
-        over = len(run.report.sections)
-        looped = 0 < over < len(run.rounds) and run.rounds[over] is run.rounds[over - 1]
-        return "starting" if run.went == over or looped or run.section is None else "waiting"
+    def _find_trigger(self, cues: CueStatus) -> Trigger:
+        """Return what the section waits for: after a jump or a stop GO, else its own trigger."""
+        run = self._run
+        if run is None or run.checked is None or cues.waits_for == describe_trigger(Trigger()):
+            return Trigger()
+        show = run.checked.show
+        return show.sections[show.find_section(cues.section)].start
 
-    def _run_document(self, run: _PendantRun) -> dict[str, Any]:
-        section, state = run.section, self._run_state(run)
-        start = Trigger() if section is None else section.start
-        waits = state == "waiting"
-        elapsed_s = None if run.start_s is None else round(self._loop.time() - run.start_s, 2)
-        name = "" if section is None else section.name
+    def _describe_run(self, run: _PendantRun) -> s.ShowRunNow:
+        cues = self._cues
+        sections = () if run.checked is None else run.checked.show.sections
+        if cues is None:
+            state: s.RunState = "checking" if run.task is None else "ending"
+            cues = CueStatus(CueState.STARTING, "", "", "", None, None, {})
+        else:
+            state = cues.state.value
+        trigger = self._find_trigger(cues) if state == "waiting" else None
+        elapsed_s, left_s = cues.elapsed_s, cues.left_s
+        if elapsed_s is None and state == "starting" and run.start_s is not None:
+            until_start_s = self._loop.time() - run.start_s
+            elapsed_s = until_start_s if until_start_s < 0.0 else None  # else of another section
         return {
             "show": run.show,
             "how": run.how,
             "state": state,
-            "section": name,
-            "waits": start.on.value if waits else None,
-            "detail": _trigger_detail(start) if waits else "",
-            "elapsed_s": elapsed_s,
-            "duration_s": round(run.lengths_s.get(name, 0.0), 3),
+            "section": cues.section,
+            "next": cues.following,
+            "sections": [section.name for section in sections],
+            "waits": None if trigger is None else trigger.on.value,
+            "detail": "" if trigger is None else _format_trigger_detail(trigger),
+            "elapsed_s": None if elapsed_s is None else round(elapsed_s, 2),
+            "left_s": None if left_s is None else round(left_s, 2),
+            "duration_s": 0.0 if left_s is None else round((elapsed_s or 0.0) + left_s, 3),
+            "interruption": run.interruption,
+            "robots": list(cues.lamps),
         }
 
-    def _need_stage(self) -> PendantStage:
+    def _require_stage(self) -> PendantStage:
         if self._pendant is None:
             raise ProblemError(
                 409,
                 "no-stage",
-                "this server conducts no stage",
+                "this server has no stage",
                 "Start it with a stage; the Show screen explains how.",
             )
         return self._pendant
 
 
+async def _wait_for_robots(stage: Stage, checked: CheckedShow, cast: Cast) -> None:
+    """Wait for the robots of a show. Raises `SectionError` if one that it needs is missing."""
+    robots = tuple(sorted(set(cast.robots.values()) - stage.muted))
+    missing = await stage.conductor.wait_for_agents(robots, AGENTS_S)
+    if needed := set(missing) - find_droppable(checked.show, cast):
+        raise stage.absence(tuple(sorted(needed)))
+
+
 async def _check_osc_targets(checked: CheckedShow) -> None:
     """Raise `BadRequestError` if a cue sends OSC to an address outside private networks."""
     cues = (cue for section in checked.show.sections for cue in section.cues)
-    for to in sorted({cue.to for cue in cues if cue.kind is CueKind.OSC}):
-        await check_private(host_and_port(to)[0])
+    for target in sorted({cue.to for cue in cues if cue.kind is CueKind.OSC}):
+        await check_private(host_and_port(target)[0])
 
 
 def _needs_osc(checked: CheckedShow) -> bool:
@@ -415,7 +502,8 @@ def _needs_osc(checked: CheckedShow) -> bool:
     )
 
 
-def _trigger_detail(start: Trigger) -> str:
+def _format_trigger_detail(start: Trigger) -> str:
+    """Return the delay, time, address or word that a section waits for; "" for GO."""
     return {
         TriggerKind.AFTER: f"{start.seconds:g} s",
         TriggerKind.AT: start.time,
@@ -424,13 +512,28 @@ def _trigger_detail(start: Trigger) -> str:
     }.get(start.on, "")
 
 
-def _describe_last_run(report: ShowReport) -> dict[str, Any]:
+def _describe_last_run(run: _PendantRun) -> s.ShowEnded:
     """Return how the last show went, as the page shows it."""
-    document = report.as_json()
-    names = ("name", "skew_ms", "late", "lost", "incomplete", "faults")
+    document = run.report.as_json()
     return {
-        **{name: document[name] for name in ("show", "run", "ended", "lost", "unconfirmed")},
-        "sections": [{name: each[name] for name in names} for each in document["sections"]],
+        "show": document["show"],
+        "run": document["run"],
+        "ended": document["ended"],
+        "finished_early": run.is_finished_early,
+        "interruptions": document["interruptions"],
+        "lost": document["lost"],
+        "unconfirmed": document["unconfirmed"],
+        "sections": [
+            {
+                "name": each["name"],
+                "skew_ms": each["skew_ms"],
+                "late": each["late"],
+                "lost": each["lost"],
+                "incomplete": each["incomplete"],
+                "faults": each["faults"],
+            }
+            for each in document["sections"]
+        ],
     }
 
 
@@ -438,9 +541,9 @@ def _to_ms(value_s: float | None) -> float | None:
     return round(1000 * value_s, 1) if value_s is not None and value_s < 1e3 else None
 
 
-def _worst_state(robots: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _find_worst_state(robots: Sequence[s.StageRobot]) -> s.StageWorst:
     """Return the worst state of any robot, and which robots are in it."""
-    states: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+    states: dict[s.WorstState, Callable[[s.StageRobot], bool]] = {
         "stop-unconfirmed": lambda robot: robot["stopped"] is False,
         "fault": lambda robot: bool(robot["fault"]),
         "lost": lambda robot: not robot["reachable"],
@@ -453,23 +556,39 @@ def _worst_state(robots: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"state": "rest", "robots": [robot["name"] for robot in robots]}
 
 
-def _robot_document(
-    name: str, state: AgentState | None, alive: bool, refused: str | None, stop_id: str | None
-) -> dict[str, Any]:
-    """Return a robot of the stage as the page shows it; `stop_id` is that of an active stop."""
-    seen = state or AgentState(name, "", 0, phase="")
+def _describe_robot(
+    name: str,
+    state: AgentState | None,
+    alive: bool,
+    refusal: str | None,
+    stop_id: str | None,
+    *,
+    muted: bool,
+) -> s.StageRobot:
+    """Return the page's data about a robot of the stage.
+
+    `refusal` is why its agent cannot join; `stop_id` is the id of the active stop.
+    """
+    agent = state or AgentState(name, "", 0, phase="")
     return {
         "name": name,
         "reachable": alive,
-        "ready": alive and seen.clock_bound_s < MAX_BOUND_S,
-        "phase": seen.phase,
-        "moving": alive and seen.moving,
-        "stopped": None if stop_id is None else seen.stopped == stop_id,
-        "clock_bound_ms": _to_ms(seen.clock_bound_s) if alive else None,
-        "round_trip_ms": _to_ms(seen.round_trip_s) if alive else None,
-        "battery_percent": seen.battery_percent,
-        "robot": seen.robot,
-        "build": seen.build,
-        "fault": seen.fault if alive or not refused else refused,
-        "faults": list(seen.facts),
+        # The page shows unconfirmed stops by `stopped`, so there is no lamp UNCONFIRMED.
+        "lamp": cast("s.LampNow", find_lamp(state, alive=alive, muted=muted).value),
+        "muted": muted,
+        "offsets": {
+            SOUNDS if lead == SOUND_LEAD else lead: {"seconds": round(seconds, 3), "is_set": is_set}
+            for lead, seconds, is_set in agent.leads
+        },
+        "ready": alive and agent.clock_bound_s < MAX_BOUND_S,
+        "phase": agent.phase,
+        "moving": alive and agent.moving,
+        "stopped": None if stop_id is None else agent.stopped == stop_id,
+        "clock_bound_ms": _to_ms(agent.clock_bound_s) if alive else None,
+        "round_trip_ms": _to_ms(agent.round_trip_s) if alive else None,
+        "battery_percent": agent.battery_percent,
+        "robot": agent.robot,
+        "build": agent.build,
+        "fault": agent.fault if alive or not refusal else refusal,
+        "faults": list(agent.facts),
     }

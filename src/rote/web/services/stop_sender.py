@@ -1,4 +1,4 @@
-"""Sends a stop to the robot again and again, until the robot confirms it."""
+"""Sends a stop to the robot repeatedly, until the robot confirms it."""
 
 import asyncio
 import logging
@@ -31,11 +31,11 @@ class PendingStop:
     message: str = ""
     """Empty while the robot still has time to answer."""
     task: "asyncio.Task[None] | None" = None
-    """Sends it again."""
+    """The task that sends it again."""
 
 
 class StopSender:
-    """At most one stop that the robot has not confirmed."""
+    """Sends stops, and repeats one that the robot has not confirmed."""
 
     def __init__(self, connection: ConnectionKeeper, notify: Notify) -> None:
         self._connection, self._notify = connection, notify
@@ -61,11 +61,11 @@ class StopSender:
             if sending.done() and sending.result():
                 return None
         if self._pending is stop:
-            self._latch(stop)
+            self._repeat_until_confirmed(stop)
         return stop
 
     async def send_missed(self, robot: Robot) -> None:
-        """Send a stop that was not confirmed to a robot that was just reached again."""
+        """Send a stop that is not confirmed yet to a robot that was just reconnected."""
         if self._pending is not None:
             await self._send_once(robot, self._pending)
 
@@ -77,7 +77,7 @@ class StopSender:
             if not isinstance(error, RoteError | TimeoutError):
                 _log.exception("a stop failed unexpectedly")
             if self._pending is stop:
-                self._latch(stop, error)
+                self._repeat_until_confirmed(stop, error)
             return False
         if self._pending is stop:
             self._pending = None
@@ -85,17 +85,17 @@ class StopSender:
                 self._notify("The robot has confirmed the STOP.", "stop-confirmed")
         return True
 
-    def _latch(self, stop: PendingStop, error: Exception | None = None) -> None:
-        """Note that a stop was not confirmed in time, and send it again until it is."""
+    def _repeat_until_confirmed(self, stop: PendingStop, error: Exception | None = None) -> None:
+        """Report that a stop was not confirmed in time, and send it again until it is."""
         if not stop.message:
             error = error or self._connection.failure
             why: str = "" if error is None else Text(": {error}", error=error_text(error))
             stop.message = Text(_UNCONFIRMED, why=why)
             self._notify(stop.message, "stop-unconfirmed", safety=True)
         if stop.task is None:
-            stop.task = self._tasks.spawn(self._send_again(stop))
+            stop.task = self._tasks.spawn(self._keep_sending(stop))
 
-    async def _send_again(self, stop: PendingStop) -> None:
+    async def _keep_sending(self, stop: PendingStop) -> None:
         while self._pending is stop:
             await asyncio.sleep(STOP_AGAIN_S)
             robot = self._connection.connected
@@ -106,9 +106,9 @@ class StopSender:
         """Give up a pending stop: another robot is connected, or none."""
         stop, self._pending = self._pending, None
         if stop is not None:
-            never = f"The robot at {self._connection.url} never confirmed the STOP: look at it."
-            stop.message = stop.message or never
-            self._notify(never, "stop-unconfirmed", safety=True)
+            message = f"The robot at {self._connection.url} never confirmed the STOP: look at it."
+            stop.message = stop.message or message
+            self._notify(message, "stop-unconfirmed", safety=True)
 
     def close(self) -> None:
         """Stop sending. Safe to call twice."""

@@ -12,9 +12,10 @@ from rote.motion.files import disk
 from rote.motion.files.library import Library, check_name
 from rote.motion.formats import FORMATS, endings
 from rote.motion.track import Track
+from rote.web.schemas.robot import UnsavedTake
 from rote.web.server.problems import ProblemError
 from rote.web.work import takes as take_work
-from rote.web.work.pool import WorkPool
+from rote.web.work.pool import IdleChildren, WorkPool
 
 _CHUNK = 2**18
 
@@ -31,25 +32,27 @@ class TakeInMemory:
     track: Track
     problem: str
 
-    def document(self) -> dict[str, Any]:
-        """Return it for the page."""
+    def document(self) -> UnsavedTake:
+        """Return the take for the page."""
         return {
             "id": self.id,
             "name": self.name,
             "duration_s": round(self.track.duration_s, 4),
             "samples": len(self.track),
             "problem": self.problem,
-            "folders": [str(each) for each in disk.spare_folders(self.track.joints_rad.nbytes)],
+            "folders": [
+                str(each) for each in disk.find_spare_folders(self.track.joints_rad.nbytes)
+            ],
         }
 
 
 class TakeService:
     """A library whose files are read and written by child processes; one writes at a time."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, children: IdleChildren | None = None) -> None:
         self.library = library
-        self.pool = WorkPool()
-        self._writing = asyncio.Lock()
+        self.pool = WorkPool(idle=children)
+        self._write_lock = asyncio.Lock()
         self.changes = 0
         """Incremented whenever this server changes the library."""
         self.unsaved: dict[str, TakeInMemory] = {}
@@ -76,8 +79,10 @@ class TakeService:
     async def entries(
         self, search: str = "", first: int = 0, count: int | None = None, known: str = ""
     ) -> bytes:
-        """Return the takes as JSON, each with its picture; `count` of them at most, from number
-        `first` on. Those whose tag is `known` are not sent again."""
+        """Return at most `count` takes from number `first` on as JSON, each with its picture.
+
+        The answer has a tag, a hash of these takes. If the tag is `known`, the takes are left out.
+        """
         return await self.pool.run(take_work.entries, self.folder, search, first, count, known)
 
     async def motion(self, name: str) -> bytes:
@@ -85,11 +90,11 @@ class TakeService:
         return await self.pool.run(take_work.motion, self.folder, name)
 
     async def save(self, track: Track, name: str) -> bytes:
-        """Save a track as a take."""
+        """Save a track as a take; return its library entry as JSON."""
         return await self.write(take_work.save, self.folder, track, name)
 
     async def rename(self, old: str, new: str) -> bytes:
-        """Rename a take."""
+        """Rename a take; return its library entry as JSON."""
         self.check_name(new)
         return await self.write(take_work.rename, self.folder, old, new)
 
@@ -102,15 +107,15 @@ class TakeService:
         await self.write(take_work.delete, self.folder, name)
 
     async def tag(self, name: str, add: list[str], remove: list[str]) -> bytes:
-        """Add tags to a take, and remove others."""
+        """Add tags to a take, and remove others; return its library entry as JSON."""
         return await self.write(take_work.tag, self.folder, name, add, remove)
 
     async def trash(self) -> bytes:
-        """Return what was deleted as JSON, the newest first."""
+        """Return the deleted takes as JSON, the newest first."""
         return await self.pool.run(take_work.trash, self.folder)
 
     async def restore(self, trash_id: str, to: str | None) -> bytes:
-        """Restore a deleted take, under its own name or another one."""
+        """Restore a deleted take, under the name `to` if given; return its entry as JSON."""
         if to is not None:
             self.check_name(to)
         return await self.write(take_work.restore, self.folder, trash_id, to)
@@ -121,33 +126,34 @@ class TakeService:
 
     async def import_file(
         self,
-        called: str,
+        file_name: str,
         file: BinaryIO,
         *,
         name: str | None = None,
         degrees: bool = False,
         replace: bool = True,
     ) -> bytes:
-        """Add an uploaded file; only stem and ending of its name are used.
+        """Save an uploaded motion file as a take; return its library entry as JSON.
 
-        Without `replace`, a name that exists is refused; else the file becomes its new version.
+        The take gets the file's name unless `name` is given. If a take of that name exists, the
+        file becomes its new version; without `replace` it is refused.
         """
-        shown = PurePosixPath(called.replace("\\", "/")).name
-        suffix = PurePosixPath(shown).suffix.lower()
+        original_name = PurePosixPath(file_name.replace("\\", "/")).name
+        suffix = PurePosixPath(original_name).suffix.lower()
         if suffix not in FORMATS:
             raise BadRequestError(
-                f"{shown!r} has an unknown file extension",
+                f"{original_name!r} has an unknown file extension",
                 f"Choose a file that ends in {endings()}.",
             )
-        name = self.check_name((name or PurePosixPath(shown).stem).strip())
+        name = self.check_name((name or PurePosixPath(original_name).stem).strip())
         with tempfile.TemporaryDirectory(prefix="rote-") as folder:
             path = Path(folder) / f"upload{suffix}"
-            await _run_in_thread(_copy, file, path)
+            await _run_in_thread(_copy_file, file, path)
             return await self.write(
                 take_work.import_file,
                 self.folder,
                 path,
-                shown,
+                original_name,
                 name,
                 degrees=degrees,
                 replace_it=replace,
@@ -176,8 +182,9 @@ class TakeService:
         return take
 
     async def save_unsaved(self, take_id: str, name: str, folder: str | None) -> str:
-        """Write a take that is in memory only, and return where it is: to the library, or to one of
-        the folders that were offered.
+        """Write a take from memory to the library, or to one of the offered folders.
+
+        Returns the folder of the library, or the path of the new file.
         """
         take = self.unsaved_take(take_id)
         self.check_name(name)
@@ -202,15 +209,15 @@ class TakeService:
         await self.pool.run(take_work.write_file, self.unsaved_take(take_id).track, path)
 
     async def write(self, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """Run work that changes the library, one at a time."""
-        async with self._writing:
+        """Run a function that changes the library in a child process, one at a time."""
+        async with self._write_lock:
             try:
                 return await self.pool.run(work, *args, **options)
             finally:
                 self.changes += 1
 
 
-def _copy(file: BinaryIO, path: Path) -> None:
+def _copy_file(file: BinaryIO, path: Path) -> None:
     with path.open("wb") as copy:
         while chunk := file.read(_CHUNK):
             copy.write(chunk)

@@ -1,13 +1,16 @@
 """How a page draws a robot of any build: the tree of its links, and the shapes on them."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Literal, cast
 
 from rote.model.family import ZERO, Build, Family, Figure, Joint, Point, Shape
 from rote.model.registry import family_of
 from rote.motion.body.kinematics import Kinematics, kinematics_of
 from rote.motion.draw.figure_body import figure_of
 from rote.motion.edit.table import limbs_of
+
+if TYPE_CHECKING:
+    from rote.web.schemas import robot as s
 
 MODELS = Path(__file__).parents[1] / "model"
 """Real shapes as GLB, one file for each family that the set-up has made."""
@@ -19,7 +22,7 @@ def model_of(build: Build) -> Path | None:
     return path if path.is_file() else None
 
 
-def make_drawing(build: Build) -> dict[str, Any]:
+def make_drawing(build: Build) -> "s.JointTree":
     """Return, as JSON, what the page needs to draw a build and to name its joints.
 
     A joint's `index` is its column in a state's positions. `fixed` lists the joints that only other
@@ -31,13 +34,13 @@ def make_drawing(build: Build) -> dict[str, Any]:
         "build": build.name,
         "family": build.family,
         "title": build.title,
-        "limbs": build.limbs,
+        "limbs": cast("Literal['arms', 'legs']", build.limbs),
         "base": build.joints[0].parent if family is None else family.body.base,
         "joints": [
             _describe_joint(joint, build, column) for column, joint in enumerate(build.joints)
         ],
         "fixed": [_describe_mount(joint) for joint in _find_fixed_joints(build, family)],
-        "rest_rad": build.rest_rad,
+        "rest_rad": list(build.rest_rad),
         "sticks": [] if figure is None or family is None else _describe_sticks(figure, family),
         "shapes": [] if family is None else _describe_shapes(family),
         "head": None if figure is None else _describe_head(figure),
@@ -47,7 +50,7 @@ def make_drawing(build: Build) -> dict[str, Any]:
     }
 
 
-def _describe_mount(joint: Joint) -> dict[str, Any]:
+def _describe_mount(joint: Joint) -> "s.Mount":
     return {
         "parent": joint.parent,
         "link": joint.link,
@@ -56,7 +59,7 @@ def _describe_mount(joint: Joint) -> dict[str, Any]:
     }
 
 
-def _describe_joint(joint: Joint, build: Build, column: int) -> dict[str, Any]:
+def _describe_joint(joint: Joint, build: Build, column: int) -> "s.JointFacts":
     return {
         "index": column,
         "name": joint.name,
@@ -75,58 +78,67 @@ def _find_fixed_joints(build: Build, family: Family | None) -> list[Joint]:
     )
 
 
-def _describe_point(point: Point) -> dict[str, Any]:
-    return {"link": point[0], "at": point[1]}
+def _describe_point(point: Point) -> "s.LinkPlace":
+    link, offset_m = point
+    return {"link": link, "at": offset_m}
 
 
-def _describe_sticks(figure: Figure, family: Family) -> list[dict[str, Any]]:
+def _describe_sticks(figure: Figure, family: Family) -> "list[s.Stick]":
     """Return the sticks, each with the link that moves it, for highlighting and dragging."""
-    above = {joint.link: joint.parent for joint in family.joints}
-    return [
-        {
-            "side": side,
-            # The end of a stick at a joint's own position moves with the parent link.
-            "link": above.get(end[0], end[0]) if end[1] == ZERO else end[0],
-            "start": _describe_point(start),
-            "end": _describe_point(end),
-        }
-        for side, start, end in figure.sticks
-    ]
+    parents = {joint.link: joint.parent for joint in family.joints}
+    sticks: list[s.Stick] = []
+    for side, start, end in figure.sticks:
+        end_link, offset_m = end
+        # A stick that ends at the origin of a link, where its joint is, moves with the parent link.
+        link = parents.get(end_link, end_link) if offset_m == ZERO else end_link
+        sticks.append(
+            {
+                "side": cast("Literal['left', 'right', '']", side),
+                "link": link,
+                "start": _describe_point(start),
+                "end": _describe_point(end),
+            }
+        )
+    return sticks
 
 
-def _describe_limb_ends(build: Build, family: Family) -> list[dict[str, Any]]:
+def _describe_limb_ends(build: Build, family: Family) -> "list[s.LimbEnd]":
     """Return the ends of the limbs that are taught, each with its joints from the body outwards.
 
-    They are the tips of arms; a robot without has feet, at the ends of its sticks.
+    They are the tips of arms or, for a robot without arms, the feet.
     """
     body = kinematics_of(family)
     points = family.body.tips or _find_feet(build, family)
-    made = []
+    ends: list[s.LimbEnd] = []
     for point in points:
-        moved = [each for each in _joints_outwards(body, point[0]) if each in build.taught]
-        limb, joints = next(iter(limbs_of(moved).items()), ("", moved))
+        link, _ = point
+        joint_names = [each for each in _list_joints_outwards(body, link) if each in build.taught]
+        # These joints move one point, so they belong to at most one limb that has a name.
+        limb, joints = next(iter(limbs_of(joint_names).items()), ("", joint_names))
         if joints:
-            made.append(_describe_point(point) | {"limb": limb, "joints": joints})
-    return made
+            ends.append({**_describe_point(point), "limb": limb, "joints": joints})
+    return ends
 
 
-def _joints_outwards(body: Kinematics, link: str) -> list[str]:
+def _list_joints_outwards(body: Kinematics, link: str) -> list[str]:
     """Return the names of the joints that move a link, the nearest to the base first."""
-    moved = body.chain(link)
-    return [body.joints[index].name for index in body.order if body.joints[index].name in moved]
+    moving_names = body.chain(link)
+    outwards = (body.joints[index].name for index in body.order)
+    return [name for name in outwards if name in moving_names]
 
 
 def _find_feet(build: Build, family: Family) -> list[Point]:
-    """Return the free end of each stick, for a robot whose legs are taught."""
+    """Return the feet of a robot whose legs are taught: moving ends where no other stick starts."""
     if build.limbs != "legs":
         return []
     sticks = figure_of(family).sticks
-    begins = {start for _, start, _ in sticks}
-    moved = {joint.link for joint in family.joints}
-    return [end for _, _, end in sticks if end not in begins and end[0] in moved]
+    starts = {start for _, start, _ in sticks}
+    moving_links = {joint.link for joint in family.joints}
+    free_ends = [end for _, _, end in sticks if end not in starts]
+    return [(link, offset_m) for link, offset_m in free_ends if link in moving_links]
 
 
-def _describe_shapes(family: Family) -> list[dict[str, Any]]:
+def _describe_shapes(family: Family) -> "list[s.Solid]":
     return [
         {
             "link": shape.link,
@@ -139,7 +151,7 @@ def _describe_shapes(family: Family) -> list[dict[str, Any]]:
     ]
 
 
-def _describe_head(figure: Figure) -> dict[str, Any] | None:
+def _describe_head(figure: Figure) -> "s.Head | None":
     if figure.head_radius_m <= 0.0:
         return None
-    return _describe_point(figure.head) | {"radius": figure.head_radius_m}
+    return {**_describe_point(figure.head), "radius": figure.head_radius_m}

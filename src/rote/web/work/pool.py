@@ -25,27 +25,62 @@ MAX_CHILDREN = 2
 MAX_WAITING = 64
 MAX_S = 60.0
 MAX_BYTES = 3 * 2**30
-"""Address space of a child. Files are read up to 256 MB, and a check holds some copies of one."""
+"""Maximum address space of a child: a check holds several copies of a file of up to 256 MB."""
 NICE = 5
 """Niceness of a child, compared with the process that stops the robot."""
 
 _LENGTH = struct.Struct("<Q")
-_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_THREAD_COUNT_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class WorkPool:
-    """Runs functions in a few child processes; `close` ends them."""
+class IdleChildren:
+    """Child processes that wait for work; several pools may share them."""
 
-    def __init__(self, *, children: int = MAX_CHILDREN, most_s: float = MAX_S) -> None:
-        self._most_s = most_s
-        self._turn = asyncio.Semaphore(children)
+    def __init__(self) -> None:
+        self._children: list[_WorkChild] = []
+
+    def take(self) -> "_WorkChild":
+        """Return the child that was used last, whose caches are newest, or a new one."""
+        return self._children.pop() if self._children else _WorkChild()
+
+    def add(self, child: "_WorkChild") -> None:
+        """Keep a child for later."""
+        self._children.append(child)
+
+    def close(self) -> None:
+        """Kill the children, and wait for their end."""
+        for child in self._children:
+            child.kill()
+        for child in self._children:
+            child.reap()
+        self._children.clear()
+
+
+class WorkPool:
+    """Runs functions in a few child processes.
+
+    `close` ends them; those of `idle`, if given, stay for other pools until `idle` is closed.
+    """
+
+    def __init__(
+        self,
+        *,
+        children: int = MAX_CHILDREN,
+        max_s: float = MAX_S,
+        idle: IdleChildren | None = None,
+    ) -> None:
+        self._max_s = max_s
+        self._free_children = asyncio.Semaphore(children)
         # A thread for each child, which only waits for it.
         self._threads = ThreadPoolExecutor(children, thread_name_prefix="rote work")
-        self._idle: list[_WorkChild] = []
+        self._owns_idle = idle is None
+        self._idle = idle or IdleChildren()
         self._busy: set[_WorkChild] = set()
+        self._killed: list[_WorkChild] = []
+        """Children of work that was cancelled; most were reaped by the thread that used them."""
         self._waiting = 0
 
     async def run(self, function: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
@@ -60,41 +95,44 @@ class WorkPool:
             )
         self._waiting += 1
         try:
-            await self._turn.acquire()
+            await self._free_children.acquire()
         finally:
             self._waiting -= 1
-        # The most recent one still has its files in memory.
-        child = self._idle.pop() if self._idle else _WorkChild()
+        child = self._idle.take()
         self._busy.add(child)
         try:
             loop = asyncio.get_running_loop()
             answer = await loop.run_in_executor(
-                self._threads, child.ask, function, args, options, self._most_s
+                self._threads, child.run, function, args, options, self._max_s
             )
         except BaseException:
             child.kill()
+            self._killed.append(child)
             raise
         else:
             if child.alive:
-                self._idle.append(child)
+                self._idle.add(child)
         finally:
             self._busy.discard(child)
-            self._turn.release()
+            self._free_children.release()
         return cast("T", _unwrap_answer(answer))
 
     def close(self) -> None:
-        """End all children, and the work that is under way."""
-        for child in (*self._idle, *self._busy):
+        """End the work that is under way, and the pool's own idle children."""
+        for child in self._busy:
             child.kill()
-        for child in self._idle:
-            child.reap()
-        self._idle.clear()
+        if self._owns_idle:
+            self._idle.close()
         self._threads.shutdown(wait=True, cancel_futures=True)
+        for child in self._killed:
+            child.reap()
+        self._killed.clear()
 
 
 def _unwrap_answer(answer: "tuple[bool, Any]") -> Any:
-    went_well, value = answer
-    if went_well:
+    """Return the result in a child's answer, or raise the error in it."""
+    succeeded, value = answer
+    if succeeded:
         return value
     if isinstance(value, MemoryError):
         raise ProblemError(
@@ -104,7 +142,7 @@ def _unwrap_answer(answer: "tuple[bool, Any]") -> Any:
 
 
 class _WorkChild:
-    """One child process, as its parent sees it."""
+    """The parent's end of one child process, which is started by its first work."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -115,38 +153,43 @@ class _WorkChild:
         """Whether it accepts more work."""
         return not self._ended
 
-    def ask(
-        self, function: Callable[..., Any], args: tuple[Any, ...], options: Any, most_s: float
+    def run(
+        self, function: Callable[..., Any], args: tuple[Any, ...], options: Any, max_s: float
     ) -> tuple[bool, Any]:
-        """Run a function in the child and wait for the answer; blocks the calling thread."""
+        """Run a function in the child; return whether it succeeded, and its result or error.
+
+        Blocks the calling thread.
+        """
         process = self._process or self._start_process()
         if process is None:
             return False, _child_ended_error()
         assert process.stdin is not None
         assert process.stdout is not None
-        late = threading.Event()
+        timed_out = threading.Event()
 
-        def give_up() -> None:
-            late.set()
+        def kill_after_timeout() -> None:
+            timed_out.set()
             self.kill()
 
-        timer = threading.Timer(most_s, give_up)
+        timer = threading.Timer(max_s, kill_after_timeout)
         timer.start()
         try:
-            _send(process.stdin, (function, args, options, most_s))
-            answer: tuple[bool, Any] = _receive(process.stdout)
+            _send_message(process.stdin, (function, args, options, max_s))
+            answer: tuple[bool, Any] = _receive_message(process.stdout)
         except (OSError, EOFError):
             self.kill()
             self.reap()
-            return False, _timeout_error(most_s) if late.is_set() else _child_ended_error()
+            return False, _timeout_error(max_s) if timed_out.is_set() else _child_ended_error()
         finally:
             timer.cancel()
         return answer
 
     def _start_process(self) -> "subprocess.Popen[bytes] | None":
-        paths = os.pathsep.join(path or os.curdir for path in sys.path)
-        environment = os.environ | {"PYTHONPATH": paths} | dict.fromkeys(_ONE_THREAD, "1")
-        process = subprocess.Popen(  # noqa: S603 - ourselves
+        paths = os.pathsep.join(path or os.curdir for path in sys.path)  # "": current folder
+        environment = (
+            os.environ | {"PYTHONPATH": paths} | dict.fromkeys(_THREAD_COUNT_VARIABLES, "1")
+        )
+        process = subprocess.Popen(  # noqa: S603 - this program
             [sys.executable, "-m", __name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -177,31 +220,34 @@ class _WorkChild:
                         pipe.close()
 
 
-def _timeout_error(most_s: float) -> ProblemError:
+def _timeout_error(max_s: float) -> ProblemError:
     return ProblemError(
         413,
         "too-long",
-        f"this takes longer than {most_s:.0f} s and was ended",
+        f"this takes longer than {max_s:.0f} s and was ended",
         "Use a shorter motion, or fewer edits at a time.",
     )
 
 
 def _child_ended_error() -> ProblemError:
     return ProblemError(
-        413, "ended", "the process that worked on this has ended", "Try again; or a shorter motion."
+        413,
+        "ended",
+        "the process that worked on this has ended",
+        "Try again, or use a shorter motion.",
     )
 
 
-def _send(pipe: IO[bytes], message: object) -> None:
+def _send_message(pipe: IO[bytes], message: object) -> None:
     data = pickle.dumps(message, protocol=5)
     pipe.write(_LENGTH.pack(len(data)))
     pipe.write(data)
     pipe.flush()
 
 
-def _receive(pipe: IO[bytes]) -> Any:
+def _receive_message(pipe: IO[bytes]) -> Any:
     (length,) = _LENGTH.unpack(_read_exactly(pipe, _LENGTH.size))
-    return pickle.loads(_read_exactly(pipe, length))  # noqa: S301 - of our own other half alone
+    return pickle.loads(_read_exactly(pipe, length))  # noqa: S301 - from this module only
 
 
 def _read_exactly(pipe: IO[bytes], count: int) -> bytes:
@@ -215,25 +261,26 @@ def _read_exactly(pipe: IO[bytes], count: int) -> bytes:
 
 
 def main() -> None:
-    """Run the parent's requests until it is gone."""
+    """Run the parent's requests until the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    asks = sys.stdin.buffer
-    # Output of libraries must not get between the answers.
+    requests = sys.stdin.buffer
+    # Answers go to the original standard output (1). What libraries print must not mix with them,
+    # so it goes to standard error (2).
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     lower_priority(NICE)
     limit_memory(MAX_BYTES)
     while True:
         try:
-            function, args, options, most_s = _receive(asks)
+            function, args, options, max_s = _receive_message(requests)
         except EOFError:
             return
-        limit_cpu(most_s)  # in case the parent is gone and cannot kill it
+        limit_cpu(max_s)  # in case the parent is gone and cannot kill it
         try:
             answer: tuple[bool, Any] = True, function(*args, **options)
         except Exception as error:  # sent to the parent
             answer = False, error
-        _send(answers, answer)
+        _send_message(answers, answer)
 
 
 if __name__ == "__main__":

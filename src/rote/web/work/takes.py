@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,14 @@ from rote.motion.files.library import (
     write_new,
 )
 from rote.motion.files.thumbnail import thumbnail
-from rote.motion.keyframes.proposal import propose
+from rote.motion.keyframes.edit import propose_keyframes
 from rote.motion.track import Track
 from rote.motion.track_build import build_of
 from rote.robot.streaming import TrackCheck, check_robot
 from rote.web.server.problems import ProblemError, finding_document, to_json
+
+if TYPE_CHECKING:
+    from rote.web.schemas import robot as s
 
 MAX_ROWS = 1500
 CLOSED_RAD = 0.005
@@ -54,39 +57,41 @@ class PlayableTake(NamedTuple):
 
 
 def entries(folder: Path, search: str, first: int, count: int | None, known: str) -> bytes:
-    """Return the takes from number `first` on, each with its picture; `count` of them at most.
+    """Return at most `count` takes from number `first` on as JSON, each with its picture.
 
-    If their tag is `known`, the answer says so and contains no takes.
+    The answer has a tag, a hash of these takes. If the tag is `known`, the takes are left out.
     """
     library = Library(folder)
-    found = library.list(search)
-    last = len(found) if count is None else first + count
-    shown = [_entry_document(library, entry) for entry in found[first:last]]
+    all_entries = library.list(search)
+    last = len(all_entries) if count is None else first + count
+    shown = [_describe_entry(library, entry) for entry in all_entries[first:last]]
     tag = hashlib.sha256(to_json(shown)).hexdigest()[:16]
-    same = tag == known
-    return to_json({"takes": [] if same else shown, "total": len(found), "tag": tag, "same": same})
+    unchanged = tag == known
+    takes = [] if unchanged else shown
+    answer: s.Takes = {"takes": takes, "total": len(all_entries), "tag": tag, "same": unchanged}
+    return to_json(answer)
 
 
 def save(folder: Path, track: Track, name: str) -> bytes:
-    """Save a track as a take."""
+    """Save a track as a take; return its library entry as JSON."""
     library = Library(folder)
-    return to_json(_entry_document(library, library.save(track, name)))
+    return to_json(_describe_entry(library, library.save(track, name)))
 
 
 def rename(folder: Path, old: str, new: str) -> bytes:
-    """Rename a take."""
-    library = _library_with(folder, old)
-    return to_json(_entry_document(library, library.rename(old, new)))
+    """Rename a take; return its library entry as JSON."""
+    library = _open_library_with(folder, old)
+    return to_json(_describe_entry(library, library.rename(old, new)))
 
 
 def delete(folder: Path, name: str) -> None:
     """Move a take to the library's trash."""
-    _library_with(folder, name).delete(name)
+    _open_library_with(folder, name).delete(name)
 
 
 def delete_newest(folder: Path, name: str) -> None:
     """Move the newest version of a take to the library's trash."""
-    _library_with(folder, name).delete_newest(name)
+    _open_library_with(folder, name).delete_newest(name)
 
 
 def write_file(track: Track, path: Path) -> None:
@@ -100,32 +105,32 @@ def write_elsewhere(folder: Path, track: Track, name: str) -> str:
 
 
 def tag(folder: Path, name: str, add: Sequence[str], remove: Sequence[str]) -> bytes:
-    """Add tags to a take, and remove others."""
-    library = _library_with(folder, name)
-    return to_json(_entry_document(library, library.tag(name, add, remove)))
+    """Add tags to a take, and remove others; return its library entry as JSON."""
+    library = _open_library_with(folder, name)
+    return to_json(_describe_entry(library, library.tag(name, add, remove)))
 
 
 def trash(folder: Path) -> bytes:
-    """Return what was deleted, the newest first."""
-    return to_json({"trash": [_trash_document(each) for each in Library(folder).trash()]})
+    """Return the deleted takes as JSON, the newest first."""
+    return to_json({"trash": [_describe_trashed(each) for each in Library(folder).trash()]})
 
 
-def _trash_document(trashed: Trashed) -> dict[str, Any]:
+def _describe_trashed(trashed: Trashed) -> "s.TrashedTake":
     entry = trashed.entry
-    readable = entry is not None and not entry.problem
+    duration_s = None if entry is None or entry.problem else round(entry.duration_s, 4)
     return {
         "id": trashed.id,
         "name": trashed.name,
         "deleted_s": round(trashed.deleted_s, 3),
         "versions": trashed.versions,
-        "duration_s": round(entry.duration_s, 4) if entry is not None and readable else None,
+        "duration_s": duration_s,
     }
 
 
 def restore(folder: Path, trash_id: str, to: str | None) -> bytes:
-    """Restore a deleted take."""
+    """Restore a deleted take, under the name `to` if given; return its library entry as JSON."""
     library = Library(folder)
-    return to_json(_entry_document(library, library.restore(trash_id, to)))
+    return to_json(_describe_entry(library, library.restore(trash_id, to)))
 
 
 def purge(folder: Path, trash_id: str) -> None:
@@ -134,9 +139,12 @@ def purge(folder: Path, trash_id: str) -> None:
 
 
 def import_file(
-    folder: Path, path: Path, shown: str, name: str, *, degrees: bool, replace_it: bool
+    folder: Path, path: Path, original_name: str, name: str, *, degrees: bool, replace_it: bool
 ) -> bytes:
-    """Add a file that was copied to `path`; `shown` is its original name."""
+    """Add a motion file to the library as the take `name`; return its library entry as JSON.
+
+    The upload was copied to `path`; the user knows it by its `original_name`.
+    """
     if not replace_it and Library(folder).versions(check_name(name)):
         raise ProblemError(
             409,
@@ -147,10 +155,10 @@ def import_file(
     try:
         track = files.load(path, degrees=degrees)
     except BadRequestError as error:
-        message = str(error).replace(str(path), shown)
+        message = str(error).replace(str(path), original_name)
         raise BadRequestError(message, error.remedy) from None
     if track.source == f"file {path.name}":
-        track = replace(track, source=f"file {shown}")
+        track = replace(track, source=f"file {original_name}")
     return save(folder, track, name)
 
 
@@ -160,14 +168,14 @@ def export_file(folder: Path, name: str, path: Path) -> None:
 
 
 def motion(folder: Path, name: str) -> bytes:
-    """Return a take with its curves."""
+    """Return a take with its curves as JSON."""
     track = load(folder, name)
     return to_json({"name": name, "rate_hz": round(track.rate_hz, 3), **curves(track)})
 
 
 def load(folder: Path, name: str, version: int | None = None) -> Track:
     """Read a take, by default the newest version."""
-    library = _library_with(folder, name)
+    library = _open_library_with(folder, name)
     try:
         return library.load(name, version)
     except BadRequestError as error:
@@ -177,10 +185,10 @@ def load(folder: Path, name: str, version: int | None = None) -> Track:
 
 def newest_version(folder: Path, name: str) -> int:
     """Return the number of a take's newest version."""
-    return _library_with(folder, name).versions(name)[-1]
+    return _open_library_with(folder, name).versions(name)[-1]
 
 
-def _library_with(folder: Path, name: str) -> Library:
+def _open_library_with(folder: Path, name: str) -> Library:
     """Return the library; raise `ProblemError` if it has no take of that name."""
     library = Library(folder)
     if not library.versions(check_existing_name(name)):
@@ -190,7 +198,7 @@ def _library_with(folder: Path, name: str) -> Library:
     return library
 
 
-def _entry_document(library: Library, entry: Entry) -> dict[str, Any]:
+def _describe_entry(library: Library, entry: Entry) -> "s.TakeEntry":
     build = find_build(entry.variant)
     return {
         "name": entry.name,
@@ -204,30 +212,30 @@ def _entry_document(library: Library, entry: Entry) -> dict[str, Any]:
         "title": entry.variant if build is None else build.title,
         "source": entry.source,
         "problem": entry.problem.replace(f"{library.folder}/", ""),
-        "thumbnail": "" if entry.problem else _thumbnail(entry),
+        "thumbnail": "" if entry.problem else _draw_thumbnail(entry),
     }
 
 
-def _thumbnail(entry: Entry) -> str:
+def _draw_thumbnail(entry: Entry) -> str:
     try:
-        facts = entry.path.stat()
-        return _cached_thumbnail(entry.path, facts.st_mtime_ns, facts.st_size)
+        file_status = entry.path.stat()
+        return _cached_thumbnail(entry.path, file_status.st_mtime_ns, file_status.st_size)
     except (OSError, RoteError):
         return ""
 
 
 @lru_cache(_MAX_THUMBNAILS)
 def _cached_thumbnail(path: Path, _time_ns: int, _size: int) -> str:
-    """Return a take's picture, drawn once for each version of its file."""
+    """Return a take's picture; it is drawn again if the time or size of the file changes."""
     return thumbnail(files.load(path, any_joints=True))
 
 
 def curves(track: Track, start_s: float = 0.0, end_s: float | None = None) -> dict[str, Any]:
-    """Return a track as the page draws it: at most 1500 rows, the last one among them.
+    """Return a track as the page draws it: at most 1500 rows from `start_s` to `end_s`.
 
-    From `start_s` to `end_s`, with one row more on each side, so that a curve does not end inside.
+    They include the samples just outside that range, so that curves reach its edges.
     """
-    rows = _rows_to_draw(track, start_s, end_s)
+    rows = _select_rows(track, start_s, end_s)
     return {
         "names": list(track.names),
         "times_s": np.round(track.times_s[rows], 4).tolist(),
@@ -238,23 +246,26 @@ def curves(track: Track, start_s: float = 0.0, end_s: float | None = None) -> di
     }
 
 
-def _rows_to_draw(track: Track, start_s: float, end_s: float | None) -> NDArray[np.intp]:
-    """Return the rows to draw of a part of a track."""
-    if not len(track):
-        return np.zeros(0, dtype=np.intp)
-    ends_s = [start_s, track.times_s[-1] if end_s is None else end_s]
-    first = max(int(np.searchsorted(track.times_s, ends_s[0], side="right")) - 1, 0)
-    last = min(int(np.searchsorted(track.times_s, ends_s[1])), len(track) - 1)
-    first, last = min(first, last), max(first, last)
-    return np.unique(np.linspace(first, last, min(last - first + 1, MAX_ROWS)).astype(np.intp))
+def _select_rows(track: Track, start_s: float, end_s: float | None) -> NDArray[np.intp]:
+    """Return the numbers of the rows to draw: at most `MAX_ROWS`, spread evenly over a time range.
+
+    They include the rows just before and after the range.
+    """
+    last_s = track.times_s[-1] if end_s is None else end_s
+    row_before = max(int(np.searchsorted(track.times_s, start_s, side="right")) - 1, 0)
+    row_after = min(int(np.searchsorted(track.times_s, last_s)), len(track) - 1)
+    first, last = sorted((row_before, row_after))  # the page may send an end before the start
+    count = min(last - first + 1, MAX_ROWS)
+    return np.unique(np.linspace(first, last, count).astype(np.intp))
 
 
 # ---- edits --------------------------------------------------------------------------------------
 
 
 def edit_take(folder: Path, name: str, version: int | None, steps: Sequence[Step]) -> Track:
-    """Return a take after all steps. `version` may be one of a deleted take, so that edits of it
-    can still be saved.
+    """Return a take after applying all edit steps.
+
+    If the take was deleted, its `version` is read from the trash, so that edits can still be saved.
     """
     library, track = Library(folder), None
     if version is not None and not library.versions(check_existing_name(name)):
@@ -276,7 +287,7 @@ def load_playable(
     force: bool,
     loop: bool = False,
 ) -> PlayableTake:
-    """Return a take after all steps, checked, to be played by a robot of that build.
+    """Return a take after all edit steps, checked, to be played by a robot of that build.
 
     With `loop`, a motion that ends where it begins is repeated for as long as one playback may
     take. Raises `BadRequestError` for a take of another family, and `UnsafeMotionError` if a check
@@ -284,33 +295,34 @@ def load_playable(
     """
     track = edit_take(folder, name, version, steps)
     check_robot(track, build)
-    paced = edit.speed(track, speed) if speed != 1.0 else track
-    paced, rounds = repeat_closed(paced) if loop else (paced, 1)
-    report = check(paced)
+    track_at_speed = edit.speed(track, speed) if speed != 1.0 else track
+    track_at_speed, rounds = repeat_closed(track_at_speed) if loop else (track_at_speed, 1)
+    report = check(track_at_speed)
     report.permit(family_of(build), force=force)
-    return PlayableTake(TrackCheck(paced, 1.0, report), rounds)
+    return PlayableTake(TrackCheck(track_at_speed, 1.0, report), rounds)
 
 
 def repeat_closed(track: Track) -> tuple[Track, int]:
-    """Repeat a closed track for as long as one playback may take; return it and the number of
-    repetitions.
+    """Repeat a track that ends in its first pose for as long as one playback may take.
 
-    Any other track is returned unchanged: it is played again after a soft return.
+    Returns the track and how many times it contains the motion. Any other track is returned
+    unchanged: the player repeats it after a soft return.
     """
     if len(track) < 2 or not is_closed(track):
         return track, 1
+    # One sample interval separates the last pose from the first one of the next round.
     period_s = track.duration_s + float(np.median(np.diff(track.times_s)))
     rounds = int(MAX_MOTION_S / period_s)
     if rounds < 2:
         return track, 1
     shifts_s = period_s * np.arange(rounds)
-    whole = replace(
+    repeated = replace(
         track,
         times_s=(shifts_s[:, None] + (track.times_s - track.times_s[0])[None, :]).ravel(),
         joints_rad=np.tile(track.joints_rad, (rounds, 1)),
         marks=(),
     )
-    return whole, rounds
+    return repeated, rounds
 
 
 def is_closed(track: Track) -> bool:
@@ -321,9 +333,18 @@ def is_closed(track: Track) -> bool:
 def edit_and_save(
     folder: Path, name: str, version: int | None, steps: Sequence[Step], to: str, over: int | None
 ) -> bytes:
-    """Save an edited take as `to`; refused if the newest version of that is not `over`."""
+    """Save an edited take as the take `to`, under the condition `over` as in `save_over`."""
+    check_existing_name(to)
+    return save_over(folder, edit_take(folder, name, version, steps), to, over)
+
+
+def save_over(folder: Path, track: Track, to: str, over: int | None) -> bytes:
+    """Save a track as the take `to`; return its library entry as JSON.
+
+    Raises `ProblemError` if the newest version of `to` is not `over`. With 0, `to` must not exist
+    yet; with None, any version is accepted.
+    """
     newest = max(Library(folder).versions(check_existing_name(to)), default=0)
-    track = edit_take(folder, name, version, steps)
     if over == 0 and newest:
         raise ProblemError(
             409,
@@ -332,39 +353,40 @@ def edit_and_save(
             "Choose another name, or save it as a new version.",
         )
     if over is not None and over != newest:
-        what = f"has version {newest} now" if newest else "was deleted or renamed"
+        change = f"has version {newest} now" if newest else "was deleted or renamed"
         raise ProblemError(
             409,
             "changed-take",
-            f"the take {to!r} was changed elsewhere since it was opened here: it {what}",
+            f"the take {to!r} was changed elsewhere since it was opened here: it {change}",
             "Save it under another name, or as the newest version.",
         )
     return save(folder, track, to)
 
 
 def preview(folder: Path, name: str, version: int | None, steps: Sequence[Step]) -> bytes:
-    """Return the edited take as the page shows it, and the version that was edited."""
-    version, track = _edited_version(folder, name, version, steps)
-    return to_json({"version": version, **describe(track), **_check_document(track)})
+    """Return as JSON an edited take with its curves and findings, and which version was edited."""
+    version, track = _edit_version(folder, name, version, steps)
+    return to_json({"version": version, **describe(track), **check_and_describe(track)})
 
 
 def check_edited(folder: Path, name: str, version: int | None, steps: Sequence[Step]) -> bytes:
-    """Return only the findings against playing an edited take."""
-    version, track = _edited_version(folder, name, version, steps)
-    return to_json({"version": version, **_check_document(track)})
+    """Return as JSON only the findings against playing an edited take."""
+    version, track = _edit_version(folder, name, version, steps)
+    return to_json({"version": version, **check_and_describe(track)})
 
 
-def _check_document(track: Track) -> dict[str, Any]:
+def check_and_describe(track: Track) -> dict[str, Any]:
+    """Return the findings against playing a track, as the page shows them."""
     report = check(track)
     findings = [finding_document(finding) for finding in report.findings]
     return {"findings": findings, "ok": report.ok}
 
 
-def _edited_version(
+def _edit_version(
     folder: Path, name: str, version: int | None, steps: Sequence[Step]
 ) -> tuple[int, Track]:
-    """Return a take after all steps, and which version of it that is."""
-    version = version or _library_with(folder, name).versions(name)[-1]
+    """Return the version that is edited, by default the newest, and the take after all steps."""
+    version = version or _open_library_with(folder, name).versions(name)[-1]
     return version, edit_take(folder, name, version, steps)
 
 
@@ -375,8 +397,8 @@ def edited_curves(
     steps: Sequence[Step],
     part_s: tuple[float, float | None],
 ) -> bytes:
-    """Return the curves of an edited take, optionally of a time range, without the slow check."""
-    version, track = _edited_version(folder, name, version, steps)
+    """Return as JSON the curves of an edited take in the range `part_s`, without the slow check."""
+    version, track = _edit_version(folder, name, version, steps)
     return to_json({"version": version, **describe(track, *part_s)})
 
 
@@ -387,13 +409,13 @@ def keyframes(
     steps: Sequence[Step],
     joints: Sequence[str] | None,
 ) -> bytes:
-    """Return a few keyframes that an edited take passes through."""
-    found, error_rad = propose(edit_take(folder, name, version, steps), joints)
+    """Return as JSON a few keyframes that approximate an edited take, and their maximum error."""
+    proposed, error_rad = propose_keyframes(edit_take(folder, name, version, steps), joints)
     return to_json(
         {
             "keyframes": [
                 {"joint": joint, "time_s": round(time_s, 4), "value_rad": round(value_rad, 5)}
-                for joint, time_s, value_rad in found
+                for joint, time_s, value_rad in proposed
             ],
             "max_error_rad": round(error_rad, 5),
         }
@@ -401,23 +423,24 @@ def keyframes(
 
 
 def describe(track: Track, start_s: float = 0.0, end_s: float | None = None) -> dict[str, Any]:
-    """Return build, jerk, peak speed and curves of a track, or the curves of a time range."""
+    """Return what the page shows of a track: robot, limbs, jerk, speed, and curves of a range."""
     build = build_of(track)
     jerk = edit.jerk_rms(track) if len(track) >= 4 and track.names else None
-    drawn = curves(track, start_s, end_s)
+    rows = _select_rows(track, start_s, end_s)
+    has_all_rows = bool(rows[-1] - rows[0] + 1 == len(rows))
     return {
-        **drawn,
-        "whole": len(drawn["times_s"]) == len(track),
+        **curves(track, start_s, end_s),
+        "whole": has_all_rows,
         "build": None if build is None else build.name,
         "family": None if build is None else build.family,
         "title": track.variant if build is None else build.title,
         "limbs": limbs_of(track.names),
         "jerk": jerk,
-        "peak_rad_s": round(_peak_rad_s(track), 3),
+        "peak_rad_s": round(_compute_peak_rad_s(track), 3),
     }
 
 
-def _peak_rad_s(track: Track) -> float:
+def _compute_peak_rad_s(track: Track) -> float:
     """Return the highest speed of any joint, from one sample to the next."""
     steps_rad = np.abs(np.diff(track.joints_rad, axis=0))
     return float((steps_rad / np.diff(track.times_s)[:, None]).max(initial=0.0))

@@ -1,12 +1,12 @@
 """Twenty motors as on the wire: their commands and their reports.
 
-`MotorCmds` and `MotorStates` hold the bytes of the wire and decode them on access, so that what one
-sees is what is sent: a torque of 0.123 N.m is read back as the 0.12109375 that the frame can hold.
-Twelve motors move legs, in the order FR, FL, RR, RL, each hip, thigh, calf; eight places are spare.
+`MotorCmds` and `MotorStates` hold the bytes of the wire and decode them on access. So they show
+what is really sent: a torque of 0.123 N.m is read back as the 0.12109375 that the frame can hold.
+Twelve motors move legs, in the order FR, FL, RR, RL, each hip, thigh, calf; eight slots are spare.
 
-The low-level frames carry torques and gains in fixed point, one size smaller than the structures of
-Unitree's header. What does not fit is refused; Unitree's library wraps it instead, and sends -56
-N.m for 200.
+The low-level frames carry torques and gains in fixed point, in fewer bits than the structures of
+Unitree's header. A value out of range is refused; Unitree's library wraps it, and sends -56 N.m for
+200.
 """
 
 import struct
@@ -23,9 +23,9 @@ MOTORS = 20
 LEG_MOTORS = 12
 
 POSITION_OFF_RAD = 2.146e9
-"""As a position: hold none (PosStopF in Unitree's header)."""
+"""Position that means no position control (PosStopF in Unitree's header)."""
 VELOCITY_OFF_RAD_S = 16_000.0
-"""As a velocity: hold none (VelStopF)."""
+"""Velocity that means no velocity control (VelStopF)."""
 SERVO = 0x0A
 """Motor mode: follow the command."""
 BRAKE = 0x00
@@ -55,9 +55,23 @@ _FULL = np.dtype(
 )  # fmt: skip
 _COMPACT_ROW = struct.Struct("<BffhhffhbII")
 _FULL_ROW = struct.Struct("<BfffffffbII")
+_STATE_NUMBERS = 11
+"""Numbers of one motor's report, in either form."""
+_COMPACT_ROWS = struct.Struct("<" + "BffhhffhbII" * MOTORS)
+_FULL_ROWS = struct.Struct("<" + "BfffffffbII" * MOTORS)
 CMDS_SIZE = MOTORS * _CMD.itemsize
 COMPACT_SIZE = MOTORS * _COMPACT.itemsize
 FULL_SIZE = MOTORS * _FULL.itemsize
+_LEG_MOTIONS = {
+    kind.itemsize * MOTORS: struct.Struct("<" + f"xff{kind.itemsize - 9}x" * LEG_MOTORS)
+    for kind in (_CMD, _COMPACT, _FULL)
+}
+"""By the size of all motors, how to read the legs' positions and velocities."""
+_STATE_FLOATS = {
+    COMPACT_SIZE: struct.Struct("<" + "xff4xff11x" * MOTORS),
+    FULL_SIZE: struct.Struct("<" + "xfffffff9x" * MOTORS),
+}
+"""By the size of all motors' reports, how to read their floating-point numbers."""
 
 Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.floating[Any]]]"
 Ints: TypeAlias = "np.ndarray[Any, np.dtype[np.integer[Any]]]"
@@ -103,13 +117,16 @@ _CMD_SPANS: dict[str, tuple[float, float]] = {
     "kp_nm_rad": (-1024.0, 32_767 / KP_STEPS),
     "kd_nm_s_rad": (-2048.0, 32_767 / KD_STEPS),
 }
+# Structs for commands to the first `count` motors, with and without values for the reserve.
 _PACKED = {count: struct.Struct("<" + "BffhhhIII" * count) for count in range(1, MOTORS + 1)}
-_FLOATS = {count: struct.Struct(f"<{3 * count}f") for count in range(1, MOTORS + 1)}
+_GAIN_FLOATS = {count: struct.Struct(f"<{3 * count}f") for count in range(1, MOTORS + 1)}
 _INT16 = np.dtype("<i2")
 _STEPS = {
     count: np.repeat((TORQUE_STEPS, KP_STEPS, KD_STEPS), count) for count in range(1, MOTORS + 1)
 }
-_UNRESERVED = {count: struct.Struct("<" + "Bffhhh12x" * count) for count in range(1, MOTORS + 1)}
+_PACKED_UNRESERVED = {
+    count: struct.Struct("<" + "Bffhhh12x" * count) for count in range(1, MOTORS + 1)
+}
 
 
 class _Motors:
@@ -140,9 +157,8 @@ class _Motors:
 
     @property
     def is_finite(self) -> bool:
-        """Whether the legs' positions and velocities are finite; spare places may hold anything."""
-        rows = self._rows[:LEG_MOTORS]
-        return bool(np.isfinite(rows["q"]).all() and np.isfinite(rows["dq"]).all())
+        """Whether the legs' positions and velocities are finite; spare slots are not checked."""
+        return isfinite(sum(_LEG_MOTIONS[len(self.wire)].unpack_from(self.wire)))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, type(self)):
@@ -164,17 +180,19 @@ class MotorCmds(_Motors, Sequence[MotorCmd]):
 
     def __init__(self, wire: bytes, *, is_checked: bool = False) -> None:
         if len(wire) != CMDS_SIZE:
-            raise BadRequestError(f"{MOTORS} motors are asked in {CMDS_SIZE} bytes")
+            raise BadRequestError(
+                f"commands to {MOTORS} motors must have {CMDS_SIZE} bytes, not {len(wire)}"
+            )
         self.wire = wire
         self.is_checked = is_checked
 
     @classmethod
     def of(cls, motors: Iterable[MotorCmd]) -> "MotorCmds":
-        """Return the commands to the first motors; the rest is left alone."""
-        asked = tuple(motors)
-        if not asked:
+        """Return the commands to the first motors; the other motors stay idle."""
+        commands = tuple(motors)
+        if not commands:
             return IDLE
-        modes, q, dq, tau, kp, kd, reserves = zip(*asked, strict=True)
+        modes, q, dq, tau, kp, kd, reserves = zip(*commands, strict=True)
         return cls._pack_columns(
             (modes, q, dq, tau, kp, kd), reserves if any(map(any, reserves)) else None
         )
@@ -190,18 +208,18 @@ class MotorCmds(_Motors, Sequence[MotorCmd]):
         kd_nm_s_rad: Column = 0.0,
         mode: int = SERVO,
     ) -> "MotorCmds":
-        """Return the commands to the legs' motors; each number is for all of them, or a row."""
-        given = (q_rad, dq_rad_s, tau_nm, kp_nm_rad, kd_nm_s_rad)
-        wire = _pack_legs(mode, given)
+        """Return the commands to the legs' motors; each argument is one number or one per motor."""
+        arguments = (q_rad, dq_rad_s, tau_nm, kp_nm_rad, kd_nm_s_rad)
+        wire = _pack_legs(mode, arguments)  # the usual case, quickly
         if wire is not None:
             return cls(wire, is_checked=True)
-        columns = [_list_numbers(column) for column in given]
+        columns = [_convert_to_list(column) for column in arguments]
         count = max(map(len, columns))
         if count == 1:
             count = LEG_MOTORS
-        for place, column in enumerate(columns):
-            if len(column) == 1:
-                columns[place] = column * count
+        for index, column in enumerate(columns):
+            if len(column) == 1:  # one number for all motors
+                columns[index] = column * count
         return cls._pack_columns([[mode] * count, *columns])
 
     @classmethod
@@ -210,12 +228,14 @@ class MotorCmds(_Motors, Sequence[MotorCmd]):
         columns: Sequence[Sequence[float]],
         reserves: Sequence[tuple[int, int, int]] | None = None,
     ) -> "MotorCmds":
+        """Return the commands whose columns are mode, q, dq, tau, kp and kd of the first motors."""
         modes, q, dq, tau, kp, kd = columns
         count = len(modes)
         try:
-            layout, width = (_PACKED, 9) if reserves else (_UNRESERVED, 6)
-            floats = np.frombuffer(_FLOATS[count].pack(*tau, *kp, *kd), np.float32)
-            gains = _fixed_point(count, floats).tolist()
+            # `width` is how many numbers of a motor are packed.
+            structs, width = (_PACKED, 9) if reserves else (_PACKED_UNRESERVED, 6)
+            floats = np.frombuffer(_GAIN_FLOATS[count].pack(*tau, *kp, *kd), np.float32)
+            gains = _to_fixed_point(count, floats).tolist()
             numbers: list[Any] = [0] * (width * count)
             numbers[0::width] = modes
             numbers[1::width] = q
@@ -226,10 +246,10 @@ class MotorCmds(_Motors, Sequence[MotorCmd]):
             if reserves:
                 numbers[6::9], numbers[7::9], numbers[8::9] = zip(*reserves, strict=True)
             if not isfinite(sum(q) + sum(dq)):
-                raise ValueError
-            wire = layout[count].pack(*numbers)
+                raise ValueError  # described below
+            wire = structs[count].pack(*numbers)
         except (struct.error, ValueError, OverflowError, KeyError):
-            raise _find_misfit(columns) from None
+            raise _make_packing_error(columns) from None
         return cls(wire + IDLE_WIRE[len(wire) :], is_checked=True)
 
     def check(self) -> None:
@@ -238,7 +258,9 @@ class MotorCmds(_Motors, Sequence[MotorCmd]):
             return
         for name, numbers in (("q_rad", self.q_rad), ("dq_rad_s", self.dq_rad_s)):
             for index in np.flatnonzero(~np.isfinite(numbers)):
-                raise _no_number(f"motors[{index}].{name}", float(numbers[index]), _CMD_SPANS[name])
+                raise _make_range_error(
+                    f"motors[{index}].{name}", float(numbers[index]), _CMD_SPANS[name]
+                )
         self.is_checked = True
 
     @property
@@ -264,18 +286,19 @@ class MotorCmds(_Motors, Sequence[MotorCmd]):
         if isinstance(index, slice):
             return tuple(self)[index]
         row = _PACKED[1]
-        return _motor_cmd(*row.unpack_from(self.wire, range(MOTORS)[index] * row.size))
+        start = range(MOTORS)[index] * row.size  # the range checks the index; it may be negative
+        return _decode_motor_cmd(*row.unpack_from(self.wire, start))
 
     def __iter__(self) -> Iterator[MotorCmd]:
         for numbers in _PACKED[1].iter_unpack(self.wire):
-            yield _motor_cmd(*numbers)
+            yield _decode_motor_cmd(*numbers)
 
     def __repr__(self) -> str:
-        asked = [f"{i}: {motor}" for i, motor in enumerate(self) if motor != MotorCmd()]
-        return f"MotorCmds({', '.join(asked)})"
+        commands = [f"{i}: {motor}" for i, motor in enumerate(self) if motor != MotorCmd()]
+        return f"MotorCmds({', '.join(commands)})"
 
 
-def _motor_cmd(
+def _decode_motor_cmd(
     mode: int, q: float, dq: float, tau: int, kp: int, kd: int, *reserve: int
 ) -> MotorCmd:
     gains = (tau / TORQUE_STEPS, kp / KP_STEPS, kd / KD_STEPS)
@@ -283,9 +306,9 @@ def _motor_cmd(
 
 
 def _pack_legs(mode: int, rows: tuple[Any, ...]) -> bytes | None:
-    """Return the motors' bytes for five rows of twelve, the usual case, in half the time.
+    """Pack commands that have twelve numbers in each row, in half the time of the general code.
 
-    None in any other case, or if something does not fit: the general code finds out what.
+    Returns None for other rows and for values out of range, which the general code reports.
     """
     q, dq, tau, kp, kd = rows
     try:
@@ -293,109 +316,130 @@ def _pack_legs(mode: int, rows: tuple[Any, ...]) -> bytes | None:
             return None
         floats = _LEG_FLOATS.pack(*q, *dq, *tau, *kp, *kd)
         numbers = np.frombuffer(floats, np.float32)
-        gains = _fixed_point(LEG_MOTORS, numbers[2 * LEG_MOTORS :]).tobytes()
-        source = floats[:_LEG_GAINS_AT] + gains + bytes((mode,))
+        gains = _to_fixed_point(LEG_MOTORS, numbers[2 * LEG_MOTORS :]).tobytes()
+        source = floats[:_LEG_GAINS_OFFSET] + gains + bytes((mode,))
         is_finite = isfinite(sum(q) + sum(dq))
     except (struct.error, TypeError, ValueError, OverflowError):
         return None
     if not is_finite:
         return None
+    # `_LEG_ORDER` holds, for each byte of the result, its offset in the source. `translate`
+    # replaces each offset by the byte there; its table must have 256 bytes.
     return _LEG_ORDER.translate(source.ljust(256, b"\0")) + _SPARE_WIRE
 
 
-def _fixed_point(count: int, gains: "np.ndarray[Any, np.dtype[np.float32]]") -> Ints:
-    """Return torques, stiffnesses and dampings as Unitree's library makes them: rounded to 32
-    bits, scaled, cut off towards zero. Raise `ValueError` where 16 bits would not hold them."""
+def _to_fixed_point(count: int, gains: "np.ndarray[Any, np.dtype[np.float32]]") -> Ints:
+    """Return the torques, stiffnesses and dampings of `count` motors in fixed point.
+
+    They are scaled in 32 bits and truncated towards zero, as Unitree's library does it. Raises
+    `ValueError` if 16 bits cannot hold one.
+    """
     scaled = gains * _STEPS[count]
-    # If the sum of all squares is small enough, each number is; only otherwise check each.
+    # If the sum of squares is below (2**15)**2, each number is below 2**15. This is the usual case;
+    # otherwise check each number.
     if not scaled.dot(scaled) < 2**30 and not ((scaled > -32_769) & (scaled < 32_768)).all():
         raise ValueError
     whole: Ints = scaled.astype(_INT16)
     return whole
 
 
-def _list_numbers(column: Column) -> list[float]:
-    """Return a row of numbers; of length one for a single number."""
+def _convert_to_list(column: Column) -> list[float]:
+    """Return the numbers as a list; a single number becomes a list of one."""
     listed = np.asarray(column, dtype=float).tolist()
     return listed if isinstance(listed, list) else [listed]
 
 
-def _no_number(label: str, value: float, span: tuple[float, float]) -> BadRequestError:
+def _make_range_error(label: str, value: float, span: tuple[float, float]) -> BadRequestError:
     return BadRequestError(
         f"{label} is {value:g}; the frame can hold {span[0]:g} to {span[1]:g}",
-        "Nothing was sent. Limit the number before it is asked for; it would be sent as another.",
+        "Nothing was sent. Limit the value first.",
     )
 
 
-def _find_misfit(columns: Sequence[Sequence[float]]) -> BadRequestError:
-    """Return an error that names what cannot be packed."""
+def _make_packing_error(columns: Sequence[Sequence[float]]) -> BadRequestError:
+    """Return an error that names the value that cannot be packed."""
     counts = {len(column) for column in columns}
     if len(counts) > 1 or max(counts) > MOTORS:
         return BadRequestError(
-            f"numbers for {' and '.join(map(str, sorted(counts)))} motors; "
-            f"there are {LEG_MOTORS} in the legs and {MOTORS} places"
+            f"the arguments have numbers for {' and '.join(map(str, sorted(counts)))} motors; "
+            f"there are {LEG_MOTORS} in the legs and {MOTORS} slots"
         )
     for (name, (low, high)), column in zip(_CMD_SPANS.items(), columns, strict=True):
         for index, value in enumerate(column):
             if not low <= value <= high:
-                return _no_number(f"motors[{index}].{name}", value, (low, high))
-    return BadRequestError("a motor's mode is a byte, its reserve three 32-bit words")
+                return _make_range_error(f"motors[{index}].{name}", value, (low, high))
+    return BadRequestError("a motor's mode must be one byte, its reserve three 32-bit words")
 
 
 IDLE_WIRE = _PACKED[MOTORS].pack(
     *(SERVO, POSITION_OFF_RAD, VELOCITY_OFF_RAD_S, 0, 0, 0, 0, 0, 0) * MOTORS
 )
 _LEG_FLOATS = struct.Struct(f"<{5 * LEG_MOTORS}f")
-_LEG_GAINS_AT = 8 * LEG_MOTORS
-_MODE_AT = 14 * LEG_MOTORS
+_LEG_GAINS_OFFSET = 8 * LEG_MOTORS
+_MODE_OFFSET = 14 * LEG_MOTORS
 _SPARE_WIRE = IDLE_WIRE[LEG_MOTORS * _CMD.itemsize :]
 
 
-def _leg_order() -> bytes:
-    """Return, for each byte of the legs' motors, where it comes from in the rows of numbers."""
+def _make_leg_order() -> bytes:
+    """Return, for each byte of the legs' commands, its offset in the source of `_pack_legs`."""
     order = bytearray()
     for motor in range(LEG_MOTORS):
-        order.append(_MODE_AT)
-        for row in range(2):
+        order.append(_MODE_OFFSET)
+        for row in range(2):  # position and velocity: rows of 32-bit floats
             start = 4 * (row * LEG_MOTORS + motor)
             order += bytes(range(start, start + 4))
-        for row in range(3):
-            start = _LEG_GAINS_AT + 2 * (row * LEG_MOTORS + motor)
+        for row in range(3):  # torque, stiffness and damping: rows of 16-bit integers
+            start = _LEG_GAINS_OFFSET + 2 * (row * LEG_MOTORS + motor)
             order += bytes(range(start, start + 2))
-        order += bytes([255]) * 12
+        order += bytes([255]) * 12  # reserved: the last byte of the padded source is zero
     return bytes(order)
 
 
-_LEG_ORDER = _leg_order()
+_LEG_ORDER = _make_leg_order()
 IDLE = MotorCmds(IDLE_WIRE, is_checked=True)
-"""Nothing is asked of any motor, as in a new command of Unitree's library."""
+"""Commands that drive no motor, as in a new command of Unitree's library."""
 
 
 class MotorStates(_Motors, Sequence[MotorState]):
-    """The reports of all motors, in the compact form of the low frames or the full one of
-    the high.
-    """
+    """The reports of all motors: compact as in low-level frames, or full as in high-level ones."""
 
     __slots__ = ()
 
     @property
-    def _dtype(self) -> "np.dtype[Any]":  # type: ignore[override] # it hangs on the form
+    def _dtype(self) -> "np.dtype[Any]":  # type: ignore[override] # it depends on the form
         return _COMPACT if self.is_compact else _FULL
 
     def __init__(self, wire: bytes = bytes(FULL_SIZE)) -> None:
         if len(wire) not in (COMPACT_SIZE, FULL_SIZE):
             raise BadRequestError(
-                f"{MOTORS} motors report in {COMPACT_SIZE} bytes, or in {FULL_SIZE}"
+                f"the reports of {MOTORS} motors must have {COMPACT_SIZE} or {FULL_SIZE} bytes, "
+                f"not {len(wire)}"
             )
         self.wire = wire
 
     @classmethod
     def of(cls, motors: Iterable[MotorState]) -> "MotorStates":
-        """Return the full form of the first motors' reports; the rest reports nothing."""
-        rows = np.zeros(MOTORS, _FULL)
+        """Return reports, in the full form, of the first motors; the others report zeros."""
         reported = list(motors)
         if len(reported) > MOTORS:
-            raise BadRequestError(f"{len(reported)} motors; there are {MOTORS} places")
+            raise BadRequestError(f"{len(reported)} motors do not fit into {MOTORS} slots")
+        numbers: list[float] = []
+        for motor in reported:
+            numbers += motor[:-1]
+            numbers += motor.reserve
+        numbers += [0] * (_STATE_NUMBERS * MOTORS - len(numbers))
+        try:
+            return cls(_FULL_ROWS.pack(*numbers))
+        except (struct.error, OverflowError):
+            return cls._pack_with_overflow(reported)
+
+    @classmethod
+    def _pack_with_overflow(cls, reported: list[MotorState]) -> "MotorStates":
+        """Like `of`, but a number that does not fit a 32-bit float becomes infinity.
+
+        Raises `BadRequestError` for other values that do not fit.
+        """
+        rows = np.zeros(MOTORS, _FULL)
         try:
             with np.errstate(over="ignore"):
                 rows[: len(reported)] = reported
@@ -408,26 +452,30 @@ class MotorStates(_Motors, Sequence[MotorState]):
         """Whether accelerations and torques are in fixed point."""
         return len(self.wire) == COMPACT_SIZE
 
-    def compact(self) -> "MotorStates":
-        """Return the form of the low frames, or raise `BadRequestError` if it cannot hold the
-        values.
-        """
+    def to_compact(self) -> "MotorStates":
+        """Return the compact form; raise `BadRequestError` if it cannot hold the values."""
         if self.is_compact:
             return self
-        full = self._rows
-        rows = np.empty(MOTORS, _COMPACT)
-        for name in ("mode", "q", "dq", "q_raw", "dq_raw", "temperature", "reserve"):
-            rows[name] = full[name]
-        for name, steps in (("ddq", 1.0), ("tau", TORQUE_STEPS), ("ddq_raw", 1.0)):
-            cut = np.trunc(full[name] * np.float32(steps))
-            for index in np.flatnonzero(~((cut >= -32_768) & (cut <= 32_767))):
-                span = (-32_768 / steps, 32_767 / steps)
-                raise _no_number(f"motors[{index}].{name}", float(full[name][index]), span)
-            rows[name] = cut
-        return MotorStates(rows.tobytes())
+        numbers = list(_FULL_ROWS.unpack(self.wire))
+        try:
+            for column, steps in ((3, 1.0), (4, TORQUE_STEPS), (7, 1.0)):  # ddq, tau, ddq_raw
+                fixed_point = [int(steps * number) for number in numbers[column::_STATE_NUMBERS]]
+                numbers[column::_STATE_NUMBERS] = fixed_point
+            return MotorStates(_COMPACT_ROWS.pack(*numbers))
+        except (struct.error, ValueError, OverflowError):
+            raise self._make_too_large_error() from None
 
-    def full(self) -> "MotorStates":
-        """Return the form of the high frames."""
+    def _make_too_large_error(self) -> BadRequestError:
+        """Return an error that names the first number that does not fit the compact form."""
+        for name, steps in (("ddq", 1.0), ("tau", TORQUE_STEPS), ("ddq_raw", 1.0)):
+            for index, value in enumerate(self._rows[name].tolist()):
+                if not -32_769 < steps * value < 32_768:
+                    span = (-32_768 / steps, 32_767 / steps)
+                    return _make_range_error(f"motors[{index}].{name}", value, span)
+        raise AssertionError("all numbers fit")
+
+    def to_full(self) -> "MotorStates":
+        """Return the full form, with all numbers in floating point."""
         if not self.is_compact:
             return self
         compact = self._rows
@@ -449,12 +497,14 @@ class MotorStates(_Motors, Sequence[MotorState]):
         return self._rows["temperature"]
 
     def check(self) -> None:
-        """Raise `BadRequestError` if something is not a finite number."""
+        """Raise `BadRequestError` if a value is not a finite number."""
+        if isfinite(sum(_STATE_FLOATS[len(self.wire)].unpack(self.wire))):
+            return
         rows = self._rows
         for name in ("q", "dq", "ddq", "tau", "q_raw", "dq_raw", "ddq_raw"):
             for index in np.flatnonzero(~np.isfinite(rows[name])):
                 span = (-FLOAT32_MAX, FLOAT32_MAX)
-                raise _no_number(f"motors[{index}].{name}", float(rows[name][index]), span)
+                raise _make_range_error(f"motors[{index}].{name}", float(rows[name][index]), span)
 
     @overload
     def __getitem__(self, index: int) -> MotorState: ...
@@ -463,28 +513,30 @@ class MotorStates(_Motors, Sequence[MotorState]):
     def __getitem__(self, index: int | slice) -> MotorState | Sequence[MotorState]:
         if isinstance(index, slice):
             return tuple(self)[index]
-        layout, steps = self._row
-        start = range(MOTORS)[index] * layout.size
-        return _motor_state(steps, layout.unpack_from(self.wire, start))
+        row, torque_steps = self._row_format
+        start = range(MOTORS)[index] * row.size  # the range checks the index; it may be negative
+        return _decode_motor_state(row.unpack_from(self.wire, start), torque_steps)
 
     def __iter__(self) -> Iterator[MotorState]:
-        layout, steps = self._row
-        for numbers in layout.iter_unpack(self.wire):
-            yield _motor_state(steps, numbers)
+        row, torque_steps = self._row_format
+        for numbers in row.iter_unpack(self.wire):
+            yield _decode_motor_state(numbers, torque_steps)
 
     @property
-    def _row(self) -> tuple[struct.Struct, float]:
+    def _row_format(self) -> tuple[struct.Struct, float]:
+        """The struct of one motor's report, and the number of steps of its torque per N.m."""
         return (_COMPACT_ROW, TORQUE_STEPS) if self.is_compact else (_FULL_ROW, 1.0)
 
     def __repr__(self) -> str:
-        told = [f"{i}: {motor}" for i, motor in enumerate(self) if any(motor[:-1])]
-        return f"MotorStates({', '.join(told)})"
+        reported = [f"{i}: {motor}" for i, motor in enumerate(self) if any(motor[:-1])]
+        return f"MotorStates({', '.join(reported)})"
 
 
-def _motor_state(steps: float, numbers: tuple[Any, ...]) -> MotorState:
+def _decode_motor_state(numbers: tuple[Any, ...], torque_steps: float) -> MotorState:
     mode, q, dq, ddq, tau, q_raw, dq_raw, ddq_raw, celsius, *reserve = numbers
-    told = (float(ddq), tau / steps, q_raw, dq_raw, float(ddq_raw))
-    return MotorState(mode, q, dq, *told, celsius, (reserve[0], reserve[1]))
+    tau_nm = tau / torque_steps
+    raw = (q_raw, dq_raw, float(ddq_raw))
+    return MotorState(mode, q, dq, float(ddq), tau_nm, *raw, celsius, (reserve[0], reserve[1]))
 
 
 NO_MOTORS = MotorStates()

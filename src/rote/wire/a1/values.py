@@ -29,7 +29,7 @@ class Dialect(Enum):
     GO1 = "go1"
     """Go1 with v3.5.0 to v3.8.6."""
 
-    # There is one object of each, and this is quicker than the hash of its name.
+    # Each dialect is a single object, and this is faster than hashing its name.
     __hash__ = object.__hash__
 
 
@@ -49,7 +49,7 @@ GO1_HEAD = b"\xfe\xef"
 
 
 class Header(NamedTuple):
-    """The beginning of every frame of an A1. Nothing in it says which dialect follows."""
+    """The beginning of every frame of an A1. It does not identify the dialect."""
 
     level: int = A1_HIGH
     version: int = 0
@@ -119,7 +119,7 @@ class BmsState(NamedTuple):
     battery_c: tuple[int, int] = (0, 0)
     controller_c: tuple[int, int] = (0, 0)
     cells_mv: tuple[int, ...] = (0,) * 10
-    """In steps of 32 mV on the low wire."""
+    """Low-level states hold them in steps of 32 mV."""
 
 
 class Button(IntFlag):
@@ -144,7 +144,7 @@ class Button(IntFlag):
 
 
 SOFT_STOP = Button.L2 | Button.B
-"""The buttons that, pressed together, let the legs give way."""
+"""The buttons that, pressed together, make the legs go limp."""
 
 
 class Remote(NamedTuple):
@@ -158,19 +158,21 @@ class Remote(NamedTuple):
     left_y: float = 0.0
     head: bytes = bytes(2)
     idle: bytes = bytes(16)
+    """Not used by the remote."""
 
     @classmethod
     def unpack(cls, wire: bytes) -> "Remote":
-        """Return the decoded bytes."""
+        """Return the remote in its 40 bytes."""
         if len(wire) != REMOTE_SIZE:
-            raise BadRequestError(f"a remote is {REMOTE_SIZE} bytes, not {len(wire)}")
+            raise BadRequestError(f"a remote must have {REMOTE_SIZE} bytes, not {len(wire)}")
         head, buttons, left_x, right_x, right_y, l2, left_y, idle = _REMOTE.unpack(wire)
         return cls(Button(buttons), left_x, right_x, right_y, l2, left_y, head, idle)
 
     def pack(self) -> bytes:
-        """Return the bytes."""
+        """Return the 40 bytes of the remote."""
+        axes = (self.left_x, self.right_x, self.right_y, self.l2, self.left_y)
         try:
-            return _REMOTE.pack(self.head, self.buttons, *self[1:6], self.idle)
+            return _REMOTE.pack(self.head, self.buttons, *axes, self.idle)
         except (struct.error, OverflowError) as error:
             raise BadRequestError(f"this remote cannot be written: {error}") from None
 
@@ -186,7 +188,7 @@ class ScaledHighCmd(NamedTuple):
     """A command to an A1 of dialect 3.2: speeds and height as shares of a maximum, -1 to 1."""
 
     header: AnyHeader | None = None
-    """None is the usual one."""
+    """None means the default header."""
     mode: int = 0
     """0 stand, 1 stand with the pose below, 2 walk."""
     forward: float = 0.0
@@ -194,7 +196,7 @@ class ScaledHighCmd(NamedTuple):
     turn: float = 0.0
     body_height: float = 0.0
     foot_raise_height: float = 0.0
-    """Not used by the robot, by the header."""
+    """According to Unitree's header the robot does not use it."""
     yaw_rad: float = 0.0
     pitch_rad: float = 0.0
     roll_rad: float = 0.0
@@ -208,14 +210,14 @@ class HighCmd(NamedTuple):
     """A command to a robot of any later dialect."""
 
     header: AnyHeader | None = None
-    """None is the usual one."""
+    """None means the default header."""
     mode: int = 0
     """0 idle, 1 stand with the pose below, 2 walk by velocity, 3 walk to a position, 5 lie down,
     6 stand up, 7 damping, 8 recover."""
     gait: int = 0
     """0 idle, 1 trot, 2 run, 3 stairs, from 3.3.4 on also 4 obstacle."""
     speed_level: int = 0
-    """0 to 2, for mode 3 alone."""
+    """0 to 2; used only in mode 3."""
     foot_raise_height_m: float = 0.0
     body_height_m: float = 0.0
     position_m: tuple[float, ...] = (0.0, 0.0)
@@ -235,7 +237,7 @@ class LowCmd(NamedTuple):
     """A command to the motors."""
 
     header: AnyHeader | None = None
-    """None is the usual one."""
+    """None means the default header."""
     motors: MotorCmds = IDLE
     led: Lights = DARK
     """A1 only."""
@@ -266,7 +268,7 @@ class HighState(NamedTuple):
     rise_speed_m_s: float | None = None
     """3.2 only."""
     tick: int | None = None
-    """3.2 only: the motion controller's clock, in us by the header."""
+    """3.2 only: the motion controller's clock, in µs according to Unitree's header."""
     progress: float | None = None
     """Not in 3.2."""
     gait: int | None = None
@@ -290,7 +292,7 @@ class LowState(NamedTuple):
     foot_force: tuple[int, ...] = (0, 0, 0, 0)
     foot_force_estimate: tuple[int, ...] = (0, 0, 0, 0)
     tick: int = 0
-    """The motion controller's clock, in us by the header."""
+    """The motion controller's clock, in µs according to Unitree's header."""
     remote: bytes = _NO_REMOTE
     reserve: int = 0
     bms: BmsState | None = None

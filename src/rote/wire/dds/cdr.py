@@ -5,7 +5,7 @@ DDS carries the same requests and responses as the data channel, packed instead 
 Request     int64 id, int64 api, int64 lease, int32 priority, bool noreply; text, bytes
 Response    int64 id, int64 api, int32 code; text, bytes
 
-Decoders raise `DecodeError` and nothing else, for any input at all.
+Decoders raise only `DecodeError`, for any input.
 """
 
 from rote.errors import PayloadError
@@ -17,8 +17,10 @@ _RESPONSE = CdrLayout("2q i s y")
 _TEXT = CdrLayout("s")
 _SPORT = CdrLayout("3I f")
 _BMS = CdrLayout("3B 40H 3I i 2B 12h 2H 5I 3I")
-_BMS_SOC = 3 + 40 + 3 + 1
-_CELLS, _CELL_MV = 13, (3_400, 4_150)
+_CHARGE_INDEX = 3 + 40 + 3 + 1
+"""Index of the charge among the values of `_BMS`."""
+_CELLS, _CELL_SLOTS = 13, 40
+_EMPTY_CELL_MV, _FULL_CELL_MV = 3_400, 4_150
 
 
 def encode_request(request: RpcRequest) -> bytes:
@@ -30,7 +32,7 @@ def encode_request(request: RpcRequest) -> bytes:
 
 
 def decode_request(data: bytes, service: str) -> RpcRequest:
-    """Return the request in bytes that were written for `service`."""
+    """Return the request in `data`, which was written to `rt/api/<service>/request`."""
     number, api_id, lease, priority, noreply, parameter, binary = _REQUEST.decode(data, strict=True)
     return RpcRequest(
         service=service,
@@ -52,7 +54,7 @@ def encode_response(response: RpcResponse) -> bytes:
 
 
 def decode_response(data: bytes, service: str) -> RpcResponse:
-    """Return the response in bytes that `service` has written."""
+    """Return the response in `data`, which was written to `rt/api/<service>/response`."""
     number, api_id, code, text, binary = _RESPONSE.decode(data, strict=True)
     return RpcResponse(
         service=service, api_id=api_id, id=number, code=code, data=text, binary=binary
@@ -60,38 +62,46 @@ def decode_response(data: bytes, service: str) -> RpcResponse:
 
 
 def encode_text(text: str) -> bytes:
-    """Return a `String_`, the form of JSON texts on DDS."""
+    """Return a `String_` message with a text; DDS carries JSON in such messages."""
     return _TEXT.encode(text)
 
 
 def decode_text(data: bytes) -> str:
-    """Return the text in a `String_`."""
+    """Return the text in a `String_` message."""
     (text,) = _TEXT.decode(data, strict=True)
     return str(text)
 
 
 def encode_mode(fsm_id: int) -> bytes:
-    """Return a `SportModeState_` with this mode."""
-    return _SPORT.encode(fsm_id, 0, 0, 0.0)
+    """Return a `SportModeState_` message with the mode `fsm_id`."""
+    return _SPORT.encode(fsm_id, 0, 0, 0.0)  # fsm_mode, task_id and task_time are not simulated
 
 
 def decode_mode(data: bytes) -> int:
-    """Return the mode in a `SportModeState_`."""
+    """Return the mode id in a `SportModeState_` message."""
     return int(_SPORT.decode(data, strict=True)[0])
 
 
 def encode_battery(percent: float) -> bytes:
-    """Return a `BmsState_` with this charge."""
-    empty_mv, full_mv = _CELL_MV
-    cell_mv = round(empty_mv + (full_mv - empty_mv) * percent / 100.0)
-    cells = [cell_mv] * _CELLS + [0] * (40 - _CELLS)
-    rest = (-2_000, round(percent), 100, *[30] * 12, 12, 0, *[0] * 8)
-    return _BMS.encode(1, 0, 0, *cells, *[cell_mv * _CELLS] * 3, *rest)
+    """Return a `BmsState_` message of a simulated battery; the voltages follow its charge."""
+    cell_mv = round(_EMPTY_CELL_MV + (_FULL_CELL_MV - _EMPTY_CELL_MV) * percent / 100.0)
+    return _BMS.encode(
+        *(1, 0, 0),  # version and function
+        *[cell_mv] * _CELLS,
+        *[0] * (_CELL_SLOTS - _CELLS),
+        *[cell_mv * _CELLS] * 3,  # voltages of the battery
+        -2_000,  # current in mA
+        round(percent),
+        100,  # health in percent
+        *[30] * 12,  # temperatures in °C
+        *(12, 0),  # charging cycles and date of manufacture
+        *[0] * 8,  # status and reserved words
+    )
 
 
 def decode_battery(data: bytes) -> float:
-    """Return the charge of the battery in percent, from a `BmsState_`."""
-    percent = _BMS.decode(data, strict=True)[_BMS_SOC]
+    """Return the charge of the battery in percent, from a `BmsState_` message."""
+    percent = _BMS.decode(data, strict=True)[_CHARGE_INDEX]
     if percent > 100:
-        raise PayloadError(f"a battery that is full to {percent} %")
+        raise PayloadError(f"invalid battery level: {percent} %")
     return float(percent)

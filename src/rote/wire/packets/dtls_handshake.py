@@ -1,6 +1,6 @@
 """The unencrypted messages of a DTLS handshake: hellos, certificates and key exchanges.
 
-Decoders raise `DecodeError` and nothing else, for any bytes at all. RFC 5246, 5764 and 7627.
+Decoders raise only `DecodeError`, for any bytes. RFC 5246, 5764 and 7627.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,22 +43,22 @@ class Hello:
     def srtp_profiles(self) -> tuple[int, ...]:
         """The SRTP protection profiles; empty if there are none."""
         data = self.extension(ExtensionType.USE_SRTP) or b""
-        return _read_pairs(data[2 : 2 + int.from_bytes(data[:2])])
+        size = int.from_bytes(data[:2])  # of the profiles that follow
+        return _read_words(data[2 : 2 + size])
 
     @property
     def versions(self) -> tuple[int, ...]:
-        """All versions that a client offers, or the one that a server chose, by the newer
-        extension.
-        """
+        """All versions that a client offers, or the version that a server chose."""
         data = self.extension(ExtensionType.SUPPORTED_VERSIONS)
         if data is None:
             return (self.version,)
-        return _read_pairs(data[1:] if isinstance(self, ClientHello) else data)
+        # A client's list begins with its length, in one byte.
+        return _read_words(data[1:] if isinstance(self, ClientHello) else data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientHello(Hello):
-    """A client begins, or begins again with the cookie it was asked for."""
+    """A client's first message, sent again with the cookie if the server asks for it."""
 
     cookie: bytes = b""
     cipher_suites: tuple[int, ...] = ()
@@ -66,14 +66,14 @@ class ClientHello(Hello):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerHello(Hello):
-    """A server has chosen."""
+    """A server's choice of version and cipher suite."""
 
     cipher_suite: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class HelloVerifyRequest:
-    """A server checks that the client is at its address."""
+    """A server's request to repeat the hello with a cookie, which proves the client's address."""
 
     cookie: bytes
     version: int = Version.DTLS_1_2
@@ -81,7 +81,10 @@ class HelloVerifyRequest:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """An identity; in WebRTC the signalling has announced its fingerprint."""
+    """One end's chain of certificates, its own first.
+
+    In WebRTC the signalling announces the fingerprint of the first one.
+    """
 
     certificates: tuple[bytes, ...]
 
@@ -97,6 +100,9 @@ class Certificate:
 
 GROUPS = {23: "secp256r1", 24: "secp384r1", 25: "secp521r1", 29: "x25519", 30: "x448"}
 """The curves of key exchanges."""
+_NAMED_CURVE = 3
+"""The form of a key exchange that states its curve by one of these numbers."""
+_NO_COMPRESSION = b"\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,7 @@ class ServerKeyExchange:
 
 @dataclass(frozen=True, slots=True)
 class ClientKeyExchange:
-    """A client's half."""
+    """A client's half of an elliptic-curve key exchange."""
 
     public_key: bytes
 
@@ -125,44 +131,50 @@ HandshakeContent = (
 
 
 class _Reader:
-    """Takes fields off the front of bytes."""
+    """Reads fields from bytes in their order; raises `TruncatedError` at the end."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self.left = len(data)
+        self._offset = 0
+
+    @property
+    def has_more(self) -> bool:
+        return self._offset < len(self._data)
 
     def take(self, size: int) -> bytes:
-        if size > self.left:
-            raise TruncatedError(len(self._data) - self.left + size, len(self._data))
-        start = len(self._data) - self.left
-        self.left -= size
-        return self._data[start : start + size]
+        begin, end = self._offset, self._offset + size
+        if end > len(self._data):
+            raise TruncatedError(end, len(self._data))
+        self._offset = end
+        return self._data[begin:end]
 
-    def number(self, size: int) -> int:
+    def take_number(self, size: int) -> int:
         return int.from_bytes(self.take(size))
 
-    def take_sized(self, size_bytes: int) -> bytes:
-        return self.take(self.number(size_bytes))
+    def take_prefixed(self, length_size: int) -> bytes:
+        """Return the bytes that follow their length, a number of `length_size` bytes."""
+        return self.take(self.take_number(length_size))
 
 
-def _read_pairs(data: bytes) -> tuple[int, ...]:
-    return tuple(int.from_bytes(data[at : at + 2]) for at in range(0, len(data) - 1, 2))
+def _read_words(data: bytes) -> tuple[int, ...]:
+    """Return the 16-bit numbers in `data`, without an odd byte at its end."""
+    return tuple(int.from_bytes(data[start : start + 2]) for start in range(0, len(data) - 1, 2))
 
 
 def _read_extensions(reader: _Reader) -> tuple[tuple[int, bytes], ...]:
-    if not reader.left:
+    if not reader.has_more:
         return ()
-    inner = _Reader(reader.take_sized(2))
-    found: list[tuple[int, bytes]] = []
-    while inner.left:
-        found.append((inner.number(2), inner.take_sized(2)))
-    return tuple(found)
+    inner = _Reader(reader.take_prefixed(2))
+    extensions: list[tuple[int, bytes]] = []
+    while inner.has_more:
+        extensions.append((inner.take_number(2), inner.take_prefixed(2)))
+    return tuple(extensions)
 
 
-def _client_hello(reader: _Reader) -> ClientHello:
-    version, random, session = reader.number(2), reader.take(32), reader.take_sized(1)
-    cookie, suites = reader.take_sized(1), _read_pairs(reader.take_sized(2))
-    reader.take_sized(1)
+def _read_client_hello(reader: _Reader) -> ClientHello:
+    version, random, session = reader.take_number(2), reader.take(32), reader.take_prefixed(1)
+    cookie, suites = reader.take_prefixed(1), _read_words(reader.take_prefixed(2))
+    reader.take_prefixed(1)  # compression methods
     return ClientHello(
         version=version,
         random=random,
@@ -173,10 +185,10 @@ def _client_hello(reader: _Reader) -> ClientHello:
     )
 
 
-def _server_hello(reader: _Reader) -> ServerHello:
-    version, random, session = reader.number(2), reader.take(32), reader.take_sized(1)
-    suite = reader.number(2)
-    reader.take(1)
+def _read_server_hello(reader: _Reader) -> ServerHello:
+    version, random, session = reader.take_number(2), reader.take(32), reader.take_prefixed(1)
+    suite = reader.take_number(2)
+    reader.take(1)  # compression method
     return ServerHello(
         version=version,
         random=random,
@@ -186,37 +198,37 @@ def _server_hello(reader: _Reader) -> ServerHello:
     )
 
 
-def _verify_request(reader: _Reader) -> HelloVerifyRequest:
-    version = reader.number(2)
-    return HelloVerifyRequest(reader.take_sized(1), version)
+def _read_verify_request(reader: _Reader) -> HelloVerifyRequest:
+    version = reader.take_number(2)
+    return HelloVerifyRequest(reader.take_prefixed(1), version)
 
 
 def _read_certificate(reader: _Reader) -> Certificate:
-    chain = _Reader(reader.take_sized(3))
-    found: list[bytes] = []
-    while chain.left:
-        found.append(chain.take_sized(3))
-    return Certificate(tuple(found))
+    chain = _Reader(reader.take_prefixed(3))
+    certificates: list[bytes] = []
+    while chain.has_more:
+        certificates.append(chain.take_prefixed(3))
+    return Certificate(tuple(certificates))
 
 
-def _server_key(reader: _Reader) -> ServerKeyExchange | None:
-    if reader.number(1) != 3:  # only named curves
+def _read_server_key(reader: _Reader) -> ServerKeyExchange | None:
+    if reader.take_number(1) != _NAMED_CURVE:  # other forms are obsolete
         return None
-    return ServerKeyExchange(reader.number(2), reader.take_sized(1))
+    return ServerKeyExchange(reader.take_number(2), reader.take_prefixed(1))
 
 
 _READERS: dict[int, Callable[[_Reader], HandshakeContent | None]] = {
-    HandshakeType.CLIENT_HELLO: _client_hello,
-    HandshakeType.SERVER_HELLO: _server_hello,
-    HandshakeType.HELLO_VERIFY_REQUEST: _verify_request,
+    HandshakeType.CLIENT_HELLO: _read_client_hello,
+    HandshakeType.SERVER_HELLO: _read_server_hello,
+    HandshakeType.HELLO_VERIFY_REQUEST: _read_verify_request,
     HandshakeType.CERTIFICATE: _read_certificate,
-    HandshakeType.SERVER_KEY_EXCHANGE: _server_key,
-    HandshakeType.CLIENT_KEY_EXCHANGE: lambda reader: ClientKeyExchange(reader.take_sized(1)),
+    HandshakeType.SERVER_KEY_EXCHANGE: _read_server_key,
+    HandshakeType.CLIENT_KEY_EXCHANGE: lambda reader: ClientKeyExchange(reader.take_prefixed(1)),
 }
 
 
 def decode_handshake(handshake: Handshake) -> HandshakeContent | None:
-    """Return the content of a handshake message, or None for one that is not read here."""
+    """Return the content of a handshake message; None for types that are not read here."""
     read = _READERS.get(handshake.type)
     return read(_Reader(handshake.body)) if read else None
 
@@ -224,53 +236,69 @@ def decode_handshake(handshake: Handshake) -> HandshakeContent | None:
 # ---- writing ------------------------------------------------------------------------------------
 
 
-def _with_length(size_bytes: int, data: bytes) -> bytes:
-    return len(data).to_bytes(size_bytes) + data
+def _prepend_length(length_size: int, data: bytes) -> bytes:
+    return len(data).to_bytes(length_size) + data
 
 
-def _written_pairs(numbers: Sequence[int]) -> bytes:
+def _write_words(numbers: Sequence[int]) -> bytes:
     return b"".join(number.to_bytes(2) for number in numbers)
 
 
-def _hello_start(hello: Hello) -> bytes:
-    return hello.version.to_bytes(2) + hello.random + _with_length(1, hello.session)
+def _write_hello_start(hello: Hello) -> bytes:
+    """Return the fields with which both hellos begin."""
+    return hello.version.to_bytes(2) + hello.random + _prepend_length(1, hello.session)
 
 
-def _hello_extensions(hello: Hello) -> bytes:
+def _write_extensions(hello: Hello) -> bytes:
     if not hello.extensions:
         return b""
-    return _with_length(
-        2, b"".join(n.to_bytes(2) + _with_length(2, data) for n, data in hello.extensions)
+    return _prepend_length(
+        2,
+        b"".join(kind.to_bytes(2) + _prepend_length(2, data) for kind, data in hello.extensions),
     )
 
 
-def encode_handshake(content: HandshakeContent, message: int, signature: bytes = b"") -> Handshake:
-    """Return the handshake message number `message` with the content `said`."""
+def encode_handshake(content: HandshakeContent, number: int, signature: bytes = b"") -> Handshake:
+    """Return `content` as the handshake message with this number.
+
+    `signature` is appended to a `ServerKeyExchange`.
+    """
     match content:
         case ClientHello():
-            suites = _with_length(2, _written_pairs(content.cipher_suites)) + _with_length(1, b"\0")
-            kind, body = HandshakeType.CLIENT_HELLO, _with_length(1, content.cookie) + suites
-            body = _hello_start(content) + body + _hello_extensions(content)
-        case ServerHello():
+            kind = HandshakeType.CLIENT_HELLO
             body = (
-                _hello_start(content)
-                + content.cipher_suite.to_bytes(2)
-                + b"\0"
-                + _hello_extensions(content)
+                _write_hello_start(content)
+                + _prepend_length(1, content.cookie)
+                + _prepend_length(2, _write_words(content.cipher_suites))
+                + _prepend_length(1, _NO_COMPRESSION)
+                + _write_extensions(content)
             )
+        case ServerHello():
             kind = HandshakeType.SERVER_HELLO
+            body = (
+                _write_hello_start(content)
+                + content.cipher_suite.to_bytes(2)
+                + _NO_COMPRESSION
+                + _write_extensions(content)
+            )
         case HelloVerifyRequest():
             kind = HandshakeType.HELLO_VERIFY_REQUEST
-            body = content.version.to_bytes(2) + _with_length(1, content.cookie)
+            body = content.version.to_bytes(2) + _prepend_length(1, content.cookie)
         case Certificate():
             kind = HandshakeType.CERTIFICATE
-            body = _with_length(3, b"".join(_with_length(3, one) for one in content.certificates))
+            chain = b"".join(
+                _prepend_length(3, certificate) for certificate in content.certificates
+            )
+            body = _prepend_length(3, chain)
         case ServerKeyExchange():
             kind = HandshakeType.SERVER_KEY_EXCHANGE
             body = (
-                b"\3" + content.group.to_bytes(2) + _with_length(1, content.public_key) + signature
+                bytes((_NAMED_CURVE,))
+                + content.group.to_bytes(2)
+                + _prepend_length(1, content.public_key)
+                + signature
             )
         case _:
             kind = HandshakeType.CLIENT_KEY_EXCHANGE
-            body = _with_length(1, content.public_key)
-    return Handshake(kind, message, body)
+            body = _prepend_length(1, content.public_key)
+    return Handshake(kind, number, body)

@@ -4,8 +4,8 @@
     chunk   u8 type, u8 flags, u16 length with these four, value, padding to four
     DATA    u32 number, u16 stream, u16 sequence, u32 protocol, payload; a message is one or more
 
-All other integers are big-endian. Decoders raise `DecodeError` and nothing else, for any bytes at
-all; a chunk of an unknown type becomes an `Other`. RFC 9260, 8831, 8832, 3758 and 6525.
+All other integers are big-endian. Decoders raise only `DecodeError`, for any bytes; a chunk of an
+unknown type becomes an `Other`. RFC 9260, 8831, 8832, 3758 and 6525.
 """
 
 import struct
@@ -23,6 +23,8 @@ _SACK = struct.Struct(">IIHH")
 _U32 = struct.Struct(">I")
 _PAIR = struct.Struct(">HH")
 _OPEN = struct.Struct(">BBHIHH")
+_OPEN_TYPE, _ACK = 3, b"\2"
+"""The first byte of a request to open a channel, and the whole message that confirms it."""
 
 
 class ChunkType(IntEnum):
@@ -59,13 +61,14 @@ class Data(NamedTuple):
     """A message, or a piece of one."""
 
     number: int
-    """The TSN: counts all pieces that one side sends."""
+    """The TSN, which counts all pieces that one side sends."""
     stream: int
     sequence: int
     """Counts the messages of the stream."""
     protocol: int
     payload: bytes
     flags: int = 3
+    """By default a whole message: it begins and ends here."""
 
     @property
     def ends(self) -> bool:
@@ -84,12 +87,16 @@ class Data(NamedTuple):
 
 
 class Init(NamedTuple):
-    """One side begins, or answers the beginning."""
+    """One side's request to begin an association, or the answer to it."""
 
     tag: int
+    """Identifies the association in every packet to this side."""
     window: int
+    """How many bytes this side can buffer."""
     outbound: int
+    """Number of streams that this side will send."""
     inbound: int
+    """Maximum number of streams that it accepts."""
     number: int
     """The number of the first piece that this side will send."""
     parameters: bytes = b""
@@ -97,26 +104,29 @@ class Init(NamedTuple):
 
 
 class Sack(NamedTuple):
-    """What has arrived: everything up to `number`, and the gap blocks beyond, counted from it."""
+    """A report of what has arrived: everything up to `number`, and blocks of later pieces."""
 
     number: int
     window: int
+    """How many more bytes this side can buffer."""
     gaps: tuple[tuple[int, int], ...] = ()
+    """The first and the last piece of each later block, counted from `number`."""
     repeated: tuple[int, ...] = ()
+    """Numbers of pieces that arrived more than once."""
 
 
 class ForwardTsn(NamedTuple):
-    """The sender gives up everything up to `number`; by stream, up to a sequence."""
+    """The sender will not repeat anything up to `number`; `streams` has (stream, sequence)."""
 
     number: int
     streams: tuple[tuple[int, int], ...] = ()
 
 
 class Other(NamedTuple):
-    """A chunk whose value is not decoded: cookies, heartbeats, the end, and unknown ones."""
+    """A chunk whose value is not decoded: cookies, heartbeats, shutdown, and unknown types."""
 
     type: int
-    """A `ChunkType` where it is a known one."""
+    """A `ChunkType` if it is known."""
     value: bytes = b""
     flags: int = 0
 
@@ -133,33 +143,38 @@ class Packet(NamedTuple):
     chunks: tuple[Chunk, ...]
 
 
-def name_of(chunk: Chunk) -> str:
-    """Return the name of a chunk in the standards."""
+def get_chunk_name(chunk: Chunk) -> str:
+    """Return the name that the standards give a chunk."""
     if isinstance(chunk, Other):
-        known = chunk.type in _KNOWN
+        known = chunk.type in _KNOWN_TYPES
         return ChunkType(chunk.type).name if known else f"chunk {chunk.type}"
     if isinstance(chunk, Init):
         return "INIT_ACK" if chunk.answer else "INIT"
     return {Data: "DATA", Sack: "SACK", ForwardTsn: "FORWARD_TSN"}[type(chunk)]
 
 
-_KNOWN = frozenset(kind.value for kind in ChunkType)
+_KNOWN_TYPES = frozenset(kind.value for kind in ChunkType)
 
 
 # ---- the checksum -------------------------------------------------------------------------------
 
 
-def _table() -> tuple[int, ...]:
+_CRC_POLYNOMIAL = 0x82F63B78
+"""Castagnoli's polynomial with its bits reversed."""
+
+
+def _make_crc_table() -> tuple[int, ...]:
+    """Return how each value of a byte changes a CRC-32C."""
     table = []
-    for start in range(256):
-        value = start
+    for byte in range(256):
+        change = byte
         for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
+            change = change >> 1 ^ (_CRC_POLYNOMIAL if change & 1 else 0)
+        table.append(change)
     return tuple(table)
 
 
-_CRC_TABLE = _table()
+_CRC_TABLE = _make_crc_table()
 
 
 def crc32c(data: bytes) -> int:
@@ -171,7 +186,8 @@ def crc32c(data: bytes) -> int:
 
 
 def checksum_holds(packet: bytes) -> bool:
-    """Whether the checksum of a packet is right."""
+    """Whether the checksum of a packet, its bytes 8 to 11, is valid."""
+    # It is computed with zeros in its own place.
     return packet[8:12] == crc32c(packet[:8] + bytes(4) + packet[12:]).to_bytes(4, "little")
 
 
@@ -181,54 +197,57 @@ def checksum_holds(packet: bytes) -> bool:
 def decode(packet: bytes) -> Packet:
     """Return the packet in these bytes. `checksum_holds` checks the checksum.
 
-    Inside DTLS the checksum proves nothing that the decryption has not proven already.
+    Inside DTLS the decryption already proves that the packet is undamaged.
     """
     if len(packet) < HEADER:
         raise TruncatedError(HEADER, len(packet))
     source, destination, tag, _ = _HEAD.unpack_from(packet)
     chunks: list[Chunk] = []
-    at = HEADER
-    while at < len(packet):
-        if at + 4 > len(packet):
-            raise TruncatedError(at + 4, len(packet))
-        kind, flags, length = _CHUNK.unpack_from(packet, at)
+    offset = HEADER
+    while offset < len(packet):
+        if offset + 4 > len(packet):
+            raise TruncatedError(offset + 4, len(packet))
+        kind, flags, length = _CHUNK.unpack_from(packet, offset)
         if length < 4:
-            raise DecodeError(f"a chunk of {length} bytes, which is less than its header")
-        if at + length > len(packet):
-            raise TruncatedError(at + length, len(packet))
-        chunks.append(_read_chunk(kind, flags, packet[at + 4 : at + length]))
-        at += length + -length % 4
+            raise DecodeError(f"a chunk of {length} bytes is shorter than its header")
+        if offset + length > len(packet):
+            raise TruncatedError(offset + length, len(packet))
+        chunks.append(_read_chunk(kind, flags, packet[offset + 4 : offset + length]))
+        offset += length + -length % 4  # padded to a multiple of four
     return Packet(source, destination, tag, tuple(chunks))
 
 
 def _read_chunk(kind: int, flags: int, value: bytes) -> Chunk:
+    """Return a chunk from its type, flags and value."""
     try:
         if kind == ChunkType.DATA:
             number, stream, sequence, protocol = _DATA.unpack_from(value)
             return Data(number, stream, sequence, protocol, value[_DATA.size :], flags)
         if kind in (ChunkType.INIT, ChunkType.INIT_ACK):
-            init = Init._make((*_INIT.unpack_from(value), value[_INIT.size :], False))
-            return init._replace(answer=kind == ChunkType.INIT_ACK)
+            head, parameters = _INIT.unpack_from(value), value[_INIT.size :]
+            return Init._make((*head, parameters, kind == ChunkType.INIT_ACK))
         if kind == ChunkType.SACK:
             return _read_sack(value)
         if kind == ChunkType.FORWARD_TSN:
             (number,) = _U32.unpack_from(value)
             return ForwardTsn(number, tuple(_PAIR.iter_unpack(value[4:])))
     except struct.error:
-        raise PayloadError(f"a chunk of type {kind} with {len(value)} bytes in it") from None
+        raise PayloadError(f"a chunk of type {kind} cannot have {len(value)} bytes") from None
     return Other(kind, value, flags)
 
 
 def _read_sack(value: bytes) -> Sack:
-    number, window, gaps, repeated = _SACK.unpack_from(value)
-    middle = _SACK.size + 4 * gaps
-    if len(value) != middle + 4 * repeated:
-        raise PayloadError(f"{gaps} gaps and {repeated} repetitions in {len(value)} bytes")
+    number, window, gap_count, repeat_count = _SACK.unpack_from(value)
+    gaps_end = _SACK.size + _PAIR.size * gap_count
+    if len(value) != gaps_end + _U32.size * repeat_count:
+        raise PayloadError(
+            f"{gap_count} gaps and {repeat_count} repetitions do not fit {len(value)} bytes"
+        )
     return Sack(
         number,
         window,
-        tuple(_PAIR.iter_unpack(value[_SACK.size : middle])),
-        tuple(one for (one,) in _U32.iter_unpack(value[middle:])),
+        tuple(_PAIR.iter_unpack(value[_SACK.size : gaps_end])),
+        tuple(repeated for (repeated,) in _U32.iter_unpack(value[gaps_end:])),
     )
 
 
@@ -243,11 +262,12 @@ def encode(packet: Packet) -> bytes:
 
 
 def _write_chunk(chunk: Chunk) -> bytes:
-    kind, flags, value = _written(chunk)
+    kind, flags, value = _encode_chunk_value(chunk)
     return _CHUNK.pack(kind, flags, 4 + len(value)) + value + bytes(-len(value) % 4)
 
 
-def _written(chunk: Chunk) -> tuple[int, int, bytes]:
+def _encode_chunk_value(chunk: Chunk) -> tuple[int, int, bytes]:
+    """Return the type of a chunk, its flags, and its value: first the numbers, in their order."""
     match chunk:
         case Data():
             return ChunkType.DATA, chunk.flags, _DATA.pack(*chunk[:4]) + chunk.payload
@@ -277,33 +297,34 @@ class Open(NamedTuple):
     """0 for ordered and reliable."""
     priority: int = 0
     parameter: int = 0
+    """Maximum number of repetitions, or time for them in ms, of an unreliable channel."""
 
 
 class ChannelOpened(NamedTuple):
     """A channel is open; the robot's own stack never sends this."""
 
 
-def encode_dcep(word: Open | ChannelOpened) -> bytes:
-    """Return the message that opens a channel, or confirms it."""
-    if isinstance(word, ChannelOpened):
-        return b"\2"
-    label, protocol = word.label.encode(), word.protocol.encode()
-    numbers = word.reliability, word.priority, word.parameter
-    return _OPEN.pack(3, *numbers, len(label), len(protocol)) + label + protocol
+def encode_dcep(message: Open | ChannelOpened) -> bytes:
+    """Return the message that opens a channel, or confirms that it is open."""
+    if isinstance(message, ChannelOpened):
+        return _ACK
+    label, protocol = message.label.encode(), message.protocol.encode()
+    numbers = message.reliability, message.priority, message.parameter
+    return _OPEN.pack(_OPEN_TYPE, *numbers, len(label), len(protocol)) + label + protocol
 
 
 def decode_dcep(payload: bytes) -> Open | ChannelOpened:
     """Return the value of a message of protocol `Protocol.DCEP`."""
-    if payload == b"\2":
+    if payload == _ACK:
         return ChannelOpened()
     if len(payload) < _OPEN.size:
         raise TruncatedError(_OPEN.size, len(payload))
-    kind, reliability, priority, parameter, label, protocol = _OPEN.unpack_from(payload)
-    if kind != 3 or len(payload) != _OPEN.size + label + protocol:
+    kind, reliability, priority, parameter, label_size, protocol_size = _OPEN.unpack_from(payload)
+    if kind != _OPEN_TYPE or len(payload) != _OPEN.size + label_size + protocol_size:
         raise PayloadError(f"{payload[:4].hex(' ')} neither opens a channel nor acknowledges one")
-    texts = payload[_OPEN.size : _OPEN.size + label], payload[_OPEN.size + label :]
+    label_end = _OPEN.size + label_size
     try:
-        name, sub = (text.decode() for text in texts)
+        label, protocol = payload[_OPEN.size : label_end].decode(), payload[label_end:].decode()
     except UnicodeDecodeError:
-        raise PayloadError("a channel whose label is not UTF-8") from None
-    return Open(name, sub, reliability, priority, parameter)
+        raise PayloadError("the label of a channel is not UTF-8") from None
+    return Open(label, protocol, reliability, priority, parameter)

@@ -1,11 +1,10 @@
-"""STUN as ICE uses it: connectivity checks, which side decides, and the sender's address as seen.
+"""STUN as ICE uses it: connectivity checks, the controlling side, and mapped addresses.
 
     u16 type, u16 n, magic cookie 2112A442, 12 bytes transaction, n bytes attributes
     attribute: u16 type, u16 n, n bytes, padding to four
 
-All integers are big-endian. The cookie and the lengths make STUN recognisable by structure; a
-fingerprint, if there is one, proves it. Decoders raise `DecodeError` and nothing else, for any
-bytes at all. RFC 8489 and 8445.
+All integers are big-endian. The cookie and the lengths make STUN recognisable by structure; an
+optional fingerprint proves it. Decoders raise only `DecodeError`, for any bytes. RFC 8489 and 8445.
 """
 
 import struct
@@ -24,7 +23,7 @@ _FINGERPRINT_XOR = 0x5354554E
 
 
 class Class(IntEnum):
-    """The class of a message: request, indication, success or error."""
+    """The class of a message."""
 
     REQUEST = 0
     INDICATION = 1
@@ -33,7 +32,7 @@ class Class(IntEnum):
 
 
 class Method(IntEnum):
-    """The request's method; those above 1 belong to relays (TURN)."""
+    """What is requested; the methods above 1 belong to relays (TURN)."""
 
     BINDING = 1
     ALLOCATE = 3
@@ -66,6 +65,7 @@ class StunMessage(NamedTuple):
     """One message, with its attributes unchanged."""
 
     class_: int
+    """A `Class`."""
     transaction: bytes
     attributes: tuple[tuple[int, bytes], ...] = ()
     method: int = Method.BINDING
@@ -76,14 +76,15 @@ class StunMessage(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What kind of message this is, for a person."""
+        """The method and the class of the message, as shown to the user."""
         known = self.method in _METHODS
         method = Method(self.method).name if known else f"method {self.method:#x}"
         return f"{method} {Class(self.class_).name}".lower().replace("_", " ")
 
     @property
     def username(self) -> str:
-        """The user whose password protects this, `RECEIVER:SENDER` in ICE; empty if not stated."""
+        """The user whose password protects the message, `RECEIVER:SENDER` in ICE; empty if not
+        stated."""
         return (self.attribute(Attribute.USERNAME) or b"").decode(errors="replace")
 
     @property
@@ -103,35 +104,45 @@ class StunMessage(NamedTuple):
     def mapped(self) -> tuple[str, int] | None:
         """The address of the receiver of this message, as the sender sees it."""
         value = self.attribute(Attribute.XOR_MAPPED_ADDRESS)
-        return None if value is None else _read_xor_address(value, self.transaction)
+        return None if value is None else _decode_xor_address(value, self.transaction)
 
     @property
     def error(self) -> tuple[int, str] | None:
-        """The error: a number and a reason."""
+        """The number of the error and its reason; None if the message states none."""
         value = self.attribute(Attribute.ERROR_CODE)
         if value is None or len(value) < 4:
             return None
-        return value[2] % 8 * 100 + value[3], value[4:].decode(errors="replace")
+        hundreds = value[2] % 8  # the other bits are reserved
+        return hundreds * 100 + value[3], value[4:].decode(errors="replace")
 
 
 _METHODS = frozenset(method.value for method in Method)
 
 
-def _pad(size: int) -> int:
+_IPV4, _IPV6 = 1, 2
+"""The families of addresses."""
+
+
+def _compute_padding(size: int) -> int:
+    """Return the number of bytes that fill `size` bytes up to a multiple of four."""
     return -size % 4
 
 
-def xor_address(address: tuple[str, int], transaction: bytes) -> bytes:
-    """Return the value of XOR-MAPPED-ADDRESS."""
+def encode_xor_address(address: tuple[str, int], transaction: bytes) -> bytes:
+    """Return a host and port as the value of XOR-MAPPED-ADDRESS.
+
+    They are masked with the magic cookie and the transaction, so that no router rewrites them.
+    """
     host, port = address
     ip = IPv6Address(host) if ":" in host else IPv4Address(host)
     mask = (MAGIC.to_bytes(4) + transaction)[: len(ip.packed)]
-    hidden = bytes(a ^ b for a, b in zip(ip.packed, mask, strict=True))
-    return _PAIR.pack(1 if ip.version == 4 else 2, port ^ MAGIC >> 16) + hidden
+    masked = bytes(a ^ b for a, b in zip(ip.packed, mask, strict=True))
+    return _PAIR.pack(_IPV4 if ip.version == 4 else _IPV6, port ^ MAGIC >> 16) + masked
 
 
-def _read_xor_address(value: bytes, transaction: bytes) -> tuple[str, int] | None:
-    if len(value) not in (8, 20) or value[1] != (1 if len(value) == 8 else 2):
+def _decode_xor_address(value: bytes, transaction: bytes) -> tuple[str, int] | None:
+    """Reverse `encode_xor_address`; None if the value is invalid."""
+    if len(value) not in (8, 20) or value[1] != (_IPV4 if len(value) == 8 else _IPV6):
         return None
     port = int.from_bytes(value[2:4]) ^ MAGIC >> 16
     mask = MAGIC.to_bytes(4) + transaction
@@ -141,40 +152,55 @@ def _read_xor_address(value: bytes, transaction: bytes) -> tuple[str, int] | Non
 
 
 def decode(datagram: bytes) -> StunMessage:
-    """Return the message that a datagram is."""
+    """Return the message in a datagram."""
     if len(datagram) < HEADER:
         raise TruncatedError(HEADER, len(datagram))
     kind, length, magic, transaction = _HEAD.unpack_from(datagram)
     if kind >> 14 or magic != MAGIC:
-        raise DecodeError(f"{datagram[:8].hex(' ')} is not how a STUN message begins")
+        raise DecodeError(f"not a STUN message: it begins with {datagram[:8].hex(' ')}")
     if length % 4 or len(datagram) != HEADER + length:
-        raise DecodeError(f"a STUN message that states {HEADER + length} and has {len(datagram)}")
+        raise DecodeError(
+            f"the STUN message states {HEADER + length} bytes but has {len(datagram)}"
+        )
     attributes: list[tuple[int, bytes]] = []
-    at = HEADER
-    while at < len(datagram):
-        number, size = _PAIR.unpack_from(datagram, at)
-        at += 4
-        if at + size > len(datagram):
-            raise TruncatedError(at + size, len(datagram))
-        attributes.append((number, datagram[at : at + size]))
-        at += size + _pad(size)
-    class_ = kind >> 7 & 2 | kind >> 4 & 1
-    method = kind & 0xF | kind >> 1 & 0x70 | kind >> 2 & 0xF80
+    offset = HEADER
+    while offset < len(datagram):
+        number, size = _PAIR.unpack_from(datagram, offset)
+        offset += 4
+        if offset + size > len(datagram):
+            raise TruncatedError(offset + size, len(datagram))
+        attributes.append((number, datagram[offset : offset + size]))
+        offset += size + _compute_padding(size)
+    method, class_ = _split_type(kind)
     return StunMessage(class_, transaction, tuple(attributes), method)
+
+
+def _split_type(number: int) -> tuple[int, int]:
+    """Return the method and the class in the type of a message.
+
+    The two bits of the class are bits 8 and 4; the bits of the method are around them.
+    """
+    method = number & 0xF | number >> 1 & 0x70 | number >> 2 & 0xF80
+    return method, number >> 7 & 2 | number >> 4 & 1
+
+
+def _join_type(method: int, class_: int) -> int:
+    """Reverse `_split_type`."""
+    number = method & 0xF | (method & 0x70) << 1 | (method & 0xF80) << 2
+    return number | (class_ & 1) << 4 | (class_ & 2) << 7
 
 
 def encode(
     message: StunMessage, *, password: str | None = None, fingerprint: bool = False
 ) -> bytes:
-    """Return the datagram for `message`, with a password's integrity check and a fingerprint if
-    asked.
+    """Return the datagram for `message`.
 
-    Both are attributes: a message that was decoded already has them.
+    A `password` adds an integrity check, and `fingerprint` a fingerprint. Both are attributes, so
+    do not add them to a decoded message that already has them.
     """
-    method, class_ = message.method, message.class_
-    kind = method & 0xF | (method & 0x70) << 1 | (method & 0xF80) << 2
-    kind |= (class_ & 1) << 4 | (class_ & 2) << 7
+    kind = _join_type(message.method, message.class_)
     body = b"".join(_write_attribute(number, value) for number, value in message.attributes)
+    # Each check covers a header whose length already includes the check itself: 24 or 8 bytes.
     if password is not None:
         import hashlib  # noqa: PLC0415 - loads OpenSSL, which reading does not need
         import hmac  # noqa: PLC0415
@@ -190,12 +216,12 @@ def encode(
 
 
 def _write_attribute(number: int, value: bytes) -> bytes:
-    return _PAIR.pack(number, len(value)) + value + bytes(_pad(len(value)))
+    return _PAIR.pack(number, len(value)) + value + bytes(_compute_padding(len(value)))
 
 
 def fingerprint_holds(datagram: bytes) -> bool | None:
-    """Whether the fingerprint of a message is right; None if its last attribute is none."""
-    if len(datagram) < HEADER + 8:
+    """Whether the fingerprint is valid; None if the last attribute is not a fingerprint."""
+    if len(datagram) < HEADER + 8:  # the size of the attribute
         return None
     number, size = _PAIR.unpack_from(datagram, len(datagram) - 8)
     if (number, size) != (Attribute.FINGERPRINT, 4):

@@ -1,4 +1,4 @@
-"""The faults that a robot reports: when, which part, and one bit for each fault."""
+"""The faults that a robot reports: their time, the part, and one bit for each fault."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -15,7 +15,7 @@ SOURCES: dict[int, str] = {
     900: "power switch",
     1000: "emergency stop",
 }
-# One bit each; few of them are documented. The bits of motors apply to motor N too.
+# One bit each; few of them are documented. The bits of 300 apply to every single motor.
 FAULTS: dict[int, dict[int, str]] = {
     300: {0x10: "winding overheating", 0x10000000: "winding almost overheating"},
     600: {0x8: "low battery"},
@@ -40,14 +40,22 @@ class Fault:
 
     @property
     def message(self) -> str:
-        """What is wrong, for a person; with its numbers, because few of them are documented."""
-        motor = self.source - (3000 if self.source >= 3000 else 300)
-        is_motor = 300 < self.source < 400 or 3000 <= self.source < 4000
-        source = f"motor {motor}" if is_motor else SOURCES.get(self.source, "an unknown part")
-        table = FAULTS.get(300 if is_motor else self.source, {})
+        """The fault as shown to the user; with its numbers, because few are documented."""
+        motor = self._motor
+        if motor is None:
+            part, names = SOURCES.get(self.source, "an unknown part"), FAULTS.get(self.source, {})
+        else:
+            part, names = f"motor {motor}", FAULTS[300]
         bits = [1 << n for n in range(self.code.bit_length()) if self.code >> n & 1]
-        what = " and ".join(table.get(bit, "an unknown fault") for bit in bits)
-        return f"{source}: {what or 'no fault'} ({self.source}/0x{self.code:x})"
+        faults = " and ".join(names.get(bit, "an unknown fault") for bit in bits)
+        return f"{part}: {faults or 'no fault'} ({self.source}/0x{self.code:x})"
+
+    @property
+    def _motor(self) -> int | None:
+        """The number of the faulty motor: 300 + n or 3000 + n; None if it is not a single motor."""
+        if 300 < self.source < 400:
+            return self.source - 300
+        return self.source - 3000 if 3000 <= self.source < 4000 else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,32 +1,32 @@
-"""Reads values that robots send in other forms than documented, as far as they are unambiguous.
+"""Reads values that robots send in undocumented but unambiguous forms.
 
-Firmware versions write one number as 500, 500.0 or "500", and leave out what others send. None
-stands for what is missing or cannot be read.
+Firmware versions write one number as 500, 500.0 or "500", and leave out what others send. A value
+that is missing or cannot be read becomes None.
 """
 
 import json
 import math
 
-_SHOWN = 40
+_MAX_CHARACTERS = 40
 
 
-def number(value: object) -> float | None:
-    """Return a finite number, also from a text that is one; None for anything else."""
+def read_number(value: object) -> float | None:
+    """Return a finite number, also from a text; None for anything else."""
     if isinstance(value, str):
-        value = _from_text(value)
+        value = _parse_number(value)
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     try:
-        read = float(value)
+        parsed = float(value)
     except OverflowError:
         return None
-    return read if math.isfinite(read) else None
+    return parsed if math.isfinite(parsed) else None
 
 
-def whole(value: object) -> int | None:
+def read_whole(value: object) -> int | None:
     """Return a whole number of 64 bits, also from 99.0 or "99"; None for anything else."""
     if isinstance(value, str):
-        value = _from_text(value)
+        value = _parse_number(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not -(2**63) <= value < 2**63:
@@ -34,22 +34,22 @@ def whole(value: object) -> int | None:
     return value
 
 
-def seen(value: object) -> str:
+def describe_value(value: object) -> str:
     """Return an unexpected value as short JSON, for an error message."""
     try:
         shown = json.dumps(value, default=repr)
     except (TypeError, ValueError, RecursionError):
         return f"a {type(value).__name__}"
-    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+    return shown if len(shown) <= _MAX_CHARACTERS else f"{shown[:_MAX_CHARACTERS]}..."
 
 
-def _from_text(text: str) -> object:
-    """Return the number in a short text, a whole one as int; None if it is none."""
-    if len(text) > _SHOWN:
+def _parse_number(text: str) -> object:
+    """Return the int or float that a short text holds; None if it is not a number."""
+    if len(text) > _MAX_CHARACTERS:
         return None
-    for kind in (int, float):
+    for parse in (int, float):
         try:
-            return kind(text)
+            return parse(text)
         except ValueError:
             continue
     return None

@@ -1,29 +1,30 @@
 """The format of a robot's list of actions, learned from its answers, without the owner's names.
 
-    {"parts": [{"presets": [entries as they came], "taught": shape or null, "unnamed": [entries],
-                "others": [entries]}]}
+    {"parts": [{"presets": [entries as received], "taught": shape or null, "unnamed": [entries],
+                "others": [entries]}], "flat": true if the list has no parts, only entries}
 
-A list is one part or several. Presets are the factory's and stay as they came; of taught actions
-only the shape is kept. An entry of neither kind, or without a name, is kept if it names nothing.
+A list has one part or several: usually presets, then taught actions. Presets are the factory's and
+are kept as received; of taught actions only the shape is kept. Entries without a name are kept;
+other entries lose their texts.
 """
 
 from typing import Any
 
-from rote.wire.services.json_shape import Shape, fit_to_shape, shape_of
+from rote.wire.services.json_shape import Shape, fit_to_shape, learn_shape
 
 ListFormat = dict[str, Any]
 
 
-def list_format(answers: list[Any]) -> ListFormat | None:
-    """Return the format of answers to a request for the list; None if none of them is a list."""
+def learn_list_format(answers: list[Any]) -> ListFormat | None:
+    """Return the format of a robot's lists of actions; None if none of the answers is a list."""
     lists = [answer for answer in answers if isinstance(answer, list)]
     if not lists:
         return None
     newest = lists[-1]
     if newest and not any(isinstance(part, list) for part in newest):
-        return {"flat": True, "parts": [_part_format([newest], 0, alone=True)]}
+        return {"flat": True, "parts": [_learn_part_format([newest], 0, is_only=True)]}
     parts = [
-        _part_format(
+        _learn_part_format(
             [answer[index] for answer in lists if index < len(answer)], index, len(newest) == 1
         )
         for index in range(len(newest))
@@ -31,45 +32,49 @@ def list_format(answers: list[Any]) -> ListFormat | None:
     return {"parts": parts}
 
 
-def _part_format(samples: list[Any], index: int, alone: bool) -> dict[str, Any]:
+def _learn_part_format(samples: list[Any], index: int, is_only: bool) -> dict[str, Any]:
+    """Return the format of part `index`, learned from its `samples`, the newest last.
+
+    `is_only` means that the list has only this part.
+    """
     newest = samples[-1] if isinstance(samples[-1], list) else []
-    if index > 1:
+    if index > 1:  # neither presets nor taught actions: rote does not know this part
         return {"presets": [], "taught": None, "unnamed": [], "others": _remove_texts(newest)}
-    is_preset = [_is_preset(entry, index, alone) for entry in newest]
-    presets = [entry for entry, so in zip(newest, is_preset, strict=True) if so]
+    presets = [entry for entry in newest if _is_preset(entry, index, is_only)]
     unnamed = [
         entry
-        for entry, so in zip(newest, is_preset, strict=True)
-        if not so and not _entry_name(entry)
+        for entry in newest
+        if not _is_preset(entry, index, is_only) and not _read_entry_name(entry)
     ]
-    seen = [
+    named = [
         entry
         for sample in samples
         if isinstance(sample, list)
         for entry in sample
-        if not _is_preset(entry, index, alone) and _entry_name(entry)
+        if not _is_preset(entry, index, is_only) and _read_entry_name(entry)
     ]
     return {
         "presets": presets,
-        "taught": shape_of(seen) if seen else None,
+        "taught": learn_shape(named) if named else None,
         "unnamed": unnamed,
         "others": [],
     }
 
 
-def _is_preset(entry: Any, index: int, alone: bool) -> bool:
-    if alone:
+def _is_preset(entry: Any, index: int, is_only: bool) -> bool:
+    """Whether an entry of part `index` is a preset: by its part, or in an only part by its id."""
+    if is_only:
         return isinstance(entry, dict) and entry.get("id") is not None
     return index == 0
 
 
-def _entry_name(entry: Any) -> str:
+def _read_entry_name(entry: Any) -> str:
     name = entry.get("name") if isinstance(entry, dict) else entry
     return name if isinstance(name, str) else ""
 
 
 def _remove_texts(entries: list[Any]) -> list[Any]:
-    """Return entries of an unknown list, their texts left out."""
+    """Return the objects among the entries with empty texts, which might name the owner."""
     return [
         {key: "" if isinstance(value, str) else value for key, value in entry.items()}
         for entry in entries
@@ -77,22 +82,27 @@ def _remove_texts(entries: list[Any]) -> list[Any]:
     ]
 
 
-def formatted(lists: list[Any], format_: ListFormat) -> object:
-    """Return the two lists of a simulated robot in a format."""
-    taught = lists[1]
+def apply_list_format(lists: list[Any], format_: ListFormat) -> object:
+    """Return the list of a simulated robot's actions in the format of a real robot.
+
+    `lists` are its presets and its taught actions. The presets are replaced by the real robot's.
+    """
+    taught_actions = lists[1]
     parts = format_["parts"]
-    usual = min(1, len(parts) - 1)
-    owner = next((n for n, part in enumerate(parts) if part["taught"] is not None), usual)
+    # Taught actions go to the part that had some, otherwise to the second part or the only one.
+    with_taught = [index for index, part in enumerate(parts) if part["taught"] is not None]
+    taught_index = with_taught[0] if with_taught else min(1, len(parts) - 1)
     result = []
     for index, part in enumerate(parts):
         entries = [*part["presets"], *part["unnamed"], *part["others"]]
-        if index == owner:
-            entries += [_format_entry(action, part["taught"]) for action in taught]
+        if index == taught_index:
+            entries += [_format_entry(action, part["taught"]) for action in taught_actions]
         result.append(entries)
     return result[0] if format_.get("flat") else result
 
 
 def _format_entry(action: Any, shape: Shape | None) -> object:
+    """Return a taught action as it appears in a real list: fitted to `shape`, or only its name."""
     if shape is None:
         return action
     if "text" in shape["kinds"] and "object" not in shape["kinds"]:

@@ -1,8 +1,8 @@
 """A robot's motors, mode and battery on the data channel's topics, as JSON.
 
-A lowstate is read by motor slot, with any number of slots and any field missing. `select` then
-takes the slots of a build's joints, in the order of its columns. Temperatures are unsigned bytes
-that hold signed values, two for each motor of a G1.
+A lowstate is read by motor slot, with any number of slots and any field missing. `select_joints`
+then takes the slots of a build's joints, in the order of its columns. Temperatures are unsigned
+bytes that hold signed values, two for each motor of a G1.
 """
 
 import math
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from rote.errors import PayloadError
 from rote.messages import RobotState
 from rote.model.family import Build
-from rote.wire.services.lenient import number, seen, whole
+from rote.wire.services.lenient import describe_value, read_number, read_whole
 
 LOWSTATE_TOPIC = "rt/lf/lowstate"
 SPORT_TOPIC = "rt/lf/sportmodestate"
@@ -25,8 +25,7 @@ MAX_MOTORS = 64
 SLOTS = 35
 """The number of motor slots in messages of the G1 and its relatives, whatever joints they have."""
 _CELLS = 13
-_CELL_MV = (3_400, 4_150)
-"""The voltages of an empty and a full lithium cell; the charge is interpolated linearly."""
+_EMPTY_CELL_MV, _FULL_CELL_MV = 3_400, 4_150
 
 Numbers = tuple[float, ...]
 SlotValues = tuple[float | None, ...]
@@ -50,7 +49,7 @@ class Slots(NamedTuple):
 
 
 class JointColumns(NamedTuple):
-    """The same by the columns of a build."""
+    """The contents of a lowstate, by the columns of a build."""
 
     tick_ms: int | None
     joints_rad: Numbers
@@ -61,31 +60,30 @@ class JointColumns(NamedTuple):
     temperatures_c: Numbers = ()
     mode_machine: int = 0
     missing: tuple[int, ...] = ()
-    """The columns without a reported position. They hold the rest position, which is no
-    measurement.
-    """
+    """The columns without a reported position; they hold the rest position instead."""
 
 
 # ---- writing ------------------------------------------------------------------------------------
 
 
 def encode_lowstate(state: RobotState, *, build: Build, slots: int = SLOTS) -> dict[str, Any]:
-    """Return the message that a robot publishes on `LOWSTATE_TOPIC`, with `slots` motor slots."""
-    width = max(slots, max(build.slots) + 1)
-    motors: list[dict[str, Any]] = [{"q": 0.0, "dq": 0.0} for _ in range(width)]
+    """Return the message that a robot publishes on `LOWSTATE_TOPIC`.
+
+    It has `slots` motor slots, or more if a joint of the build has a higher one.
+    """
+    slot_count = max(slots, max(build.slots) + 1)
+    motors: list[dict[str, Any]] = [{"q": 0.0, "dq": 0.0} for _ in range(slot_count)]
     columns = zip(build.slots, state.joints_rad, state.velocities_rad_s, strict=True)
     for slot, q, dq in columns:
         motors[slot] = {"q": q, "dq": dq}
     if state.temperatures_c:  # all temperatures or none
         for motor in motors:
             motor["temperature"] = [0, 0]
-        for slot, celsius in zip(build.slots, state.temperatures_c, strict=True):
-            motors[slot]["temperature"] = [
-                _temperature_byte(celsius - 2.0),
-                _temperature_byte(celsius),
-            ]
+        temperatures = _encode_temperatures(state.temperatures_c)
+        for slot, (first, second) in zip(build.slots, temperatures, strict=True):
+            motors[slot]["temperature"] = [first, second]
     return {
-        "mode_machine": machine_of(build),
+        "mode_machine": get_machine(build),
         "tick": state.time_us // 1000,
         "imu_state": {
             "accelerometer": list(state.accelerometer_m_s2),
@@ -95,8 +93,8 @@ def encode_lowstate(state: RobotState, *, build: Build, slots: int = SLOTS) -> d
     }
 
 
-def machine_of(build: Build) -> int:
-    """Return the `mode_machine` of a simulated robot of a build; 0 if none is known."""
+def get_machine(build: Build) -> int:
+    """Return the `mode_machine` that a simulated robot of a build reports; 0 if none is known."""
     return build.machines[0] if build.machines else 0
 
 
@@ -109,28 +107,34 @@ def decode_lowstate(data: object) -> Slots:
     At least one position is required; any other field may be missing, null or of an odd type.
     """
     if not isinstance(data, dict):
-        raise PayloadError(f"a lowstate is an object with 'motor_state', not {seen(data)}")
+        raise PayloadError(
+            f"a lowstate must be an object with 'motor_state', not {describe_value(data)}"
+        )
     motors = data.get("motor_state")
     if not isinstance(motors, list):
-        raise PayloadError(f"'motor_state' of a lowstate is a list of motors, not {seen(motors)}")
+        raise PayloadError(
+            f"'motor_state' of a lowstate must be a list of motors, not {describe_value(motors)}"
+        )
     motors = motors[:MAX_MOTORS]
-    positions = _motor_values(motors, "q")
+    positions = _read_motor_values(motors, "q")
     if positions.count(None) == len(positions):
-        raise PayloadError(f"no motor in 'motor_state' reports its position 'q': {seen(motors)}")
+        raise PayloadError(
+            f"no motor in 'motor_state' reports its position 'q': {describe_value(motors)}"
+        )
     imu = data.get("imu_state")
-    machine = whole(data.get("mode_machine"))
+    machine = read_whole(data.get("mode_machine"))
     return Slots(
         joints_rad=positions,
-        velocities_rad_s=_motor_values(motors, "dq"),
-        temperatures_c=_motor_temperatures(motors),
+        velocities_rad_s=_read_motor_values(motors, "dq"),
+        temperatures_c=_read_temperatures(motors),
         tick_ms=_read_tick(data.get("tick")),
-        accelerometer_m_s2=_vector_of(imu, "accelerometer"),
-        gyroscope_rad_s=_vector_of(imu, "gyroscope"),
+        accelerometer_m_s2=_read_vector(imu, "accelerometer"),
+        gyroscope_rad_s=_read_vector(imu, "gyroscope"),
         mode_machine=machine if machine is not None and 0 <= machine <= 255 else 0,
     )
 
 
-def _motor_values(motors: list[Any], key: str) -> SlotValues:
+def _read_motor_values(motors: list[Any], key: str) -> SlotValues:
     """Return one number of each motor; quickly if all are present and numbers."""
     try:
         values = tuple([motor[key] for motor in motors])
@@ -138,70 +142,73 @@ def _motor_values(motors: list[Any], key: str) -> SlotValues:
             return tuple(map(float, values))
     except (KeyError, TypeError, OverflowError):
         pass
-    return tuple(number(motor.get(key)) if isinstance(motor, dict) else None for motor in motors)
+    return tuple(
+        read_number(motor.get(key)) if isinstance(motor, dict) else None for motor in motors
+    )
 
 
 _SIGNED = tuple(float(byte - 256 if byte >= 128 else byte) for byte in range(256))
-"""By byte. A number that is already negative finds itself, because Python indexes from the end."""
+"""The signed value of each byte. Negative numbers are valid indices too, and yield themselves."""
 
 
-def _motor_temperatures(motors: list[Any]) -> SlotValues:
-    try:  # two bytes for each, as on a G1
-        return tuple(
-            [max(_SIGNED[a], _SIGNED[b]) for a, b in [motor["temperature"] for motor in motors]]
-        )
+def _read_temperatures(motors: list[Any]) -> SlotValues:
+    """Return the temperature of each motor; None if it is not reported."""
+    try:  # the usual case, quickly: two bytes for each motor, as on a G1
+        pairs = [motor["temperature"] for motor in motors]
+        return tuple([max(_SIGNED[first], _SIGNED[second]) for first, second in pairs])
     except (KeyError, IndexError, TypeError, ValueError):
         values = [motor.get("temperature") if isinstance(motor, dict) else None for motor in motors]
-        return tuple(map(_max_temperature, values))
+        return tuple(map(_read_max_temperature, values))
 
 
-def _max_temperature(value: object) -> float | None:
+def _read_max_temperature(value: object) -> float | None:
     """Return a motor's temperature, the highest of those reported; bytes hold signed values."""
     if value is None:
         return None
-    values = [number(each) for each in (value if isinstance(value, list) else [value])]
+    values = [read_number(item) for item in (value if isinstance(value, list) else [value])]
     signed = [n - 256.0 if 128 <= n <= 255 else n for n in values if n is not None]
     return max(signed, default=None)
 
 
-def _vector_of(imu: object, key: str) -> Numbers:
+def _read_vector(imu: object, key: str) -> Numbers:
+    """Return the three numbers under `key`; empty if one is missing or invalid."""
     value = imu.get(key) if isinstance(imu, dict) else None
     if not isinstance(value, list) or len(value) < 3:
         return ()
-    values = [number(each) for each in value[:3]]
+    values = [read_number(item) for item in value[:3]]
     return tuple(n for n in values if n is not None) if None not in values else ()
 
 
 def _read_tick(value: object) -> int | None:
-    tick = number(value)
+    """Return the robot's clock in ms; None if it is missing or too large for an exact float."""
+    tick = read_number(value)
     return int(tick) if tick is not None and 0.0 <= tick < 2**53 else None
 
 
 # ---- from slots to columns ----------------------------------------------------------------------
 
 
-def select(slots: Slots, build: Build) -> JointColumns:
+def select_joints(slots: Slots, build: Build) -> JointColumns:
     """Return the joints of a build, in the order of its columns; other slots are left out."""
-    pick = _slot_picker(build)
+    pick = _make_slot_picker(build)
     positions, missing = _fill_with_rest(pick(slots.joints_rad), build)
     return JointColumns(
         tick_ms=slots.tick_ms,
         joints_rad=positions,
-        velocities_rad_s=_all_or_none(pick(slots.velocities_rad_s)),
+        velocities_rad_s=_drop_incomplete(pick(slots.velocities_rad_s)),
         accelerometer_m_s2=slots.accelerometer_m_s2,
         gyroscope_rad_s=slots.gyroscope_rad_s,
-        temperatures_c=_all_or_none(pick(slots.temperatures_c)),
+        temperatures_c=_drop_incomplete(pick(slots.temperatures_c)),
         mode_machine=slots.mode_machine,
         missing=missing,
     )
 
 
 @lru_cache(maxsize=64)
-def _slot_picker(build: Build) -> Callable[[SlotValues], SlotValues]:
+def _make_slot_picker(build: Build) -> Callable[[SlotValues], SlotValues]:
     """Return a function that picks the slots of a build from those of a message."""
     last = max(build.slots)
-    # With two or more indices it returns a tuple, with one it does not; so a single one is picked
-    # twice.
+    # `itemgetter` returns a tuple only for two or more indices, so the first index is added again.
     get = itemgetter(*build.slots, build.slots[0])
 
     def pick(values: SlotValues) -> SlotValues:
@@ -214,15 +221,16 @@ def _slot_picker(build: Build) -> Callable[[SlotValues], SlotValues]:
 
 
 def _fill_with_rest(values: SlotValues, build: Build) -> tuple[Numbers, tuple[int, ...]]:
-    """Return the positions, and the columns that are not reported; those are set to rest."""
+    """Replace unreported positions by the rest position; return all, and the columns replaced."""
     if None not in values:
         return values, ()  # type: ignore[return-value] # there is no None in it
     missing = tuple(column for column, q in enumerate(values) if q is None)
-    rested = zip(values, build.rest_rad, strict=True)
-    return tuple(rest if q is None else q for q, rest in rested), missing
+    pairs = zip(values, build.rest_rad, strict=True)
+    return tuple(rest_q if q is None else q for q, rest_q in pairs), missing
 
 
-def _all_or_none(values: SlotValues) -> Numbers:
+def _drop_incomplete(values: SlotValues) -> Numbers:
+    """Return the values if there is one for every joint; otherwise none of them."""
     return () if None in values else values  # type: ignore[return-value] # there is no None in it
 
 
@@ -237,36 +245,48 @@ def encode_fsm(mode: int) -> dict[str, Any]:
 def decode_fsm(data: object) -> int:
     """Return the mode in a message on `SPORT_TOPIC`, or raise `PayloadError`."""
     value = data.get("fsm_id") if isinstance(data, dict) else None
-    mode = whole(value)
+    mode = read_whole(value)
     if mode is None:
-        raise PayloadError(f"'fsm_id' is the number of a mode, not {seen(value)}")
+        raise PayloadError(f"'fsm_id' must be the number of a mode, not {describe_value(value)}")
     return mode
 
 
 def encode_battery(percent: float) -> dict[str, Any]:
-    """Return what a robot publishes on `BMS_TOPIC`."""
-    empty_mv, full_mv = _CELL_MV
-    cell_mv = round(empty_mv + (full_mv - empty_mv) * percent / 100.0)
+    """Return what a simulated robot publishes on `BMS_TOPIC`; the voltages follow the charge."""
+    cell_mv = round(_EMPTY_CELL_MV + (_FULL_CELL_MV - _EMPTY_CELL_MV) * percent / 100.0)
     return {
         "soc": round(percent),
-        "current": -2_000,
+        "current": -2_000,  # mA
         "cycle": 12,
         "bmsvoltage": [cell_mv * _CELLS, cell_mv * _CELLS],
         "cell_vol": [cell_mv] * _CELLS,
-        "temperature": [_temperature_byte(30.0), _temperature_byte(31.0)],
+        "temperature": [_encode_temperature(30.0), _encode_temperature(31.0)],
     }
 
 
 def decode_battery(data: object) -> float:
     """Return the charge of the battery in percent, from `BMS_TOPIC`, or raise `PayloadError`."""
     value = data.get("soc") if isinstance(data, dict) else None
-    percent = number(value)
+    percent = read_number(value)
     if percent is None:
-        raise PayloadError(f"invalid battery level 'soc': {seen(value)}")
+        raise PayloadError(f"invalid battery level 'soc': {describe_value(value)}")
     if not 0 <= percent <= 100:
         raise PayloadError(f"invalid battery level: {percent} %")
     return percent
 
 
-def _temperature_byte(celsius: float) -> int:
+@lru_cache(maxsize=16)
+def _encode_temperatures(temperatures_c: Numbers) -> tuple[tuple[int, int], ...]:
+    """Return the bytes of both sensors of each motor; the first sensor reads 2 °C less.
+
+    The result is cached, since temperatures change slowly.
+    """
+    return tuple(
+        (_encode_temperature(celsius - 2.0), _encode_temperature(celsius))
+        for celsius in temperatures_c
+    )
+
+
+def _encode_temperature(celsius: float) -> int:
+    """Return the unsigned byte that holds a temperature as a signed value."""
     return round(min(max(celsius, -128.0), 127.0)) & 0xFF

@@ -1,16 +1,17 @@
-"""Every field of the teaching frames as data: place, type, unit, meaning, and evidence grade.
+"""Every field of the teaching frames as data: type, unit, meaning, and evidence grade.
 
-The codec (`teaching`, `teaching_state`), `rote frame`, `rote capture packets`, the Wireshark
-dissector and the tables of docs/protocol/frames.md are made from these tables.
+The codec (`codec`, `state`), `rote frame`, `rote capture packets`, the Wireshark dissector and the
+tables of docs/protocol/frames.md are made from these tables.
 
-A payload is a row of fields that follow each other, so offsets are sums of sizes. A field's `count`
-is a number, the name of an earlier field that tells it, or `REST`: whatever is left. The documents
+A payload is a sequence of fields without gaps, so offsets are sums of sizes. A field's `count` is a
+number, the name of an earlier field that states it, or `REST`: all remaining bytes. The documents
 behind a claim are named by the first three digits of their file names: see `DOCUMENTS`.
 """
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from enum import Enum, IntEnum
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -24,14 +25,14 @@ SUBSCRIBE_MAX = 112
 NAME_BYTES = 32
 LEGACY_JOINTS = 12
 """Joints in the documented state of 148 bytes."""
-LEAST_CODE, MOST_CODE = 1000, 99_999
-"""What the first word of a refusal may be; no documented request begins with such a word."""
+MIN_CODE, MAX_CODE = 1000, 99_999
+"""The range of the first word of a refusal; no documented request begins with such a word."""
 REST = "rest"
 """The count of a field that reaches to the payload's end."""
 
 
 class MessageType(IntEnum):
-    """The first byte."""
+    """The first byte of a frame."""
 
     COMMAND = 0x17
     HEARTBEAT = 0x80
@@ -39,7 +40,7 @@ class MessageType(IntEnum):
 
 
 class CommandId(IntEnum):
-    """The byte at offset 12."""
+    """The command byte, at offset 12 of a frame."""
 
     NONE = 0x00
     CONTROL_MODE = 0x09
@@ -72,7 +73,7 @@ class FrameDirection(Enum):
     REPLY = "reply"
     """The robot, as the answer to one request."""
     REPORT = "report"
-    """The robot, unasked."""
+    """The robot, without a request."""
     EITHER = "either"
 
 
@@ -150,13 +151,13 @@ class FieldBits:
     grade: FieldGrade
     why: str = ""
 
-    def of(self, number: int) -> int:
-        """Return these bits of a number."""
+    def extract(self, number: int) -> int:
+        """Return the value of these bits in a number."""
         return number >> self.low & ((1 << self.width) - 1)
 
     @property
     def mask(self) -> int:
-        """These bits set, all others clear."""
+        """The number in which only these bits are set."""
         return ((1 << self.width) - 1) << self.low
 
 
@@ -169,11 +170,11 @@ class FrameField:
     meaning: str
     grade: FieldGrade
     why: str = ""
-    """What supports the grade: documents by the first digits of their file names."""
+    """The evidence for the grade; documents by the first digits of their file names."""
     count: int | str = 1
     unit: str = ""
     default: Any = 0
-    values: Mapping[int, tuple[str, FieldGrade]] = field(default_factory=dict)
+    values: Mapping[int, tuple[str, FieldGrade]] = dataclass_field(default_factory=dict)
     """What single values mean, each with its own grade."""
     bits: tuple[FieldBits, ...] = ()
     parts: tuple["FrameField", ...] = ()
@@ -181,13 +182,13 @@ class FrameField:
 
     @property
     def unit_size(self) -> int:
-        """Bytes of one value."""
-        return sum(p.unit_size for p in self.parts) if self.parts else _SIZES[self.type]
+        """The size of one value, in bytes."""
+        return sum(part.unit_size for part in self.parts) if self.parts else _SIZES[self.type]
 
 
 @dataclass(frozen=True, slots=True)
 class FrameLayout:
-    """What one kind of frame carries."""
+    """The payload of one kind of frame, field by field."""
 
     key: str
     """Its name at the command line."""
@@ -195,20 +196,20 @@ class FrameLayout:
     direction: FrameDirection
     fields: tuple[FrameField, ...]
     sizes: tuple[int, int | None]
-    """The shortest and the longest payload; None where nothing but the datagram ends it."""
+    """The shortest and the longest payload; None if only the datagram limits it."""
     summary: str
     type: MessageType = MessageType.COMMAND
     tag: bytes = b""
-    """What the payload begins with, where length and command do not tell."""
+    """The beginning of the payload, if length and command do not identify the layout."""
 
     def fits(self, size: int) -> bool:
-        """Whether a payload of that many bytes can be one of these."""
-        least, most = self.sizes
-        return least <= size and (most is None or size <= most)
+        """Whether a payload of this kind can have `size` bytes."""
+        min_size, max_size = self.sizes
+        return min_size <= size and (max_size is None or size <= max_size)
 
 
 class FieldValue(NamedTuple):
-    """A field as it stands in one frame."""
+    """A field with its value in one frame."""
 
     field: FrameField
     offset: int
@@ -218,7 +219,7 @@ class FieldValue(NamedTuple):
 
     @property
     def message(self) -> str:
-        """What this value means, where the table has it."""
+        """What this value means; empty if `FrameField.values` does not list it."""
         known = self.field.values.get(self.value) if isinstance(self.value, int) else None
         return known[0] if known else ""
 
@@ -259,7 +260,7 @@ HEADER: tuple[FrameField, ...] = (
         "0 to 65535, see [session rules](#sequence-numbers)",
         _C,
         "`000` and `001`: starts at 0, +1 per frame; the examples of `002` begin at 0xC93E, or "
-        "at 0 and jump. The text is a rule, the examples are none",
+        "at 0 and jump. The text states a rule, the examples contradict it",
     ),
     FrameField(
         "reserved",
@@ -288,7 +289,9 @@ HEADER: tuple[FrameField, ...] = (
         "at 12 in `000`, and so the packet builder does; at 13 in `001` (list reply) and in the "
         "tables of `002`; at 10 in the dumps of `002`",
         values={
-            one.value: (one.name.lower().replace("_", " "), _C) for one in CommandId if one.value
+            command.value: (command.name.lower().replace("_", " "), _C)
+            for command in CommandId
+            if command.value
         },
     ),
     FrameField(
@@ -362,14 +365,14 @@ MODE_FLAGS: tuple[FieldBits, ...] = (
     FieldBits("unused", 6, 10, "zero, not read", _O),
     FieldBits("mode", 16, 16, "[mode id](#mode-ids)", _O),
 )
-_MODE_WORDS = {mode.value: (facts.label, _O) for mode, facts in MODES.items()}
-_CODE_WORDS = {
+_MODE_LABELS = {mode.value: (facts.label, _O) for mode, facts in MODES.items()}
+_CODE_LABELS = {
     int(code): (str(m.explain(code)[0]), _S if code is m.Code.WRONG_STATE else _O)
     for code in m.Code
 }
 
 
-def _flags_field(grade: FieldGrade, why: str, default: int) -> FrameField:
+def _make_flags_field(grade: FieldGrade, why: str, default: int) -> FrameField:
     return FrameField(
         "mode_flags",
         FieldType.U32,
@@ -381,11 +384,11 @@ def _flags_field(grade: FieldGrade, why: str, default: int) -> FrameField:
     )
 
 
-def _zero_field(count: int | str, grade: FieldGrade, why: str = "") -> FrameField:
+def _make_zero_field(count: int | str, grade: FieldGrade, why: str = "") -> FrameField:
     return FrameField("zero", FieldType.ZERO, "zero", grade, why, count)
 
 
-def _keyframes_field(meaning: str, grade: FieldGrade, why: str) -> FrameField:
+def _make_keyframes_field(meaning: str, grade: FieldGrade, why: str) -> FrameField:
     return FrameField(
         "keyframes",
         FieldType.GROUP,
@@ -398,19 +401,21 @@ def _keyframes_field(meaning: str, grade: FieldGrade, why: str) -> FrameField:
     )
 
 
-def _state_fields(default: int) -> tuple[FrameField, ...]:
-    sizes = (
+def _make_state_fields(default_flags: int) -> tuple[FrameField, ...]:
+    """Return the fields of a state of 12 joints, with their evidence in the documents."""
+    contradicted = FieldGrade.CONTRADICTED
+    size_evidence = (
         "`000` and `004` give 12 floats the 32 bytes 19 to 50; `002` says 48 bytes and offsets "
         "for 32; 12 times 4 is 48"
     )
     return (
-        _flags_field(_C, "1 in `000` and `004`, ciphertext in `002`", default),
+        _make_flags_field(contradicted, "1 in `000` and `004`, ciphertext in `002`", default_flags),
         FrameField(
             "joints_rad",
             FieldType.F32,
             f"positions of joints 0 to {LEGACY_JOINTS - 1}",
-            _C,
-            sizes,
+            contradicted,
+            size_evidence,
             LEGACY_JOINTS,
             "rad",
         ),
@@ -418,7 +423,7 @@ def _state_fields(default: int) -> tuple[FrameField, ...]:
             "velocities_rad_s",
             FieldType.F32,
             f"velocities of joints 0 to {LEGACY_JOINTS - 1}",
-            _C,
+            contradicted,
             "as above",
             LEGACY_JOINTS,
             "rad/s",
@@ -427,7 +432,7 @@ def _state_fields(default: int) -> tuple[FrameField, ...]:
             "accelerometer_m_s2",
             FieldType.F32,
             "accelerometer x, y, z",
-            _C,
+            contradicted,
             "24 bytes with the gyroscope in `000`, `002` and the table of `004`, whose dump has 8 "
             "for the accelerometer",
             3,
@@ -437,7 +442,7 @@ def _state_fields(default: int) -> tuple[FrameField, ...]:
             "gyroscope_rad_s",
             FieldType.F32,
             "gyroscope x, y, z",
-            _C,
+            contradicted,
             'as above: 6 bytes in the dump of `004`, which calls its axes "roll, pitch, yaw"',
             3,
             "rad/s",
@@ -446,7 +451,7 @@ def _state_fields(default: int) -> tuple[FrameField, ...]:
             "foot_force_n",
             FieldType.F32,
             "foot force, four values",
-            _C,
+            contradicted,
             "16 bytes in `000`, `002` and the table of `004`, 12 in the dump of `004`",
             4,
             "N",
@@ -455,7 +460,7 @@ def _state_fields(default: int) -> tuple[FrameField, ...]:
             "time_us",
             FieldType.U64,
             "the documents' metadata; ours: the robot's own clock",
-            _C,
+            contradicted,
             "24 bytes in `000` and `004`, 8 in `002` and in the dump of `004`; only 8 makes the "
             "sum 148. The content is our choice",
             unit="µs",
@@ -476,7 +481,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
             FrameField(
                 "mode",
                 FieldType.U32,
-                "what is asked for, see the values below; any other is answered with 3204",
+                "what is requested, see the values below; any other is answered with 3204",
                 _I,
                 '`000`: "mode initialization flags", no value; ready and damping use 1 for yes',
                 default=1,
@@ -492,9 +497,9 @@ LAYOUTS: tuple[FrameLayout, ...] = (
                 FieldType.U32,
                 "a [mode id](#mode-ids), read only with mode = 2",
                 _O,
-                values=_MODE_WORDS,
+                values=_MODE_LABELS,
             ),
-            _zero_field(36, _O),
+            _make_zero_field(36, _O),
         ),
         (SHORT, SHORT),
         "Control mode set: take control, release it, or change the robot's mode.",
@@ -515,7 +520,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
             ),
         ),
         (SHORT, SHORT),
-        "Parameter sync: nobody knows which parameters.",
+        "Parameter sync: which parameters is not known.",
     ),
     FrameLayout(
         "hand",
@@ -531,7 +536,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
                 _O,
                 default="wave",
             ),
-            _zero_field(4, _O),
+            _make_zero_field(4, _O),
         ),
         (SHORT, SHORT),
         "Our extension: move the scripted hand of the simulated robot.",
@@ -543,7 +548,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
         FrameDirection.REQUEST,
         (
             FrameField("tag", FieldType.BYTES, '`53 54 52 4d`, "STRM"', _O, "", 4, default=b"STRM"),
-            _zero_field(40, _O),
+            _make_zero_field(40, _O),
         ),
         (SHORT, SHORT),
         "Our extension: follow this client's poses from now on.",
@@ -558,9 +563,9 @@ LAYOUTS: tuple[FrameLayout, ...] = (
             FrameField(
                 "number",
                 FieldType.U32,
-                "rising within a stream; one that is not higher than the last is dropped",
+                "increases within a stream; a pose whose number is not higher is dropped",
                 _O,
-                "an overtaken pose would jerk the arms back",
+                "a pose that arrives late would jerk the arms back",
                 default=1,
             ),
             FrameField("weight", FieldType.U16, "0 to 1", _O, unit="1/65,535"),
@@ -574,7 +579,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
                 15,
                 "0.0001 rad",
             ),
-            _zero_field(4, _O),
+            _make_zero_field(4, _O),
         ),
         (SHORT, SHORT),
         "Our extension: one pose of a stream, never answered.",
@@ -643,14 +648,14 @@ LAYOUTS: tuple[FrameLayout, ...] = (
             FrameField(
                 "ready",
                 FieldType.U32,
-                "1; 0 is taken for it, anything else is answered with 3204",
+                "1; 0 means the same, any other value is answered with 3204",
                 _C,
                 "1 in `000` and `002`; the controller of `001` calls `send_command(0x0C)` without "
                 "a value, so it sends zeros. rote sends 1",
                 default=1,
-                values={0: ("taken for ready", _C), 1: ("ready", _C)},
+                values={0: ("ready", _C), 1: ("ready", _C)},
             ),
-            _zero_field(40, _I, "what remains of 44 bytes"),
+            _make_zero_field(40, _I, "what remains of 44 bytes"),
         ),
         (SHORT, SHORT),
         "Ready signal: initialisation is over.",
@@ -659,9 +664,9 @@ LAYOUTS: tuple[FrameLayout, ...] = (
         "enter-teaching",
         CommandId.TEACHING,
         FrameDirection.REQUEST,
-        _state_fields(1),
+        _make_state_fields(1),
         (FULL_STATE, FULL_STATE),
-        "Enter teaching: the arms get soft.",
+        "Enter teaching: the arms become soft.",
     ),
     FrameLayout(
         "keep-teaching",
@@ -680,14 +685,14 @@ LAYOUTS: tuple[FrameLayout, ...] = (
             ),
         ),
         (SHORT, SHORT),
-        "Keep teaching: somebody is still teaching.",
+        "Keep teaching: a client is still teaching.",
     ),
     FrameLayout(
         "exit-teaching",
         CommandId.EXIT_TEACHING,
         FrameDirection.REQUEST,
         (
-            _zero_field(
+            _make_zero_field(
                 SHORT,
                 _C,
                 "`000` and `004` say all zeros; `002` prints the very bytes of its keep-alive here",
@@ -711,7 +716,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
                 default=1,
                 values={1: ("start", _C), 0: ("stop", _C)},
             ),
-            _zero_field(
+            _make_zero_field(
                 40,
                 _C,
                 "zeros in `000` (40 bytes) and `004` (36 are printed); `002` prints "
@@ -734,7 +739,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
                 "zeros in `000` and `004`, other bytes in `002`",
                 values={0: ("all actions", _C)},
             ),
-            _zero_field(40, _C, "as above"),
+            _make_zero_field(40, _C, "as above"),
         ),
         (SHORT, SHORT),
         "List actions.",
@@ -762,7 +767,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
                 default=(),
                 parts=ENTRY,
             ),
-            _zero_field(REST, _I, "220 is the stated length; 2 + 6 * 36 = 218 fits"),
+            _make_zero_field(REST, _I, "220 is the stated length; 2 + 6 * 36 = 218 fits"),
         ),
         (SAVE, None),
         "The reply to list actions: names and durations.",
@@ -837,14 +842,16 @@ LAYOUTS: tuple[FrameLayout, ...] = (
                     FieldBits("unused", 4, 28, "zero", _O),
                 ),
             ),
-            _keyframes_field(
+            _make_keyframes_field(
                 "[keyframes](#keyframes), none later than the duration; all zero = save the "
                 "recording",
                 _I,
                 '"compressed" in `000`; the layout is that of play, and an estimate in `002`. That '
                 'zeros mean "the recording" is our choice',
             ),
-            _zero_field(12, _C, "8 in `000`, which leaves the sum 4 short of 220; none in `004`"),
+            _make_zero_field(
+                12, _C, "8 in `000`, which leaves the sum 4 short of 220; none in `004`"
+            ),
         ),
         (SAVE, SAVE),
         "Save action: keep the recording, or the keyframes given, under a name.",
@@ -857,7 +864,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
             FrameField(
                 "action",
                 FieldType.U32,
-                "action number, 1 to 15, its place in the list; 0 = stop",
+                "action number, 1 to 15, its position in the list; 0 = stop",
                 _C,
                 "1 to 15 in `000` and `004`; `002` reads ciphertext (0x5B72D87E)",
                 default=1,
@@ -875,7 +882,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
             FrameField(
                 "duration_ms",
                 FieldType.U32,
-                "how long it is to take, up to 180,000, 0 = as saved",
+                "duration, up to 180,000, 0 = as saved",
                 _C,
                 f"{_CIPHERTEXT}; `001` speaks of a speed instead",
                 unit="ms",
@@ -884,7 +891,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
             FrameField(
                 "interpolation",
                 FieldType.U32,
-                "how to get from keyframe to keyframe; any other value is answered with 3204",
+                "interpolation between keyframes; any other value is answered with 3204",
                 _C,
                 _CIPHERTEXT,
                 values={0: ("linear", _C), 1: ("cubic", _C), 2: ("smooth step", _C)},
@@ -896,13 +903,13 @@ LAYOUTS: tuple[FrameLayout, ...] = (
                     FieldBits("unused", 9, 23, "zero", _O),
                 ),
             ),
-            _keyframes_field(
+            _make_keyframes_field(
                 "[keyframes](#keyframes) to play instead; all zero = what is stored",
                 _C,
                 "`000` and `004` describe keyframes, `004` as an optional override; `002` sees "
                 "plain floats",
             ),
-            _zero_field(8, _I, "16 + 160 = 176, and `000`, `001`, `002` and `004` state 184"),
+            _make_zero_field(8, _I, "16 + 160 = 176, and `000`, `001`, `002` and `004` state 184"),
         ),
         (PLAY, PLAY),
         "Play action; number 0 stops.",
@@ -912,20 +919,20 @@ LAYOUTS: tuple[FrameLayout, ...] = (
         CommandId.NONE,
         FrameDirection.REPLY,
         (
-            FrameField("code", FieldType.U32, "0 = done, else why not", _O, values=_CODE_WORDS),
+            FrameField("code", FieldType.U32, "0 = done, else why not", _O, values=_CODE_LABELS),
             FrameField(
                 "note",
                 FieldType.TEXT,
                 "UTF-8, ended by a zero, so at most 39 bytes of text; mostly zeros. A client shows "
-                "it to a person and decides nothing by it",
+                "it to the user and does not interpret it",
                 _O,
-                "what a code cannot say: who is teaching, what was kept",
+                "details that a code does not carry: which client is teaching, what was kept",
                 40,
                 default="",
             ),
         ),
         (SHORT, SHORT),
-        "The reply to everything else: done, or why not.",
+        "The reply to all other commands: done, or why not.",
     ),
     FrameLayout(
         "heartbeat",
@@ -933,14 +940,14 @@ LAYOUTS: tuple[FrameLayout, ...] = (
         FrameDirection.EITHER,
         (),
         (0, 0),
-        "Heartbeat: still there.",
+        "Heartbeat: the sender is still connected.",
         MessageType.HEARTBEAT,
     ),
     FrameLayout(
         "state",
         CommandId.NONE,
         FrameDirection.REPORT,
-        _state_fields(0),
+        _make_state_fields(0),
         (FULL_STATE, FULL_STATE),
         "State of the first 12 joints.",
         MessageType.STATE,
@@ -950,7 +957,7 @@ LAYOUTS: tuple[FrameLayout, ...] = (
         CommandId.NONE,
         FrameDirection.REPORT,
         (
-            _flags_field(_O, "", 0),
+            _make_flags_field(_O, "", 0),
             FrameField("joints", FieldType.U16, "joint count *n*, 0 to 1000", _O),
             FrameField("zero", FieldType.U16, "zero; anything else makes the frame invalid", _O),
             FrameField("joints_rad", FieldType.F32, "positions", _O, "", "joints", "rad"),
@@ -969,148 +976,201 @@ LAYOUTS: tuple[FrameLayout, ...] = (
 )
 BY_KEY: Mapping[str, FrameLayout] = {layout.key: layout for layout in LAYOUTS}
 STATUS = BY_KEY["status"]
+_REQUESTS: Mapping[int, FrameLayout] = {
+    layout.command: layout
+    for layout in reversed(LAYOUTS)
+    if layout.direction is FrameDirection.REQUEST and layout.command
+}
+"""By command, its request in the documents: the first of several layouts."""
+
+
+def is_documented_request(layout: FrameLayout) -> bool:
+    """Whether this is the request that the documents describe for its command."""
+    return _REQUESTS.get(layout.command) is layout
+
+
+def get_command_numbers() -> dict[str, int]:
+    """Return the number of each documented command, by two names: `list` and `list-actions`."""
+    numbers: dict[str, int] = {}
+    for number, layout in sorted(_REQUESTS.items()):
+        numbers[layout.key] = number
+        numbers[CommandId(number).name.lower().replace("_", "-")] = number
+    return numbers
 
 
 # ---- reading and writing -------------------------------------------------------------------------
 
 
 def compile_fields(fields: tuple[FrameField, ...], count: int = 0) -> struct.Struct:
-    """Return the struct of fields; one whose number of values varies has `count` of them.
+    """Return the struct of fields; a field whose number of values varies has `count` values.
 
     Zeros are padding. A name, a text and a group are one value each, in bytes; adjacent fields of
     opaque bytes are one value together. A field that reaches to the payload's end is left out.
     """
     codes = ">"
-    for kind, run in groupby((one for one in fields if one.count != REST), lambda one: one.type):
-        code = _CODES.get(kind, "s")
-        total = 0
-        for one in run:
-            many = one.count if isinstance(one.count, int) else count
-            total += many * one.unit_size if code == "s" else many
-        codes += f"{total}{code}" if total else ""
+    sized = (field for field in fields if field.count != REST)
+    for field_type, adjacent in groupby(sized, lambda field: field.type):
+        code = _CODES.get(field_type, "s")
+        repeats = 0  # bytes for the code "s", otherwise numbers
+        for field in adjacent:
+            values = field.count if isinstance(field.count, int) else count
+            repeats += values * field.unit_size if code == "s" else values
+        codes += f"{repeats}{code}" if repeats else ""
     return struct.Struct(codes)
 
 
-def bit_masks(layout: FrameLayout, name: str) -> dict[str, int]:
+def get_bit_masks(layout: FrameLayout, name: str) -> dict[str, int]:
     """Return the masks of the used bits of one field, by their names."""
-    (found,) = (one for one in layout.fields if one.name == name)
-    return {bits.name: bits.mask for bits in found.bits if bits.name != "unused"}
+    (field,) = (field for field in layout.fields if field.name == name)
+    return {bits.name: bits.mask for bits in field.bits if bits.name != "unused"}
 
 
-def layout_of(kind: int, command: int, payload: bytes, *, reply: bool) -> FrameLayout | None:
-    """Return what a frame of that type, command and payload carries; None where nothing fits."""
-    if kind != MessageType.COMMAND:
-        fitting = [one for one in LAYOUTS if one.type == kind and one.fits(len(payload))]
+def find_layout(type_: int, command: int, payload: bytes, *, reply: bool) -> FrameLayout | None:
+    """Return the layout of a frame of this type, command and payload; None if none fits.
+
+    `reply` states whether the frame is a reply; otherwise it is a request.
+    """
+    if type_ != MessageType.COMMAND:
+        fitting = [
+            layout for layout in LAYOUTS if layout.type == type_ and layout.fits(len(payload))
+        ]
         return fitting[0] if fitting else None
     if reply:
         if command == CommandId.LIST_ACTIONS and len(payload) != SHORT:
             return BY_KEY["list-reply"] if BY_KEY["list-reply"].fits(len(payload)) else None
         return STATUS if len(payload) == SHORT else None
     fitting = [
-        one
-        for one in LAYOUTS
-        if one.command == command
-        and one.direction is FrameDirection.REQUEST
-        and one.type is MessageType.COMMAND
-        and one.fits(len(payload))
-        and payload.startswith(one.tag)
+        layout
+        for layout in LAYOUTS
+        if layout.command == command
+        and layout.direction is FrameDirection.REQUEST
+        and layout.type is MessageType.COMMAND
+        and layout.fits(len(payload))
+        and payload.startswith(layout.tag)
     ]
-    # The longest mark wins: a parameter sync that begins with one of ours is none.
-    return max(fitting, key=lambda one: len(one.tag), default=None)
+    # The longest tag wins: a parameter sync that begins with a tag is that extension.
+    return max(fitting, key=lambda layout: len(layout.tag), default=None)
 
 
-def direction_of(kind: int, command: int, payload: bytes) -> FrameDirection | None:
-    """Return which side sent a frame, as far as the frame shows; None if both could have.
+def find_direction(type_: int, command: int, payload: bytes) -> FrameDirection | None:
+    """Return which side sent a frame; None if the frame does not show it.
 
-    A status reply is as long as most requests, so only another length or an odd first word tells.
+    A status reply is as long as most requests. Only its first word, a code that no request begins
+    with, identifies it.
     """
-    if kind != MessageType.COMMAND:
-        return FrameDirection.REPORT if kind == MessageType.STATE else FrameDirection.EITHER
+    if type_ != MessageType.COMMAND:
+        return FrameDirection.REPORT if type_ == MessageType.STATE else FrameDirection.EITHER
     if len(payload) != SHORT:
-        whole_list = command == CommandId.LIST_ACTIONS and len(payload) >= SAVE
-        return FrameDirection.REPLY if whole_list else FrameDirection.REQUEST
+        is_list = command == CommandId.LIST_ACTIONS and len(payload) >= SAVE
+        return FrameDirection.REPLY if is_list else FrameDirection.REQUEST
     if command in (CommandId.SAVE_ACTION, CommandId.PLAY_ACTION):
-        return FrameDirection.REPLY
-    (word,) = struct.unpack_from(">I", payload)
-    opaque = command in (CommandId.PARAMETER_SYNC, CommandId.STATUS_SUBSCRIBE)
-    if LEAST_CODE <= word <= MOST_CODE and not (opaque and any(payload[4:])):
+        return FrameDirection.REPLY  # requests to save and play are longer
+    (first_word,) = struct.unpack_from(">I", payload)
+    # The payload of these requests is opaque, so it may begin with such a word by chance.
+    is_opaque = command in (CommandId.PARAMETER_SYNC, CommandId.STATUS_SUBSCRIBE)
+    if MIN_CODE <= first_word <= MAX_CODE and not (is_opaque and any(payload[4:])):
         return FrameDirection.REPLY
     return FrameDirection.REQUEST if any(payload) else None
 
 
-def read(fields: tuple[FrameField, ...], payload: bytes, start: int = 0) -> Iterator[FieldValue]:
-    """Yield every field of a payload; what is cut off at its end is left out."""
-    at = 0
-    counts: dict[str, int] = {}
-    for one in fields:
-        count = _count_units(one, counts, len(payload) - at)
-        size = one.unit_size * count
-        raw = payload[at : at + size]
+def read_fields(
+    fields: tuple[FrameField, ...], payload: bytes, start: int = 0
+) -> Iterator[FieldValue]:
+    """Yield every field of a payload with its value, up to the first that is cut off at its end.
+
+    `start` is the offset of the payload in its frame.
+    """
+    offset = 0
+    counts: dict[str, int] = {}  # small numbers that were read: they may be later fields' counts
+    for field in fields:
+        count = _count_values(field, counts, len(payload) - offset)
+        size = field.unit_size * count
+        raw = payload[offset : offset + size]
         if len(raw) < size:
             return
-        value = _read_value(one, raw, count)
-        if one.type in (FieldType.U8, FieldType.U16) and isinstance(value, int):
-            counts[one.name] = value
-        yield FieldValue(one, start + at, raw, value)
-        at += size
+        value = _read_value(field, raw, count)
+        if field.type in (FieldType.U8, FieldType.U16) and isinstance(value, int):
+            counts[field.name] = value
+        yield FieldValue(field, start + offset, raw, value)
+        offset += size
 
 
-def _count_units(one: FrameField, counts: Mapping[str, int], left: int) -> int:
-    if isinstance(one.count, int):
-        return one.count
-    return max(0, left) // one.unit_size if one.count == REST else counts.get(one.count, 0)
+def read_first_values(value: FieldValue, count: int) -> FieldValue:
+    """Return the first `count` values of a field that has several."""
+    raw = value.raw[: count * value.field.unit_size]
+    return value._replace(raw=raw, value=_read_value(value.field, raw, count))
 
 
-def _read_value(one: FrameField, raw: bytes, count: int) -> Any:
-    if one.type in (FieldType.BYTES, FieldType.ZERO):
+def _count_values(field: FrameField, counts: Mapping[str, int], bytes_left: int) -> int:
+    """Return how many values a field has; `counts` are the values of earlier fields, by name."""
+    if isinstance(field.count, int):
+        return field.count
+    if field.count == REST:
+        return max(0, bytes_left) // field.unit_size
+    return counts.get(field.count, 0)
+
+
+def _read_value(field: FrameField, raw: bytes, count: int) -> Any:
+    if field.type in (FieldType.BYTES, FieldType.ZERO):
         return raw
-    if one.type in (FieldType.NAME, FieldType.TEXT):
+    if field.type in (FieldType.NAME, FieldType.TEXT):
         return raw.split(b"\0", 1)[0].decode("utf-8", errors="replace")
-    if one.type is FieldType.GROUP:
-        rows = [raw[at : at + one.unit_size] for at in range(0, len(raw), one.unit_size)]
-        used = rows if one.count != m.MAX_KEYFRAMES else _strip_unused(rows)
-        return [{value.field.name: value.value for value in read(one.parts, row)} for row in used]
-    values = struct.unpack(f">{count}{_CODES[one.type]}", raw)
-    return values[0] if one.count == 1 else list(values)
+    if field.type is FieldType.GROUP:
+        size = field.unit_size
+        rows = [raw[start : start + size] for start in range(0, len(raw), size)]
+        if field.count == m.MAX_KEYFRAMES:  # a fixed number of slots for keyframes
+            rows = _strip_unused(rows)
+        return [
+            {value.field.name: value.value for value in read_fields(field.parts, row)}
+            for row in rows
+        ]
+    values = struct.unpack(f">{count}{_CODES[field.type]}", raw)
+    return values[0] if field.count == 1 else list(values)
 
 
 def _strip_unused(rows: list[bytes]) -> list[bytes]:
-    """Leave out the unused slots at the end."""
-    last = max((at for at, row in enumerate(rows) if any(row)), default=-1)
+    """Return the slots up to the last that is not all zero."""
+    last = max((index for index, row in enumerate(rows) if any(row)), default=-1)
     return rows[: last + 1]
 
 
-def write(layout: FrameLayout, given: Mapping[str, Any]) -> bytes:
-    """Return a payload from the values given, defaults for the others; zeros fill up lists.
+def write_payload(layout: FrameLayout, given: Mapping[str, Any]) -> bytes:
+    """Return a payload with the given values, and with the defaults of all other fields.
 
-    Raises `struct.error` or `ValueError` where a value does not fit its field.
+    A list with too few values is filled up with zeros.
+
+    Raises `struct.error` or `ValueError` if a value does not fit its field.
     """
-    payload = b"".join(_pack_field(one, given.get(one.name, one.default)) for one in layout.fields)
-    least, most = layout.sizes
-    if most is not None and len(payload) > most:
-        raise ValueError(f"{layout.key} holds {most} bytes, not {len(payload)}")
-    return payload.ljust(least, b"\0")
+    payload = b"".join(
+        _pack_field(field, given.get(field.name, field.default)) for field in layout.fields
+    )
+    min_size, max_size = layout.sizes
+    if max_size is not None and len(payload) > max_size:
+        raise ValueError(f"{layout.key} holds {max_size} bytes, not {len(payload)}")
+    return payload.ljust(min_size, b"\0")
 
 
-def _pack_field(one: FrameField, value: Any) -> bytes:
-    piece = _pack_value(one, value)
-    if not isinstance(one.count, int):
-        return piece
-    most = one.count * one.unit_size
-    if len(piece) > most:
-        raise ValueError(f"{one.name} holds {most} bytes, not {len(piece)}")
-    return piece.ljust(most, b"\0")
+def _pack_field(field: FrameField, value: Any) -> bytes:
+    """Return the bytes of a field, padded with zeros to its size if that is fixed."""
+    packed = _pack_value(field, value)
+    if not isinstance(field.count, int):
+        return packed
+    size = field.count * field.unit_size
+    if len(packed) > size:
+        raise ValueError(f"{field.name} holds {size} bytes, not {len(packed)}")
+    return packed.ljust(size, b"\0")
 
 
-def _pack_value(one: FrameField, value: Any) -> bytes:
-    if one.type is FieldType.ZERO:
+def _pack_value(field: FrameField, value: Any) -> bytes:
+    if field.type is FieldType.ZERO:
         return b""
-    if one.type is FieldType.BYTES:
+    if field.type is FieldType.BYTES:
         return bytes(value)
-    if one.type in (FieldType.NAME, FieldType.TEXT):
+    if field.type in (FieldType.NAME, FieldType.TEXT):
         return str(value).encode() + b"\0"
-    if one.type is FieldType.GROUP:
-        return b"".join(_pack_field(part, row[part.name]) for row in value for part in one.parts)
+    if field.type is FieldType.GROUP:
+        return b"".join(_pack_field(part, row[part.name]) for row in value for part in field.parts)
     if not isinstance(value, list | tuple):
-        value = [value] if isinstance(one.count, int) else []
-    return struct.pack(f">{len(value)}{_CODES[one.type]}", *value)
+        # A single number; a field whose count varies has none by default.
+        value = [value] if isinstance(field.count, int) else []
+    return struct.pack(f">{len(value)}{_CODES[field.type]}", *value)

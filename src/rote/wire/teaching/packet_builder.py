@@ -3,7 +3,7 @@
 They wrap the teaching frames of `rote.wire.teaching.codec` for code written after the documents.
 """
 
-from rote.wire.teaching.codec import Frame, crc_of, encode
+from rote.wire.teaching.codec import Frame, compute_crc, encode
 
 __all__ = ["PacketBuilder", "calculate_crc32", "verify_crc32"]
 
@@ -25,7 +25,7 @@ class PacketBuilder:
 
 def calculate_crc32(packet_data: bytes) -> int:
     """Return the CRC-32 of a packet: of all its bytes but the last four."""
-    return crc_of(packet_data[:-_CRC_BYTES])
+    return compute_crc(packet_data[:-_CRC_BYTES])
 
 
 def verify_crc32(packet_data: bytes) -> bool:

@@ -19,22 +19,22 @@ UNKNOWN_MODE = -1
 
 
 @cache
-def _all_joints_struct(count: int) -> struct.Struct:
+def _make_state_struct(count: int) -> struct.Struct:
     return compile_fields(BY_KEY["state-all"].fields, count)
 
 
-_BESIDE_JOINTS = _all_joints_struct(0).size
-_PER_JOINT = _all_joints_struct(1).size - _BESIDE_JOINTS
+_BYTES_WITHOUT_JOINTS = _make_state_struct(0).size
+_BYTES_PER_JOINT = _make_state_struct(1).size - _BYTES_WITHOUT_JOINTS
 
 
 def encode_state(state: m.RobotState, *, all_joints: bool) -> bytes:
     """Return the payload of a state frame, in the layout with all joints or with the first 12."""
-    joints = len(state.joints_rad)
-    if len(state.velocities_rad_s) != joints:
+    joint_count = len(state.joints_rad)
+    if len(state.velocities_rad_s) != joint_count:
         raise BadRequestError(
-            f"a state of {joints} joints and {len(state.velocities_rad_s)} speeds"
+            f"the state has {joint_count} joints but {len(state.velocities_rad_s)} velocities"
         )
-    count = joints if all_joints else LEGACY_JOINTS
+    count = joint_count if all_joints else LEGACY_JOINTS
     floats = (
         *_pad_values(state.joints_rad, count),
         *_pad_values(state.velocities_rad_s, count),
@@ -42,11 +42,11 @@ def encode_state(state: m.RobotState, *, all_joints: bool) -> bytes:
         *state.gyroscope_rad_s,
         *state.foot_force_n,
     )
-    if not math.isfinite(sum(floats)):
-        raise BadRequestError("a state with a value that is not a number")
+    if not math.isfinite(sum(floats)):  # a sum is finite only if every term is
+        raise BadRequestError("the state contains a non-finite value")
     try:
         if all_joints:
-            layout = _all_joints_struct(count)
+            layout = _make_state_struct(count)
             return layout.pack(_pack_flags(state), count, 0, *floats, state.time_us)
         return _LEGACY_STATE.pack(_pack_flags(state), *floats, state.time_us)
     except (struct.error, OverflowError) as error:
@@ -54,30 +54,33 @@ def encode_state(state: m.RobotState, *, all_joints: bool) -> bytes:
 
 
 def _pad_values(values: tuple[float, ...], count: int) -> tuple[float, ...]:
-    """Return the first values, with zeros for the joints that a smaller robot does not have."""
+    """Return the first `count` values, padded with zeros if the robot has fewer joints."""
     return values[:count] if len(values) >= count else (*values, *(0.0,) * (count - len(values)))
 
 
 def decode_state(payload: bytes) -> m.RobotState:
-    """Return the state in either layout; they differ in length."""
+    """Return the state in either layout, recognised by its length; raises `PayloadError`."""
     size = len(payload)
     if size == _LEGACY_STATE.size:
-        return _read_state(_LEGACY_STATE.unpack(payload), 1, LEGACY_JOINTS)
-    count, surplus = divmod(size - _BESIDE_JOINTS, _PER_JOINT)
+        return _make_state(_LEGACY_STATE.unpack(payload), 1, LEGACY_JOINTS)
+    count, surplus = divmod(size - _BYTES_WITHOUT_JOINTS, _BYTES_PER_JOINT)
     if not 0 <= count <= MAX_JOINTS or surplus:
-        raise _misfit_error(payload)
-    values = _all_joints_struct(count).unpack(payload)
-    if values[1] != count or values[2]:
-        raise _misfit_error(payload)
-    return _read_state(values, 3, count)
+        raise _make_size_error(payload)
+    values = _make_state_struct(count).unpack(payload)
+    stated_count, reserved = values[1:3]
+    if stated_count != count or reserved:
+        raise _make_size_error(payload)
+    return _make_state(values, 3, count)
 
 
-def _misfit_error(payload: bytes) -> PayloadError:
+def _make_size_error(payload: bytes) -> PayloadError:
+    # The stated number of joints follows the flags.
     joints = f" for {int.from_bytes(payload[4:6], 'big')} joints" if len(payload) >= 8 else ""
-    return PayloadError(f"a state of {len(payload)} bytes{joints}")
+    return PayloadError(f"a state cannot have {len(payload)} bytes{joints}")
 
 
 def _pack_flags(state: m.RobotState) -> int:
+    """Return the mode flags of a state; a flag that is False multiplies its mask by 0."""
     known = state.mode != UNKNOWN_MODE
     return (
         _SOFT * state.arms_soft
@@ -89,19 +92,23 @@ def _pack_flags(state: m.RobotState) -> int:
     )
 
 
-def _read_state(values: tuple[float, ...], begin: int, count: int) -> m.RobotState:
-    """Return the state whose floats begin at that place, after its flags; its time is the last."""
-    finite(values, "a state")
+def _make_state(values: tuple[float, ...], begin: int, count: int) -> m.RobotState:
+    """Return the state with the values of a payload.
+
+    The mode flags are first, the positions of `count` joints begin at index `begin`, and the time
+    is last.
+    """
+    require_finite(values, "a state")
     flags, time_us = int(values[0]), int(values[-1])
-    middle, end = begin + count, begin + 2 * count
+    velocities, end = begin + count, begin + 2 * count  # where they begin and end
     return m.RobotState(
         mode=flags >> _MODE_SHIFT if flags & _MODE_KNOWN else UNKNOWN_MODE,
         arms_soft=bool(flags & _SOFT),
         recording=bool(flags & _RECORDING),
-        phase=_PHASES[flags >> _PHASE_SHIFT & 3],
+        phase=_PHASES[flags >> _PHASE_SHIFT & 0b11],
         stopped_early=bool(flags & _STOPPED),
-        joints_rad=values[begin:middle],
-        velocities_rad_s=values[middle:end],
+        joints_rad=values[begin:velocities],
+        velocities_rad_s=values[velocities:end],
         accelerometer_m_s2=values[end : end + 3],
         gyroscope_rad_s=values[end + 3 : end + 6],
         foot_force_n=values[end + 6 : end + 10],
@@ -109,9 +116,9 @@ def _read_state(values: tuple[float, ...], begin: int, count: int) -> m.RobotSta
     )
 
 
-def finite(values: tuple[float, ...], what: str) -> tuple[float, ...]:
-    """Return the values, or raise `PayloadError` where one is not a number."""
+def require_finite(values: tuple[float, ...], what: str) -> tuple[float, ...]:
+    """Return the values; raise `PayloadError`, which calls them `what`, if one is not finite."""
     # A sum is finite only if every term is; float32 values cannot overflow a double.
     if not math.isfinite(sum(values)):
-        raise PayloadError(f"{what} holds a value that is not a number")
+        raise PayloadError(f"{what} contains a non-finite value")
     return values

@@ -15,7 +15,7 @@ from rote.wire.webrtc.sdp import Fingerprint, read_media
 
 SCTP_PORT = 5000
 DEFAULT_MESSAGE_SIZE = 65_536
-"""The longest message of a side that does not state it."""
+"""Maximum message length of a side that does not state it."""
 _MAX_CANDIDATES = 64
 _CANDIDATE = re.compile(
     r"\S{1,64} [12] (?:udp|UDP|tcp|TCP) \d{1,10} \S{1,255} \d{1,5} typ \S{1,16}(?: .*)?", re.ASCII
@@ -54,89 +54,110 @@ class Peer(NamedTuple):
     """The longest message it accepts; 0 means any."""
 
 
-def write_offer(side: Side, session: int, *, media: bool = False) -> str:
-    """Return an offer for one data channel; with `media`, also for audio and video, as some robots
-    need.
-    """
+def write_offer(side: Side, session_id: int, *, media: bool = False) -> str:
+    """Return an offer for a data channel; `media` adds audio and video, which some robots need."""
     kinds = ("audio", "video", "application") if media else ("application",)
     parts = [
-        _MEDIA.get(kind, _APPLICATION) + _transport_lines(side, str(mid), "actpass", kind)
+        _MEDIA.get(kind, _APPLICATION) + _write_transport(side, str(mid), "actpass", kind)
         for mid, kind in enumerate(kinds)
     ]
-    return _session_lines(session, tuple(str(mid) for mid in range(len(kinds)))) + "".join(parts)
+    mids = tuple(str(mid) for mid in range(len(kinds)))
+    return _write_session(session_id, mids) + "".join(parts)
 
 
-def write_answer(offer: str, side: Side, session: int, *, message_size: int | None = None) -> str:
-    """Return the answer to `offer`, m-line by m-line; a `message_size` of None is left out."""
+def write_answer(
+    offer: str, side: Side, session_id: int, *, message_size: int | None = None
+) -> str:
+    """Return the answer to `offer`, which has the same m-lines in the same order.
+
+    `message_size` is the maximum length of a message; it is not stated if it is None.
+    """
     sections = _split_sections(offer)[1:]
     mids = tuple(
-        _attribute_value(lines, "mid") or str(index) for index, lines in enumerate(sections)
+        _find_attribute(lines, "mid") or str(index) for index, lines in enumerate(sections)
     )
-    parts = []
-    for lines, mid in zip(sections, mids, strict=True):
-        words = lines[0][2:].split(" ")
-        if len(words) < 4:
-            raise DecodeError(f"this m-line has too few words: {lines[0][:80]!r}")
-        kind, _, protocol, *formats = words
-        if kind == "application":
-            line = f"m={kind} 9 {' '.join(words[2:])}\r\n"
-            if protocol == "DTLS/SCTP":  # the syntax before RFC 8841
-                line += f"a=sctpmap:{formats[0]} webrtc-datachannel 65535\r\n"
-        else:
-            line = _one_codec(lines, kind, protocol, formats)
-        if kind == "application" and message_size is not None:
-            line += f"a=max-message-size:{message_size}\r\n"
-        parts.append(line + _transport_lines(side, mid, "active", kind))
-    return _session_lines(session, mids) + "".join(parts)
+    parts = [
+        _write_answer_section(lines, mid, side, message_size)
+        for lines, mid in zip(sections, mids, strict=True)
+    ]
+    return _write_session(session_id, mids) + "".join(parts)
+
+
+def _write_answer_section(
+    offered: list[str], mid: str, side: Side, message_size: int | None
+) -> str:
+    """Return the answer to one m-line of an offer, given with its attributes."""
+    words = offered[0].removeprefix("m=").split(" ")
+    if len(words) < 4:
+        raise DecodeError(f"this m-line has too few words: {offered[0][:80]!r}")
+    kind, _, protocol, *formats = words
+    if kind != "application":
+        section = _write_inactive_media(offered, kind, protocol, formats)
+        return section + _write_transport(side, mid, "active", kind)
+    section = f"m={kind} 9 {' '.join((protocol, *formats))}\r\n"
+    if protocol == "DTLS/SCTP":  # the syntax before RFC 8841
+        section += f"a=sctpmap:{formats[0]} webrtc-datachannel 65535\r\n"
+    if message_size is not None:
+        section += f"a=max-message-size:{message_size}\r\n"
+    return section + _write_transport(side, mid, "active", kind)
 
 
 def _is_candidate(text: str) -> bool:
+    """Whether a text is a valid ICE candidate, which names an address of one end."""
     return bool(_CANDIDATE.fullmatch(text)) and int(text.split(" ")[5]) <= 65_535
 
 
 def read_peer(sdp: str) -> Peer:
-    """Return what the sender of `sdp` states about its data channel; raise `DecodeError` if
-    incomplete.
+    """Return what the sender of `sdp` states about its data channel.
 
-    What the m-line of the channel does not state is taken from the first m-line or the session.
+    Values that the m-line of the channel lacks are taken from the first m-line or the session.
+    Raises `DecodeError` if the description is incomplete.
     """
     sections = _split_sections(sdp)
     media = read_media(sdp)
-    index = next((i for i, one in enumerate(media) if one.kind == "application"), None)
+    index = next((i for i, line in enumerate(media) if line.kind == "application"), None)
     if index is None:
-        raise DecodeError("a description without a data channel (m=application)")
-    own, first, session = sections[index + 1], sections[1], sections[0]
-    lacking = (own, first, session)
-    ufrag, password = (_first_attribute(lacking, name) for name in ("ice-ufrag", "ice-pwd"))
+        raise DecodeError("the description has no data channel (m=application)")
+    channel_lines, first, session = sections[index + 1], sections[1], sections[0]
+    sources = (channel_lines, first, session)
+    ufrag = _find_first_attribute(sources, "ice-ufrag")
+    password = _find_first_attribute(sources, "ice-pwd")
     fingerprints = media[index].fingerprints or media[0].fingerprints
     if not ufrag or not password or not fingerprints:
-        raise DecodeError("a description without ice-ufrag, ice-pwd or fingerprint")
+        raise DecodeError("the description lacks ice-ufrag, ice-pwd or fingerprint")
     stated = dict.fromkeys(
-        _attribute_values(own, "candidate") + _attribute_values(first, "candidate")
+        _find_attributes(channel_lines, "candidate") + _find_attributes(first, "candidate")
     )
     # One invalid candidate does not hide the others.
     candidates = [candidate for candidate in stated if _is_candidate(candidate)]
     if stated and not candidates:
-        raise DecodeError(f"this is no ICE candidate: {next(iter(stated))[:80]!r}")
+        raise DecodeError(f"not a valid ICE candidate: {next(iter(stated))[:80]!r}")
     return Peer(
         ufrag,
         password,
         fingerprints,
         tuple(candidates)[:_MAX_CANDIDATES],
-        _first_attribute(lacking, "setup") or "actpass",
-        _parse_number(_attribute_value(own, "sctp-port"), 1, 65_535, SCTP_PORT),
-        _parse_number(_attribute_value(own, "max-message-size"), 0, 2**62, DEFAULT_MESSAGE_SIZE),
+        _find_first_attribute(sources, "setup") or "actpass",
+        _parse_number(_find_attribute(channel_lines, "sctp-port"), 1, 65_535, SCTP_PORT),
+        _parse_number(
+            _find_attribute(channel_lines, "max-message-size"), 0, 2**62, DEFAULT_MESSAGE_SIZE
+        ),
     )
 
 
-def _session_lines(session: int, mids: tuple[str, ...]) -> str:
+def _write_session(session_id: int, mids: tuple[str, ...]) -> str:
+    """Return the lines before the first m-line; `mids` name the m-lines, which are bundled."""
     return (
-        f"v=0\r\no=- {session} 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
+        f"v=0\r\no=- {session_id} 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
         f"a=group:BUNDLE {' '.join(mids)}\r\na=msid-semantic:WMS *\r\n"
     )
 
 
-def _transport_lines(side: Side, mid: str, setup: str, kind: str) -> str:
+def _write_transport(side: Side, mid: str, setup: str, kind: str) -> str:
+    """Return the lines that describe the transport of an m-line.
+
+    `mid` and `kind` are the name and the kind of the m-line; `setup` is as in `Peer`.
+    """
     lines = [
         "c=IN IP4 0.0.0.0",
         f"a=mid:{mid}",
@@ -151,17 +172,20 @@ def _transport_lines(side: Side, mid: str, setup: str, kind: str) -> str:
     return "".join(f"{line}\r\n" for line in lines)
 
 
-def _one_codec(lines: list[str], kind: str, protocol: str, formats: list[str]) -> str:
-    """Return the m-line of an unused track with one codec of the offer: opus or H264 if
-    possible.
+def _write_inactive_media(lines: list[str], kind: str, protocol: str, formats: list[str]) -> str:
+    """Return the m-line of an unused track with one codec of the offer: opus or H264 if offered.
+
+    `lines` are the offered m-line and its attributes, `formats` the numbers of the offered codecs.
     """
     preferred = "opus" if kind == "audio" else "h264"
-    maps = {value.split(" ")[0]: value for value in _attribute_values(lines, "rtpmap")}
-    chosen = next((f for f in formats if preferred in maps.get(f, "").lower()), formats[0])
+    codecs = {value.split(" ")[0]: value.lower() for value in _find_attributes(lines, "rtpmap")}
+    chosen = next((f for f in formats if preferred in codecs.get(f, "")), formats[0])
     codec_lines = [f"m={kind} 9 {protocol} {chosen}"]
     for name in ("rtpmap", "fmtp"):
         codec_lines += [
-            f"a={name}:{v}" for v in _attribute_values(lines, name) if v.split(" ")[0] == chosen
+            f"a={name}:{value}"
+            for value in _find_attributes(lines, name)
+            if value.split(" ")[0] == chosen
         ]
     return "".join(f"{line}\r\n" for line in codec_lines)
 
@@ -177,22 +201,28 @@ def _split_sections(sdp: str) -> list[list[str]]:
     return sections
 
 
-def _attribute_values(lines: list[str], name: str) -> list[str]:
+def _find_attributes(lines: list[str], name: str) -> list[str]:
+    """Return the values of all attributes of that name."""
     start = f"a={name}:"
     return [line[len(start) :] for line in lines if line.startswith(start)]
 
 
-def _attribute_value(lines: list[str], name: str) -> str:
-    return next(iter(_attribute_values(lines, name)), "")
+def _find_attribute(lines: list[str], name: str) -> str:
+    """Return the value of the first attribute of that name; empty if there is none."""
+    return next(iter(_find_attributes(lines, name)), "")
 
 
-def _first_attribute(sections: tuple[list[str], ...], name: str) -> str:
-    return next((value for lines in sections if (value := _attribute_value(lines, name))), "")
+def _find_first_attribute(sections: tuple[list[str], ...], name: str) -> str:
+    """Return the value of an attribute in the first section that has it; empty if none has it."""
+    values = (_find_attribute(lines, name) for lines in sections)
+    return next(filter(None, values), "")
 
 
 def _parse_number(text: str, low: int, high: int, default: int) -> int:
+    """Return a number from `low` to `high`, or `default` for an empty text."""
     if not text:
         return default
+    # Twenty digits are more than `high`, and int() refuses thousands of them.
     if not text.isascii() or not text.isdigit() or not low <= int(text[:20]) <= high:
-        raise DecodeError(f"{text[:40]!r} where a number from {low} to {high} belongs")
+        raise DecodeError(f"expected a number from {low} to {high}, not {text[:40]!r}")
     return int(text)

@@ -4,11 +4,11 @@
     {"type": "answer", "sdp": "v=0...", "id": "STA_localNetwork"}    busy: "sdp": "reject"
 
 The robot's stack (Amazon's KVS WebRTC SDK in C, judging by its answers) reads offers in its own
-way. Of all ufrags, passwords and fingerprints in an offer it keeps the last of each. It skips the
-name of the fingerprint's hash as 8 characters, and takes any for sha-256. So an offer must state
-the same in every m-line and use only sha-256. Facts and sources: spec/datachannel.md, 1.1 to 1.5.
+way. It keeps only the last ufrag, password and fingerprint of an offer. It skips 8 characters as
+the name of the fingerprint's hash, and assumes sha-256. So an offer must state the same values in
+every m-line and use only sha-256. Facts and sources: spec/datachannel.md, 1.1 to 1.5.
 
-Decoders raise `DecodeError` and nothing else, for any text at all.
+Decoders raise only `DecodeError`, for any text.
 """
 
 import re
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rote.errors import BadRequestError, DecodeError
-from rote.wire.discovery import DocumentError, json_body, json_object, text_field
+from rote.wire.discovery import DocumentError, decode_json_object, encode_json, read_text_field
 
 STATION_ID = "STA_localNetwork"
 """The offer's id if robot and client are in the same Wi-Fi; it is empty on the robot's own
@@ -26,7 +26,7 @@ Wi-Fi.
 """
 
 _REJECT = "reject"
-_HASH_NAME = len("sha-256 ")
+_HASH_NAME_LENGTH = len("sha-256 ")
 
 # SDP ends its lines with CR LF, and readers accept either alone; `splitlines` would split at more.
 _LINE_END = re.compile(r"\r\n|\r|\n")
@@ -65,39 +65,42 @@ class Busy:
 def encode_offer(offer: SdpOffer) -> bytes:
     """Return the offer document."""
     _check_sdp(offer.sdp)
-    return json_body({"id": offer.id, "sdp": offer.sdp, "type": "offer", "token": offer.token})
+    return encode_json({"id": offer.id, "sdp": offer.sdp, "type": "offer", "token": offer.token})
 
 
 def decode_offer(body: bytes) -> SdpOffer:
     """Return the offer in a document; missing fields except the SDP are empty."""
-    document = json_object(body, "offer")
-    token = text_field(document, "token", "offer", "")
+    document = decode_json_object(body, "offer")
+    token = read_text_field(document, "token", "offer", "")
     return SdpOffer(
-        sdp=_read_sdp(document, "offer"), id=text_field(document, "id", "offer", ""), token=token
+        sdp=_read_sdp(document, "offer"),
+        id=read_text_field(document, "id", "offer", ""),
+        token=token,
     )
 
 
 def encode_answer(answer: SdpAnswer | Busy) -> bytes:
     """Return the answer document."""
     if isinstance(answer, Busy):
-        return json_body({"type": "answer", "sdp": _REJECT, "id": answer.id})
+        return encode_json({"type": "answer", "sdp": _REJECT, "id": answer.id})
     _check_sdp(answer.sdp)
-    return json_body({"type": "answer", "sdp": answer.sdp, "id": answer.id})
+    return encode_json({"type": "answer", "sdp": answer.sdp, "id": answer.id})
 
 
 def decode_answer(body: bytes) -> SdpAnswer | Busy:
     """Return the answer in a document."""
-    document = json_object(body, "answer")
-    name = text_field(document, "id", "answer", "")
+    document = decode_json_object(body, "answer")
+    station_id = read_text_field(document, "id", "answer", "")
     if document.get("sdp") == _REJECT:
-        return Busy(id=name)
-    return SdpAnswer(sdp=_read_sdp(document, "answer"), id=name)
+        return Busy(id=station_id)
+    return SdpAnswer(sdp=_read_sdp(document, "answer"), id=station_id)
 
 
 def _read_sdp(document: dict[str, object], kind: str) -> str:
-    sdp = text_field(document, "sdp", kind)
+    """Return the SDP in a document of a kind, which is "offer" or "answer"."""
+    sdp = read_text_field(document, "sdp", kind)
     if not sdp.startswith("v=0"):
-        raise DocumentError(kind, f"its SDP begins {sdp[:40]!r}, not 'v=0'")
+        raise DocumentError(kind, f"its SDP begins with {sdp[:40]!r}, not 'v=0'")
     if document.get("type") != kind:
         raise DocumentError(kind, f"its type is {reprlib.repr(document.get('type'))}, not {kind!r}")
     return sdp
@@ -121,7 +124,7 @@ class Fingerprint(NamedTuple):
 
 
 class MediaLine(NamedTuple):
-    """The properties of one m-line; what it does not state is taken from the session's lines."""
+    """The properties of one m-line; values that it lacks are taken from the session's lines."""
 
     kind: str
     """`audio`, `video` or `application`."""
@@ -141,51 +144,55 @@ class StrictReading(NamedTuple):
 
 def read_media(sdp: str) -> tuple[MediaLine, ...]:
     """Return ufrag, password and fingerprints of every m-line."""
+    # The first section is the session's, without a kind.
     sections: list[tuple[str, dict[str, str], list[Fingerprint]]] = [("", {}, [])]
-    for name, value in _attribute_lines(sdp):
+    for name, value in _read_attributes(sdp):
+        _, attributes, fingerprints = sections[-1]
         if name == "m":
             sections.append((value.split(" ")[0], {}, []))
         elif name == "fingerprint":
-            sections[-1][2].append(_parse_fingerprint(value))
+            fingerprints.append(_parse_fingerprint(value))
         else:
-            sections[-1][1][name] = value
-    _, session, shared = sections[0]
+            attributes[name] = value
+    _, session, session_fingerprints = sections[0]
     return tuple(
         MediaLine(
             kind,
-            own.get("ice-ufrag", session.get("ice-ufrag")),
-            own.get("ice-pwd", session.get("ice-pwd")),
-            tuple(fingerprints or shared),
+            attributes.get("ice-ufrag", session.get("ice-ufrag")),
+            attributes.get("ice-pwd", session.get("ice-pwd")),
+            tuple(fingerprints or session_fingerprints),
         )
-        for kind, own, fingerprints in sections[1:]
+        for kind, attributes, fingerprints in sections[1:]
     )
 
 
-def strict_reading(sdp: str) -> StrictReading:
-    """Return what the robot's stack keeps of `sdp`: the last of each, whatever the m-line.
+def read_strictly(sdp: str) -> StrictReading:
+    """Return the ufrag, password and fingerprint that the robot's stack keeps of `sdp`.
 
-    It takes a fingerprint from the session's lines too, ufrag and password from m-lines only.
+    It keeps the last of each, from any m-line; a fingerprint also from the session's lines.
+    Raises `DecodeError` if one is missing.
     """
     kept: dict[str, str] = {}
     in_media = False
-    for name, value in _attribute_lines(sdp):
+    for name, value in _read_attributes(sdp):
         in_media = in_media or name == "m"
         if in_media or name == "fingerprint":
             kept[name] = value
-    kept["fingerprint"] = kept.get("fingerprint", "")[_HASH_NAME:]
+    kept["fingerprint"] = kept.get("fingerprint", "")[_HASH_NAME_LENGTH:]
     for name in ("ice-ufrag", "ice-pwd", "fingerprint"):
         if not kept.get(name):
-            raise DecodeError(f"the robot would find no {name} in this SDP")
+            raise DecodeError(f"this SDP has no {name} that the robot would read")
     return StrictReading(kept["ice-ufrag"], kept["ice-pwd"], kept["fingerprint"])
 
 
-def as_strictly_read(sdp: str) -> str:
-    """Return `sdp` as the robot's stack reads it, for a simulated robot on another stack.
+def rewrite_as_read_strictly(sdp: str) -> str:
+    """Return `sdp` with the values that the robot's stack would read in it.
 
-    Every m-line gets the ufrag and password of the last, and every fingerprint becomes the last
-    one, with the name sha-256 whatever it was.
+    A simulated robot on another stack, which reads offers correctly, then behaves like a real one.
+    Every m-line gets the ufrag and password of the last m-line. Every fingerprint becomes the last
+    one, named sha-256.
     """
-    reading = strict_reading(sdp)
+    reading = read_strictly(sdp)
     values = {
         "ice-ufrag": reading.ufrag,
         "ice-pwd": reading.password,
@@ -194,8 +201,8 @@ def as_strictly_read(sdp: str) -> str:
     return _STRICT_LINE.sub(lambda match: f"a={match[1]}:{values[match[1]]}", sdp)
 
 
-def _attribute_lines(sdp: str) -> Iterator[tuple[str, str]]:
-    """Yield `m` and the relevant attributes with their values."""
+def _read_attributes(sdp: str) -> Iterator[tuple[str, str]]:
+    """Yield (name, value) of each m-line, named "m", and of each attribute that is read here."""
     for line in _LINE_END.split(sdp):
         if line.startswith("m="):
             yield "m", line[2:]
@@ -208,5 +215,5 @@ def _attribute_lines(sdp: str) -> Iterator[tuple[str, str]]:
 def _parse_fingerprint(value: str) -> Fingerprint:
     match = _FINGERPRINT.fullmatch(value)
     if match is None:
-        raise DecodeError(f"this is not a fingerprint: {value[:80]!r}")
+        raise DecodeError(f"invalid fingerprint: {value[:80]!r}")
     return Fingerprint(match[1].lower(), match[2].upper())

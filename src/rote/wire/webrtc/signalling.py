@@ -17,11 +17,11 @@
                (base64 of ciphertext, 12 bytes of nonce, 16 bytes of tag)
 
 AES of offer and answer is AES-256-ECB with PKCS#7 over UTF-8 bytes; the key is the session key's
-32 hex characters as they stand. RSA is PKCS#1 v1.5. Nothing here authenticates the robot: any
-machine that answers con_notify is trusted. Facts and sources: spec/datachannel.md, section 1.
+32 hex characters as ASCII. RSA is PKCS#1 v1.5. The robot is not authenticated: any machine that
+answers con_notify is trusted. Facts and sources: spec/datachannel.md, section 1.
 
-What reads (`decode_`, `open_`) raises `DecodeError` and nothing else, for any bytes at all. Random
-bytes are arguments, except those of RSA (its keys and padding), which are the library's business.
+Decoders (`decode_`, `open_`) raise only `DecodeError`, for any bytes. Random bytes are arguments,
+except those for RSA keys and padding, which the library generates.
 """
 
 import base64
@@ -34,7 +34,14 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from rote.errors import BadRequestError, MissingExtraError
-from rote.wire.discovery import MAX_BODY, DocumentError, bounded, json_body, json_object, text_field
+from rote.wire.discovery import (
+    MAX_BODY,
+    DocumentError,
+    check_body_size,
+    decode_json_object,
+    encode_json,
+    read_text_field,
+)
 from rote.wire.webrtc.sdp import (
     Busy,
     SdpAnswer,
@@ -57,7 +64,7 @@ STATIC_KEY = bytes((232, 86, 130, 189, 22, 84, 155, 0, 142, 4, 166, 104, 43, 179
 NOTICE_ENTROPY, SESSION_KEY_ENTROPY = 27, 16
 """The number of random bytes in a notice and in a session key."""
 
-_EDGE = 10  # characters before and after the key in a notice's text
+_EDGE_LENGTH = 10  # characters before and after the key in a notice's text
 _NONCE, _TAG = 12, 16
 _RSA_BITS = range(1024, 8192 + 1)  # real ones have 2048
 _MAX_CHUNKS = 32  # of RSA: one byte of the session key in each
@@ -68,17 +75,19 @@ _NOT_THE_ROBOT = (
     "Check that the address is that of the robot's WebRTC service: 192.168.12.1 in its own Wi-Fi, "
     "192.168.123.161 by cable (not the computer on its back, .164 or .18)."
 )
-_BEGIN_AGAIN = "Begin again with con_notify; if it happens twice, something between changes bodies."
+_CONNECT_AGAIN = (
+    "Connect again. If it happens twice, a device between client and robot alters the messages."
+)
 _UNKNOWN_FIRMWARE = (
-    "The body is damaged, or the firmware newer than rote knows: data2 is absent or 1 on Go2 1.1.1 "
-    "to 1.1.7, 2 on Go2 1.1.8 to 1.1.14 and G1 1.2.0 to 1.4, 3 on Go2 from 1.1.15, G1 from 1.5.1 "
-    "and every R1."
+    "The body is damaged, or the firmware is newer than rote knows: data2 is absent or 1 on Go2 "
+    "1.1.1 to 1.1.7, 2 on Go2 1.1.8 to 1.1.14 and G1 1.2.0 to 1.4, 3 on Go2 from 1.1.15, G1 "
+    "from 1.5.1 and every R1."
 )
 _WHERE_THE_KEY_IS = (
-    "Go2 from 1.1.15, G1 from 1.5.1 and every R1 have a key of their own: 32 hex characters, the "
-    "same after every pairing. Ask Unitree's cloud for device/bind/list with the account the "
-    "robot is bound to: it is the field `key` (older: `gcm_key`). On the robot it lies, wrapped "
-    "with RSA, in /unitree/etc/key/aes_key.bin."
+    "Go2 from 1.1.15, G1 from 1.5.1 and every R1 have a key of their own: 32 hex characters, "
+    "the same after every pairing. To get it, ask Unitree's cloud for device/bind/list with the "
+    "account of the robot; the field is `key` (older: `gcm_key`). The robot stores it, "
+    "encrypted with RSA, in /unitree/etc/key/aes_key.bin."
 )
 
 
@@ -123,50 +132,52 @@ def parse_device_key(text: str) -> bytes:
 
 
 def read_digits(tail: str) -> str:
-    """Return the digits of the path, encoded by every second letter of a notice's end.
+    """Return the digits of the path from the end of a notice's text.
 
-    A letter beyond J is refused. Other clients drop its digit, or read it as 0: then the robot
-    would be asked for a path it does not have, and its 404 would not say why.
+    Every second letter is a digit, A for 0 to J for 9; the other letters are random. Raises
+    `DocumentError` for a letter beyond J. Other clients drop its digit or read it as 0, and then
+    get a 404 without an explanation.
     """
     letters = tail[1::2]
     for letter in letters:
         if letter not in _LETTERS:
-            seen = f"in its end {tail!r}, {letter!r} stands for no digit (A to J do)"
+            seen = f"{letter!r} in its end {tail!r} is not one of the letters A to J"
             raise DocumentError("con_notify, path", seen, _UNKNOWN_FIRMWARE)
     return "".join(str(_LETTERS.index(letter)) for letter in letters)
 
 
 def seal_notice(notice: ConnectNotice, entropy: bytes, device_key: bytes | None = None) -> bytes:
-    """Return the robot's body for con_notify; `NOTICE_ENTROPY` random bytes make each one
-    different.
+    """Return the encrypted notice, which is the robot's answer to con_notify.
+
+    `entropy` is `NOTICE_ENTROPY` random bytes. `device_key` is needed for `Wrapping.DEVICE_KEY`.
     """
     if not re.fullmatch("[0-9]{5}", notice.digits) or len(entropy) != NOTICE_ENTROPY:
-        raise BadRequestError(f"a notice takes 5 digits and {NOTICE_ENTROPY} random bytes")
-    noise = "".join(chr(ord("A") + byte % 26) for byte in entropy[:-_NONCE])
-    pairs = zip(noise[_EDGE:], notice.digits, strict=True)
+        raise BadRequestError(f"a notice needs 5 digits and {NOTICE_ENTROPY} random bytes")
+    random_letters = "".join(chr(ord("A") + byte % 26) for byte in entropy[:-_NONCE])
+    pairs = zip(random_letters[_EDGE_LENGTH:], notice.digits, strict=True)
     tail = "".join(letter + _LETTERS[int(digit)] for letter, digit in pairs)
-    text = noise[:_EDGE] + base64.b64encode(notice.public_key).decode() + tail
+    text = random_letters[:_EDGE_LENGTH] + base64.b64encode(notice.public_key).decode() + tail
     if notice.wrapping in {Wrapping.STATIC_KEY, Wrapping.DEVICE_KEY}:
         key = STATIC_KEY if notice.wrapping is Wrapping.STATIC_KEY else device_key
         if key is None or len(key) != 16:
-            raise BadRequestError("this wrapping takes a device key of 16 bytes")
+            raise BadRequestError("this wrapping needs a device key of 16 bytes")
         text = base64.b64encode(_encrypt_gcm(key, entropy[-_NONCE:], text.encode())).decode()
     document: dict[str, object] = {"data1": text}
     if notice.wrapping is not Wrapping.UNMARKED:
         document["data2"] = notice.wrapping.value
-    return bounded(base64.b64encode(json_body(document)))
+    return check_body_size(base64.b64encode(encode_json(document)))
 
 
 def open_notice(body: bytes, device_key: bytes | None = None) -> ConnectNotice:
-    """Return the content of the robot's body for con_notify.
+    """Return the content of an encrypted notice, the robot's answer to con_notify.
 
     Raises `KeyNeededError` if `device_key` is needed and missing or wrong; otherwise it is not
     used.
     """
     plain = _decode_base64(body, "con_notify", _NOT_THE_ROBOT)
-    document = json_object(plain, "con_notify", _NOT_THE_ROBOT)
-    wrapping = _read_wrapping(document.get("data2"))  # null, if it ever comes, counts as absent
-    text = text_field(document, "data1", "con_notify")
+    document = decode_json_object(plain, "con_notify", _NOT_THE_ROBOT)
+    wrapping = _read_wrapping(document.get("data2"))  # null counts as absent
+    text = read_text_field(document, "data1", "con_notify")
     if wrapping is Wrapping.STATIC_KEY:
         text = _unwrap_text(text, STATIC_KEY, DocumentError, _UNKNOWN_FIRMWARE)
     elif wrapping is Wrapping.DEVICE_KEY:
@@ -174,44 +185,50 @@ def open_notice(body: bytes, device_key: bytes | None = None) -> ConnectNotice:
             seen = "data2 is 3, so a device key of 16 bytes is needed, and none is given"
             raise KeyNeededError("con_notify, data1", seen, _WHERE_THE_KEY_IS)
         text = _unwrap_text(text, device_key, KeyNeededError, _WHERE_THE_KEY_IS)
-    if len(text) <= 2 * _EDGE:
-        seen = f"{len(text)} characters hold no key"
+    if len(text) <= 2 * _EDGE_LENGTH:
+        seen = f"{len(text)} characters are too few for a key"
         raise DocumentError("con_notify, key", seen, _UNKNOWN_FIRMWARE)
-    der = _decode_base64(text[_EDGE:-_EDGE].encode(), "con_notify, key", _UNKNOWN_FIRMWARE)
-    _load_public(der)
-    return ConnectNotice(public_key=der, digits=read_digits(text[-_EDGE:]), wrapping=wrapping)
+    der = _decode_base64(
+        text[_EDGE_LENGTH:-_EDGE_LENGTH].encode(), "con_notify, key", _UNKNOWN_FIRMWARE
+    )
+    _load_public_key(der)
+    return ConnectNotice(
+        public_key=der, digits=read_digits(text[-_EDGE_LENGTH:]), wrapping=wrapping
+    )
 
 
 def _read_wrapping(value: object) -> Wrapping:
+    """Return the wrapping that the value of `data2` means; raise `DocumentError` if none."""
     for wrapping in Wrapping:
-        # In Python, JSON's true and 2.0 would equal 1 and 2.
+        # Types are compared too, because in Python true equals 1 and 2.0 equals 2.
         if type(value) is type(wrapping.value) and value == wrapping.value:
             return wrapping
     raise DocumentError("con_notify", f"data2 is {reprlib.repr(value)}", _UNKNOWN_FIRMWARE)
 
 
-def _unwrap_text(text: str, key: bytes, wrong_key: type[DocumentError], remedy: str) -> str:
+def _unwrap_text(text: str, key: bytes, key_error: type[DocumentError], remedy: str) -> str:
+    """Decrypt the text of a notice; raise `key_error` with `remedy` if the key does not fit."""
     step = "con_notify, data1"
     raw = _decode_base64(text.encode(), step, _UNKNOWN_FIRMWARE)
     if len(raw) < _NONCE + _TAG:
-        seen = f"{len(raw)} bytes, where nonce and tag alone are {_NONCE + _TAG}"
+        seen = f"{len(raw)} bytes, but nonce and tag alone have {_NONCE + _TAG}"
         raise DocumentError(step, seen, _UNKNOWN_FIRMWARE)
     plain = _decrypt_gcm(key, raw)
     if plain is None:
-        raise wrong_key(step, "the key does not open it (its tag does not match)", remedy)
+        raise key_error(step, "the key does not decrypt it (its tag does not match)", remedy)
     try:
         return plain.decode()
     except UnicodeDecodeError as error:
-        raise DocumentError(step, f"opened, but no text: {error}", _UNKNOWN_FIRMWARE) from None
+        raise DocumentError(step, f"decrypted, but not text: {error}", _UNKNOWN_FIRMWARE) from None
 
 
 def _decode_base64(text: bytes, step: str, remedy: str) -> bytes:
     if len(text) > MAX_BODY:
-        raise DocumentError(step, f"{len(text)} bytes, where {MAX_BODY} are the most", remedy)
+        raise DocumentError(step, f"{len(text)} bytes; the maximum is {MAX_BODY}", remedy)
     try:
         return base64.b64decode(text.strip(), validate=True)
     except ValueError as error:
-        seen = f"not base64 ({error}); it begins {text[:40]!r}"
+        seen = f"not base64 ({error}); it begins with {text[:40]!r}"
         raise DocumentError(step, seen, remedy) from None
 
 
@@ -234,29 +251,30 @@ def make_session_key(entropy: bytes) -> str:
 
 
 def seal_offer(offer: SdpOffer, public_key: bytes, session_key: str) -> bytes:
-    """Return the client's body for `ConnectNotice.path`."""
-    sealed = _seal_document(encode_offer(offer), session_key)
-    wrapped = base64.b64encode(_rsa_seal(public_key, session_key.encode()))
-    return json_body({"data1": sealed.decode(), "data2": wrapped.decode()})
+    """Return the client's encrypted offer, which is sent to `ConnectNotice.path`."""
+    sealed = seal_document(encode_offer(offer), session_key)
+    encrypted_key = base64.b64encode(_encrypt_rsa(public_key, session_key.encode()))
+    return encode_json({"data1": sealed.decode(), "data2": encrypted_key.decode()})
 
 
 def open_offer(body: bytes, robot_key: "RobotKey") -> OpenedOffer:
-    """Return the content of a client's encrypted offer to the robot that has `robot_key`."""
-    document = json_object(body, "con_ing")
-    wrapped = text_field(document, "data2", "con_ing").encode()
-    plain = robot_key.open(_decode_base64(wrapped, "con_ing, data2", _BEGIN_AGAIN))
-    session_key = plain.decode("latin-1")
+    """Return the offer that a client encrypted for the robot with `robot_key`, and its key."""
+    document = decode_json_object(body, "con_ing")
+    encrypted_key = read_text_field(document, "data2", "con_ing").encode()
+    decoded_key = _decode_base64(encrypted_key, "con_ing, data2", _CONNECT_AGAIN)
+    # A wrong key yields any bytes, which Latin-1 decodes without an error.
+    session_key = robot_key.decrypt(decoded_key).decode("latin-1")
     if not _HEX_32.fullmatch(session_key):
-        seen = "it holds no session key of 32 hex characters, or was made for another robot"
-        raise DocumentError("con_ing, data2", seen, _BEGIN_AGAIN)
-    sealed = text_field(document, "data1", "con_ing").encode()
+        seen = "it has no session key of 32 hex characters, or was made for another robot"
+        raise DocumentError("con_ing, data2", seen, _CONNECT_AGAIN)
+    sealed = read_text_field(document, "data1", "con_ing").encode()
     offer = decode_offer(_open_sealed(sealed, session_key, "con_ing, data1"))
     return OpenedOffer(offer=offer, session_key=session_key)
 
 
 def seal_answer(answer: SdpAnswer | Busy, session_key: str) -> bytes:
-    """Return the robot's body in response to a sealed offer."""
-    return _seal_document(encode_answer(answer), session_key)
+    """Return the robot's encrypted answer to the offer that came with `session_key`."""
+    return seal_document(encode_answer(answer), session_key)
 
 
 def open_answer(body: bytes, session_key: str) -> SdpAnswer | Busy:
@@ -264,24 +282,28 @@ def open_answer(body: bytes, session_key: str) -> SdpAnswer | Busy:
     return decode_answer(_open_sealed(body, session_key, "con_ing, answer"))
 
 
-def _seal_document(document: bytes, session_key: str) -> bytes:
-    missing = 16 - len(document) % 16
-    cipher = _ecb_cipher(session_key).encryptor()
-    sealed = cipher.update(document + bytes([missing]) * missing) + cipher.finalize()
-    return bounded(base64.b64encode(sealed))
+def seal_document(document: bytes, session_key: str) -> bytes:
+    """Return a document encrypted with the session key, as base64."""
+    padding = 16 - len(document) % 16  # PKCS#7: 1 to 16 bytes that state their number
+    cipher = _make_ecb_cipher(session_key).encryptor()
+    sealed = cipher.update(document + bytes([padding]) * padding) + cipher.finalize()
+    return check_body_size(base64.b64encode(sealed))
 
 
 def _open_sealed(sealed: bytes, session_key: str, step: str) -> bytes:
-    raw = _decode_base64(sealed, step, _BEGIN_AGAIN)
+    """Decrypt a document with the session key, and remove its padding."""
+    raw = _decode_base64(sealed, step, _CONNECT_AGAIN)
     if not raw or len(raw) % 16:
-        raise DocumentError(step, f"{len(raw)} bytes are not whole AES blocks of 16", _BEGIN_AGAIN)
-    cipher = _ecb_cipher(session_key).decryptor()
+        raise DocumentError(
+            step, f"{len(raw)} bytes are not whole AES blocks of 16", _CONNECT_AGAIN
+        )
+    cipher = _make_ecb_cipher(session_key).decryptor()
     padded = cipher.update(raw) + cipher.finalize()
-    added = padded[-1]
-    if not 1 <= added <= 16 or not padded.endswith(bytes([added]) * added):
+    padding = padded[-1]
+    if not 1 <= padding <= 16 or not padded.endswith(bytes([padding]) * padding):
         seen = "its padding is wrong: it is damaged, or sealed with another session key"
-        raise DocumentError(step, seen, _BEGIN_AGAIN)
-    return padded[:-added]
+        raise DocumentError(step, seen, _CONNECT_AGAIN)
+    return padded[:-padding]
 
 
 # ---- the library, imported when it is needed ----------------------------------------------------
@@ -289,6 +311,7 @@ def _open_sealed(sealed: bytes, session_key: str, step: str) -> bytes:
 
 @contextmanager
 def _require_extra() -> Iterator[None]:
+    """Name the missing extra if an import in this context fails."""
     try:
         yield
     except ImportError as error:
@@ -309,7 +332,7 @@ class RobotKey:
         except (ValueError, TypeError) as error:
             raise BadRequestError(f"the robot's key cannot be read: {error}") from None
         if not isinstance(private, rsa.RSAPrivateKey):
-            raise BadRequestError("the robot's key is not of RSA")
+            raise BadRequestError("the robot's key is not an RSA key")
         self._set_key(private)
 
     def _set_key(self, private: "rsa.RSAPrivateKey") -> None:
@@ -323,33 +346,34 @@ class RobotKey:
 
     @classmethod
     def generate(cls) -> "RobotKey":
-        """Return a fresh key of 2048 bits. It is not read back: a check of it takes 0.1 s."""
+        """Return a new key of 2048 bits, without the check of `__init__`, which takes 0.1 s."""
         with _require_extra():
             from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415
-        made = cls.__new__(cls)
-        made._set_key(rsa.generate_private_key(public_exponent=65537, key_size=2048))
-        return made
+        robot_key = cls.__new__(cls)
+        robot_key._set_key(rsa.generate_private_key(public_exponent=65537, key_size=2048))
+        return robot_key
 
-    def open(self, wrapped: bytes) -> bytes:
-        """Return what was encrypted for this key, in as many chunks as it took.
+    def decrypt(self, encrypted: bytes) -> bytes:
+        """Return the content of bytes that were encrypted for this key, chunk by chunk.
 
-        Chunks made for another key usually decrypt to nonsense without an error: an error would
-        help an attacker to guess (OpenSSL calls it implicit rejection).
+        Chunks made for another key usually decrypt to random bytes, because an error would help an
+        attacker (OpenSSL calls this implicit rejection).
         """
         from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15  # noqa: PLC0415
 
         step, size = "con_ing, data2", (self._private.key_size + 7) // 8
-        if not wrapped or len(wrapped) % size or len(wrapped) > _MAX_CHUNKS * size:
-            seen = f"{len(wrapped)} bytes are not 1 to {_MAX_CHUNKS} chunks of RSA of {size} bytes"
-            raise DocumentError(step, seen, _BEGIN_AGAIN)
-        chunks = (wrapped[start : start + size] for start in range(0, len(wrapped), size))
+        if not encrypted or len(encrypted) % size or len(encrypted) > _MAX_CHUNKS * size:
+            seen = f"{len(encrypted)} bytes are not 1 to {_MAX_CHUNKS} RSA chunks of {size} bytes"
+            raise DocumentError(step, seen, _CONNECT_AGAIN)
+        chunks = (encrypted[start : start + size] for start in range(0, len(encrypted), size))
         try:
             return b"".join(self._private.decrypt(chunk, PKCS1v15()) for chunk in chunks)
         except ValueError as error:
-            raise DocumentError(step, f"made for another key ({error})", _BEGIN_AGAIN) from None
+            raise DocumentError(step, f"made for another key ({error})", _CONNECT_AGAIN) from None
 
 
-def _load_public(der: bytes) -> "rsa.RSAPublicKey":
+def _load_public_key(der: bytes) -> "rsa.RSAPublicKey":
+    """Return the robot's RSA key; raise `DocumentError` if it is not a usable one."""
     with _require_extra():
         from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
         from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
@@ -366,17 +390,18 @@ def _load_public(der: bytes) -> "rsa.RSAPublicKey":
     return key
 
 
-def _rsa_seal(der: bytes, plain: bytes) -> bytes:
-    key = _load_public(der)
+def _encrypt_rsa(der: bytes, plain: bytes) -> bytes:
+    """Encrypt `plain` in chunks that fit the robot's RSA key, given in DER."""
+    key = _load_public_key(der)
     from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15  # noqa: PLC0415
 
-    size = (key.key_size + 7) // 8 - 11
+    size = (key.key_size + 7) // 8 - 11  # PKCS#1 v1.5 adds at least 11 bytes to each chunk
     chunks = (plain[start : start + size] for start in range(0, len(plain), size))
     try:
         return b"".join(key.encrypt(chunk, PKCS1v15()) for chunk in chunks)
     except ValueError as error:
-        seen = f"nothing can be sealed with it ({error})"
-        raise DocumentError("con_notify, key", seen, _BEGIN_AGAIN) from None
+        seen = f"it cannot encrypt ({error})"
+        raise DocumentError("con_notify, key", seen, _CONNECT_AGAIN) from None
 
 
 def _encrypt_gcm(key: bytes, nonce: bytes, plain: bytes) -> bytes:
@@ -399,9 +424,11 @@ def _decrypt_gcm(key: bytes, raw: bytes) -> bytes | None:
         return None
 
 
-def _ecb_cipher(session_key: str) -> "Cipher[modes.ECB]":
+def _make_ecb_cipher(session_key: str) -> "Cipher[modes.ECB]":
     if not _HEX_32.fullmatch(session_key):
         raise BadRequestError("a session key is 32 hex characters")
     with _require_extra():
         from cryptography.hazmat.primitives import ciphers as c  # noqa: PLC0415
-    return c.Cipher(c.algorithms.AES(session_key.encode()), c.modes.ECB())  # noqa: S305 - robots do
+    # The robot uses the 32 characters as an AES-256 key, not the 16 bytes that they spell.
+    key = c.algorithms.AES(session_key.encode())
+    return c.Cipher(key, c.modes.ECB())  # noqa: S305 - the robot's protocol requires ECB

@@ -15,14 +15,15 @@ from rote.motion.files.metadata import FileLocation
 from rote.motion.track import Array
 
 MAX_BYTES = 64 * 2**20
-"""More is not read: an hour of a whole body at 50 frames a second takes less, as text too."""
+"""Maximum size of a file: an hour of a whole body at 50 Hz takes less, even as text."""
 UPRIGHT_RAD = 0.9
-"""A base that stands, walks or bows is tilted less than this, nearly always."""
+"""The base of a robot that stands, walks or bows is nearly always tilted less than this."""
 OVERTURNED_RAD = 1.75
-"""A base tilted further is upside down, which no robot on its feet is."""
+"""A base tilted further than this is upside down: the robot is not on its feet."""
+_NEARLY_ALWAYS = 0.9  # of the samples
 
-_G1 = "g1-29"
-_WIDTHS = {29: "g1-29", 27: "g1-27", 23: "g1-23"}
+_WHOLE_BODY = "g1-29"
+_BUILD_BY_JOINT_COUNT = {29: "g1-29", 27: "g1-27", 23: "g1-23"}
 
 
 class Quaternion(StrEnum):
@@ -42,11 +43,11 @@ class Contents:
     fps: float | None = None
     """Frames a second; None if the file does not state them."""
     position_m: Array | None = None
-    """Where the root is, (n, 3)."""
-    turn: Array | None = None
-    """The root's quaternion, (n, 4), in the order of the file."""
+    """The position of the base, (n, 3)."""
+    quaternions: Array | None = None
+    """The orientation of the base, (n, 4), in the order of the file."""
     order: Quaternion = Quaternion.WXYZ
-    """The order that the format states."""
+    """The order of `quaternions` that the format specifies."""
     notes: tuple[str, ...] = ()
     """Notes for the user about how it was read."""
 
@@ -61,62 +62,86 @@ def read_bytes(location: FileLocation) -> bytes:
 
 
 @cache
-def joints_in_order(count: int) -> tuple[str, ...] | None:
-    """Return the joints of the G1 with so many, in the order of its motors; None if none has."""
-    name = _WIDTHS.get(count)
+def list_joints_in_motor_order(count: int) -> tuple[str, ...] | None:
+    """Return the joints of the G1 build with `count` joints, in the order of its motors; None if
+    there is no such build.
+    """
+    name = _BUILD_BY_JOINT_COUNT.get(count)
     return None if name is None else registry.build_named(name).names
 
 
 @cache
-def arm_joints() -> tuple[str, ...]:
+def list_arm_joints() -> tuple[str, ...]:
     """Return the joints of both arms of a G1 in the order of its motors, the left one first."""
-    build = registry.build_named(_G1)
+    build = registry.build_named(_WHOLE_BODY)
     return tuple(joint.name for joint in build.joints if joint.part not in {"leg", "waist"})
 
 
 @cache
-def breadth_first() -> tuple[str, ...]:
+def list_joints_breadth_first() -> tuple[str, ...]:
     """Return the joints of a G1 as Isaac orders them: level by level from the pelvis outwards."""
-    build = registry.build_named(_G1)
-    found: list[str] = []
+    build = registry.build_named(_WHOLE_BODY)
+    names: list[str] = []
     family = registry.family_of(build)
     assert family is not None
     level = [family.body.base]
     while level:
-        here = [joint for link in level for joint in build.joints if joint.parent == link]
-        found += [joint.name for joint in here]
-        level = [joint.link for joint in here]
-    return tuple(found)
+        level_joints = [joint for link in level for joint in build.joints if joint.parent == link]
+        names += [joint.name for joint in level_joints]
+        level = [joint.link for joint in level_joints]
+    return tuple(names)
 
 
-def quaternion_wxyz(turn: Array, order: Quaternion) -> Array:
-    """Return quaternions with w first."""
-    return turn[:, [3, 0, 1, 2]] if order is Quaternion.XYZW else turn
+def to_wxyz(quaternions: Array, order: Quaternion) -> Array:
+    """Return quaternions, (n, 4), in the order w, x, y, z."""
+    return quaternions[:, [3, 0, 1, 2]] if order is Quaternion.XYZW else quaternions
 
 
-def tilts_rad(turn: Array, order: Quaternion) -> Array:
-    """Return how far from upright the root is if its quaternion is read in this order, (n,)."""
-    return RootPath(np.zeros((len(turn), 3)), quaternion_wxyz(turn, order)).tilt_rad
+def _compute_tilts_rad(quaternions: Array, order: Quaternion) -> Array:
+    """Return how far the base is tilted if its quaternions are read in this order, (n,)."""
+    return RootPath(np.zeros((len(quaternions), 3)), to_wxyz(quaternions, order)).tilt_rad
 
 
-class Readings:
-    """Both ways to read a quaternion, and the tilt that each implies."""
+_EXACT_LENGTH, _MAX_LENGTH_ERROR = 1e-3, 0.1
+"""The largest error in a quaternion's length that is ignored as rounding, and the largest that is
+corrected, because the average of quaternions is shorter than 1."""
 
-    def __init__(self, turn: Array, location: FileLocation) -> None:
+
+def normalise_quaternions(quaternions: Array) -> tuple[Array, float]:
+    """Return quaternions with length 1, and the largest error of their length.
+
+    If all errors are small enough to be ignored, or one is too large to be corrected, the
+    quaternions are unchanged and the error is 0.
+    """
+    with np.errstate(over="ignore"):
+        length = np.linalg.norm(quaternions, axis=1)
+    error = float(np.abs(length - 1.0).max(initial=0.0))
+    if not _EXACT_LENGTH < error <= _MAX_LENGTH_ERROR:
+        return quaternions, 0.0
+    return quaternions / length[:, None], error
+
+
+class OrderReadings:
+    """The tilt of the base that follows from each order in which its quaternions may be read."""
+
+    def __init__(self, quaternions: Array, location: FileLocation) -> None:
         try:
-            self._tilts = {order: tilts_rad(turn, order) for order in Quaternion}
+            self._tilts = {
+                order: _compute_tilts_rad(normalise_quaternions(quaternions)[0], order)
+                for order in Quaternion
+            }
         except BadRequestError as error:
             raise location.error(str(error)) from None
 
     @property
-    def certain(self) -> Quaternion | None:
+    def certain_order(self) -> Quaternion | None:
         """The only order in which the robot is on its feet; None if both or none make sense."""
         for order, other in (
             (Quaternion.XYZW, Quaternion.WXYZ),
             (Quaternion.WXYZ, Quaternion.XYZW),
         ):
-            upright = np.quantile(self._tilts[order], 0.9) < UPRIGHT_RAD
-            if upright and np.quantile(self._tilts[other], 0.9) > OVERTURNED_RAD:
+            is_upright = np.quantile(self._tilts[order], _NEARLY_ALWAYS) < UPRIGHT_RAD
+            if is_upright and np.quantile(self._tilts[other], _NEARLY_ALWAYS) > OVERTURNED_RAD:
                 return order
         return None
 
@@ -124,9 +149,9 @@ class Readings:
         """Return both readings as text, each with the tilt that it implies."""
         parts = []
         for order in Quaternion:
-            tilt = np.degrees(self._tilts[order])
+            tilts_deg = np.degrees(self._tilts[order])
             parts.append(
-                f"read as {order.value} the base is tilted {np.median(tilt):.0f} degrees "
-                f"(at most {tilt.max():.0f})"
+                f"read as {order.value} the base is tilted {np.median(tilts_deg):.0f} degrees "
+                f"(at most {tilts_deg.max():.0f})"
             )
         return "; ".join(parts)

@@ -15,36 +15,38 @@ from rote.motion.files import disk
 from rote.motion.files.exchange.contents import (
     Contents,
     Quaternion,
-    joints_in_order,
+    list_joints_in_motor_order,
     read_bytes,
 )
 from rote.motion.files.metadata import FileLocation, check_length
 from rote.motion.track import Array, Track
 
-_ROOT = 7  # columns before the joints
-_BLOCK = 2000  # rows that are text and numbers at once
+_ROOT_COLUMNS = 7  # columns before the joints
+_BLOCK = 2000  # rows converted at once: each is then in memory as text and as numbers
 _FRAME = "Frame"
-_PLACES = ("root_translateX", "root_translateY", "root_translateZ")
-_TURNS = ("root_rotateX", "root_rotateY", "root_rotateZ")
+_POSITION_COLUMNS = ("root_translateX", "root_translateY", "root_translateZ")
+_ROTATION_COLUMNS = ("root_rotateX", "root_rotateY", "root_rotateZ")
 _DOF = "_dof"
 _MAX_COLUMNS = 1000
-_DIGITS = 9
+_DECIMALS = 9
 _NUMERIC = b"0123456789+-.eE, \t\r"
 
 
-def first_line(location: FileLocation, data: bytes) -> str:
+def read_first_line(location: FileLocation, data: bytes) -> str:
     """Return the first line of a text file."""
     return _decode_text(location, data[:20_000].split(b"\n", 1)[0]).strip("\ufeff\r\n ")
 
 
-def is_header(line: str) -> bool:
-    """Whether a line is the header of BONES-SEED."""
+def is_bones_seed_header(line: str) -> bool:
+    """Return whether a line is the header of BONES-SEED."""
     names = line.split(",")
-    return names[0].strip() == _FRAME and all(name in map(str.strip, names) for name in _PLACES)
+    return names[0].strip() == _FRAME and all(
+        name in map(str.strip, names) for name in _POSITION_COLUMNS
+    )
 
 
-def width_of(line: str) -> int | None:
-    """Return how many numbers a line has; None if it is not a row of numbers."""
+def count_numbers(line: str) -> int | None:
+    """Return the number of numbers in a line; None if it is not a row of numbers."""
     try:
         return len([float(cell) for cell in line.split(",")])
     except ValueError:
@@ -52,22 +54,22 @@ def width_of(line: str) -> int | None:
 
 
 def read_unitree(location: FileLocation, order: Quaternion = Quaternion.XYZW) -> Contents:
-    """Read rows without a header."""
+    """Read rows without a header, whose quaternions have this order."""
     lines = _split_lines(location, read_bytes(location))
-    width = width_of(lines[0]) if lines else None
-    names = None if width is None else joints_in_order(width - _ROOT)
+    width = count_numbers(lines[0]) if lines else None
+    names = None if width is None else list_joints_in_motor_order(width - _ROOT_COLUMNS)
     if names is None:
-        what = "no numbers" if width is None else f"{width} numbers"
+        found = "no numbers" if width is None else f"{width} numbers"
         raise location.error(
-            f"its first row has {what}; expected 36 for a G1 of 29 joints, "
+            f"its first row has {found}; expected 36 for a G1 of 29 joints, "
             "34 for one of 27, 30 for one of 23, and no header"
         )
-    table = _read_table(lines, _ROOT + len(names), location)
+    table = _read_table(lines, _ROOT_COLUMNS + len(names), location)
     return Contents(
         names=names,
-        joints_rad=table[:, _ROOT:],
+        joints_rad=table[:, _ROOT_COLUMNS:],
         position_m=table[:, :3],
-        turn=table[:, 3:_ROOT],
+        quaternions=table[:, 3:_ROOT_COLUMNS],
         order=order,
     )
 
@@ -80,30 +82,30 @@ def read_kimodo(location: FileLocation) -> Contents:
 def read_bones_seed(location: FileLocation) -> Contents:
     """Read a table with a header, in centimetres and degrees."""
     data = read_bytes(location)
-    if not is_header(first_line(location, data)):
-        raise location.error(f"its first row does not begin with {_FRAME},{_PLACES[0]}")
+    if not is_bones_seed_header(read_first_line(location, data)):
+        raise location.error(f"its first row does not begin with {_FRAME},{_POSITION_COLUMNS[0]}")
     lines = _split_lines(location, data)
     header = [name.strip() for name in lines[0].strip("\ufeff").split(",")]
     if len(set(header)) < len(header) or len(header) > _MAX_COLUMNS:
         raise location.error("two of its columns have the same name")
-    if missing := [name for name in (*_PLACES, *_TURNS) if name not in header]:
+    if missing := [name for name in (*_POSITION_COLUMNS, *_ROTATION_COLUMNS) if name not in header]:
         raise location.error(f"it has no column {missing[0]!r}")
     joints = [name for name in header if name.endswith(_DOF)]
     if not joints:
         raise location.error(f"it has no column of a joint, like left_elbow_joint{_DOF}")
-    table = _read_table(lines[1:], len(header), location, first=2)
+    table = _read_table(lines[1:], len(header), location, first_row=2)
     columns = {name: table[:, number] for number, name in enumerate(header)}
-    turns = np.radians(np.column_stack([columns[name] for name in _TURNS]))
+    rpy_rad = np.radians(np.column_stack([columns[name] for name in _ROTATION_COLUMNS]))
     return Contents(
         names=tuple(name.removesuffix(_DOF) for name in joints),
         joints_rad=np.radians(np.column_stack([columns[name] for name in joints])),
-        position_m=np.column_stack([columns[name] for name in _PLACES]) / 100.0,
-        turn=_quaternions_from_rpy(turns),
+        position_m=np.column_stack([columns[name] for name in _POSITION_COLUMNS]) / 100.0,
+        quaternions=_quaternions_from_rpy(rpy_rad),
     )
 
 
 def _quaternions_from_rpy(rpy_rad: Array) -> Array:
-    """Return quaternions, w first, of turns about the fixed axes x, y and z, in this order."""
+    """Return quaternions, w first, of (n, 3) turns about the fixed axes x, y, z in this order."""
     (cr, cp, cy), (sr, sp, sy) = np.cos(rpy_rad.T / 2), np.sin(rpy_rad.T / 2)
     return np.column_stack(
         [
@@ -126,25 +128,31 @@ def _decode_text(location: FileLocation, data: bytes) -> str:
         raise location.error("it cannot be read as text in UTF-8") from None
 
 
-def _read_table(lines: Sequence[str], width: int, location: FileLocation, first: int = 1) -> Array:
-    """Return rows of numbers, (n, width); the first bad row is named."""
+def _read_table(
+    lines: Sequence[str], width: int, location: FileLocation, first_row: int = 1
+) -> Array:
+    """Return lines as numbers, (n, width); refuse the first invalid one.
+
+    `first_row` is the number of the first line in the file.
+    """
     check_length(len(lines), width, location)
     table = np.empty((len(lines), width))
     for begin in range(0, len(lines), _BLOCK):
-        some = lines[begin : begin + _BLOCK]
-        values = _parse_numbers(",".join(some))
-        alike = all(line.count(",") == width - 1 for line in some)
-        if not alike or values is None or values.size != len(some) * width:
-            raise _bad_row_error(some, begin + first, width, location)
-        table[begin : begin + len(some)] = values.reshape(len(some), width)
+        block = lines[begin : begin + _BLOCK]
+        values = _parse_numbers(",".join(block))
+        has_right_width = all(line.count(",") == width - 1 for line in block)
+        if not has_right_width or values is None or values.size != len(block) * width:
+            raise _make_row_error(block, begin + first_row, width, location)
+        table[begin : begin + len(block)] = values.reshape(len(block), width)
     if not np.isfinite(table).all():
         row, column = divmod(int(np.argmin(np.isfinite(table))), width)
-        raise location.error(f"row {row + first}, column {column + 1} is not a number")
+        raise location.error(f"row {row + first_row}, column {column + 1} is not a number")
     return table
 
 
 def _parse_numbers(text: str) -> Array | None:
-    """Return the numbers of a text, with commas between them; None if something else is there."""
+    """Return the numbers in a text, separated by commas; None if it holds anything else."""
+    # `translate` deletes the characters of numbers: nothing may be left.
     if not text.isascii() or text.encode("ascii").translate(None, _NUMERIC):
         return None
     with warnings.catch_warnings():
@@ -156,14 +164,14 @@ def _parse_numbers(text: str) -> Array | None:
             return None
 
 
-def _bad_row_error(
-    lines: Sequence[str], first: int, width: int, location: FileLocation
+def _make_row_error(
+    lines: Sequence[str], first_row: int, width: int, location: FileLocation
 ) -> Exception:
     """Return an error about the first line that is not a row of `width` numbers.
 
-    `first` is the number of the first line in the file.
+    `first_row` is as in `_read_table`.
     """
-    for number, line in enumerate(lines, start=first):
+    for number, line in enumerate(lines, start=first_row):
         cells = line.split(",")
         if len(cells) != width:
             return location.error(f"row {number} has {len(cells)} cells, expected {width}")
@@ -180,17 +188,18 @@ def _bad_row_error(
 
 
 def write_unitree(track: Track, path: Path) -> None:
-    """Write a track with the joints of a build, and a root, as rows without a header."""
+    """Write a track with all joints of a build and a path of its base as rows without a header."""
     assert track.root is not None
-    turn = track.root.quaternion_wxyz[:, [1, 2, 3, 0]]
-    table = np.column_stack([track.root.position_m, turn, track.joints_rad])
+    quaternions = track.root.quaternion_wxyz[:, [1, 2, 3, 0]]
+    table = np.column_stack([track.root.position_m, quaternions, track.joints_rad])
     with disk.write_atomically(path) as file:
         for text in _format_rows(table):
             file.write(text)
 
 
 def _format_rows(table: Array) -> Iterator[bytes]:
-    line = ",".join([f"%.{_DIGITS}f"] * table.shape[1]) + "\n"
+    """Yield blocks of rows as text; one `%` for a whole block is fast."""
+    line = ",".join([f"%.{_DECIMALS}f"] * table.shape[1]) + "\n"
     for begin in range(0, len(table), _BLOCK):
-        some = table[begin : begin + _BLOCK]
-        yield ((line * len(some)) % tuple(some.ravel().tolist())).encode("ascii")
+        block = table[begin : begin + _BLOCK]
+        yield ((line * len(block)) % tuple(block.ravel().tolist())).encode("ascii")

@@ -9,38 +9,49 @@ import re
 
 import numpy as np
 
-from rote.motion.files.exchange.contents import Contents, arm_joints, joints_in_order, read_bytes
+from rote.motion.files.exchange.contents import (
+    Contents,
+    list_arm_joints,
+    list_joints_in_motor_order,
+    read_bytes,
+)
 from rote.motion.files.metadata import FileLocation, check_length
 from rote.motion.track import Array
 
-_KEY = re.compile(r"^\s*(?:-\s+)?([A-Za-z_]\w*)\s*:(.*)$")
-_ITEM = re.compile(r"^(\s*)-(?:\s|$)")
-_RATE = frozenset({"framerate", "frame_rate"})
+_KEY = re.compile(r"^\s*(?:-\s+)?([A-Za-z_]\w*)\s*:(.*)$")  # `key: value`, `- key: value`
+_ITEM = re.compile(r"^(\s*)-(?:\s|$)")  # the begin of an entry of a list
+_RATE_KEYS = frozenset({"framerate", "frame_rate"})
 _JOINTS = re.compile(r"JointDisplacement|JointPos", re.IGNORECASE)
 _MAX_WIDTH = 200
 
 
-def is_first_line(line: str) -> bool:
-    """Whether a line may be the first line of such a file."""
+def may_be_first_line(line: str) -> bool:
+    """Return whether a sequence may begin with this line."""
     return bool(re.match(r"^\s*(#.*|type\s*:.*|%YAML.*|---.*|components\s*:.*)$", line))
 
 
 def read_seq(location: FileLocation) -> Contents:
-    """Read the component that holds the joints."""
+    """Read the frames of the component that holds the joints."""
     try:
         lines = read_bytes(location).decode("utf-8").splitlines()
     except UnicodeDecodeError:
         raise location.error("it cannot be read as text in UTF-8") from None
-    top, parts = _read_components(lines, location)
-    chosen = [part for part in parts if part.holds_joints] or parts[1:2]
-    if not chosen or chosen[0].frames is None:
+    top_values, components = _read_components(lines, location)
+    # If none states that it holds joints, the second one is assumed to.
+    candidates = [each for each in components if each.holds_joints] or components[1:2]
+    if not candidates or candidates[0].frames is None:
         raise location.error("none of its components holds frames of joints")
-    part = chosen[0]
-    rows = _read_frames(lines, part, location)
-    fps = _read_rate(part.values, location) or _read_rate(top, location)
-    if part.values.get("hasframetime", "").lower() == "true":
-        rows, fps = rows[:, 1:], _compute_rate_hz(rows[:, 0], location)
-    names = arm_joints() if rows.shape[1] == len(arm_joints()) else joints_in_order(rows.shape[1])
+    component = candidates[0]
+    rows = _read_frames(lines, component, location)
+    fps = _read_rate(component.values, location) or _read_rate(top_values, location)
+    if component.values.get("hasframetime", "").lower() == "true":
+        fps = _compute_rate_hz(rows[:, 0], location)
+        rows = rows[:, 1:]
+    names = (
+        list_arm_joints()
+        if rows.shape[1] == len(list_arm_joints())
+        else list_joints_in_motor_order(rows.shape[1])
+    )
     if names is None:
         raise location.error(
             f"its frames have {rows.shape[1]} numbers; 14 are both arms of a G1, 29 its whole body"
@@ -49,12 +60,14 @@ def read_seq(location: FileLocation) -> Contents:
 
 
 class _Component:
-    """One entry of the list of components: its keys, and where its frames are."""
+    """One entry of the list of components, at this indentation."""
 
     def __init__(self, indent: int) -> None:
         self.indent = indent
         self.values: dict[str, str] = {}
+        """Its values by lower-case key."""
         self.frames: range | None = None
+        """The indices of the lines with its frames; None if it has none."""
 
     @property
     def holds_joints(self) -> bool:
@@ -65,58 +78,62 @@ class _Component:
 def _read_components(
     lines: list[str], location: FileLocation
 ) -> tuple[dict[str, str], list[_Component]]:
-    """Return the keys at the top, and the components with the lines of their frames."""
-    top: dict[str, str] = {}
-    parts: list[_Component] = []
-    inside = False
+    """Return the values at the top of the file by lower-case key, and the components."""
+    top_values: dict[str, str] = {}
+    components: list[_Component] = []
+    in_components = False
     number = 0
     while number < len(lines):
         line = lines[number]
         number += 1
-        if inside and (item := _ITEM.match(line)):
+        if in_components and (item := _ITEM.match(line)):
             indent = len(item.group(1))
-            if not parts or indent == parts[0].indent:
-                parts.append(_Component(indent))
+            # A deeper entry belongs to a list within a component.
+            if not components or indent == components[0].indent:
+                components.append(_Component(indent))
         key = _KEY.match(line)
         if key is None:
             continue
         name, value = key.group(1).lower(), key.group(2).strip().strip("\"'")
-        if not inside:
-            top[name] = value
-            inside = name == "components"
-        elif parts:
+        if not in_components:
+            top_values[name] = value
+            in_components = name == "components"
+        elif components:
             if name == "frames":
-                begin, number = number, _end_of_frames(lines, number)
-                parts[-1].frames = range(begin, number)
+                begin, number = number, _find_end_of_frames(lines, number)
+                components[-1].frames = range(begin, number)
             else:
-                parts[-1].values.setdefault(name, value)
-    if not parts:
+                components[-1].values.setdefault(name, value)
+    if not components:
         raise location.error("it has no list of components")
-    return top, parts
+    return top_values, components
 
 
-def _end_of_frames(lines: list[str], number: int) -> int:
-    """Return the line after the frames that begin at a line: the next key or entry."""
+def _find_end_of_frames(lines: list[str], number: int) -> int:
+    """Return the index of the line after the frames that begin at line `number`.
+
+    It has a key, or only the dash of the next component.
+    """
     while number < len(lines) and lines[number].strip() != "-" and not _KEY.match(lines[number]):
         number += 1
     return number
 
 
-def _read_frames(lines: list[str], part: _Component, location: FileLocation) -> Array:
-    assert part.frames is not None
-    begin, end = part.frames.start, part.frames.stop
-    some = [line.split("#", 1)[0] for line in lines[begin:end]]
-    text = "\n".join(some)
-    rows = re.findall(r"\[([^\]\[]*)\]", text)
+def _read_frames(lines: list[str], component: _Component, location: FileLocation) -> Array:
+    """Return the numbers of each frame, (n, width); refuse the first invalid frame."""
+    assert component.frames is not None
+    begin, end = component.frames.start, component.frames.stop
+    frame_lines = [line.split("#", 1)[0] for line in lines[begin:end]]  # without comments
+    rows = re.findall(r"\[([^\]\[]*)\]", "\n".join(frame_lines))  # frames like [0.1, 0.2]
     if not rows:
-        rows = _flatten_nested(some)
+        rows = _flatten_nested(frame_lines)
     if not rows:
         raise location.error("its frames hold no numbers")
-    widths = [row.count(",") for row in rows]
-    odd = next((number for number, width in enumerate(widths) if width != widths[0]), None)
-    if odd is not None:
-        raise location.error(f"frame {odd + 1} has {widths[odd] + 1} numbers, not {widths[0] + 1}")
-    width = widths[0] + 1
+    widths = [row.count(",") + 1 for row in rows]
+    width = widths[0]
+    for number, row_width in enumerate(widths, start=1):
+        if row_width != width:
+            raise location.error(f"frame {number} has {row_width} numbers, not {width}")
     if width > _MAX_WIDTH:
         raise location.error(f"its frames have {width} numbers")
     check_length(len(rows), width, location)
@@ -131,19 +148,23 @@ def _read_frames(lines: list[str], part: _Component, location: FileLocation) -> 
 
 
 def _flatten_nested(lines: list[str]) -> list[str]:
-    """Return frames that are written as lists below lists, each as numbers with commas."""
+    """Return frames of which each number has a line, each frame as numbers with commas.
+
+    A frame begins with `- - ` and its first number; the others follow `- `.
+    """
     rows: list[list[str]] = []
     for line in lines:
-        bare = line.strip()
-        if bare.startswith("- - "):
-            rows.append([bare[4:]])
-        elif bare.startswith("- ") and rows:
-            rows[-1].append(bare[2:])
+        stripped = line.strip()
+        if stripped.startswith("- - "):
+            rows.append([stripped[4:]])
+        elif stripped.startswith("- ") and rows:
+            rows[-1].append(stripped[2:])
     return [",".join(row) for row in rows]
 
 
 def _read_rate(values: dict[str, str], location: FileLocation) -> float | None:
-    for name in _RATE:
+    """Return the frames a second that these values state; None if they state none."""
+    for name in _RATE_KEYS:
         if name in values:
             try:
                 return float(values[name])
@@ -153,6 +174,7 @@ def _read_rate(values: dict[str, str], location: FileLocation) -> float | None:
 
 
 def _compute_rate_hz(times_s: Array, location: FileLocation) -> float:
+    """Return the rate of frames at these times; refuse uneven ones, apart from rounding."""
     steps = np.diff(times_s)
     if not steps.size or steps.min() <= 0:
         raise location.error("its frame times do not increase")
