@@ -8,6 +8,8 @@ from pathlib import Path
 import mutants
 import pytest
 
+from left_processes import is_running
+
 MODULE = "src/rote/web/access/roles.py"
 TEST = "tests/web/test_web_roles.py"
 SOURCE = """
@@ -135,15 +137,6 @@ def test_no_process_of_a_test_outlives_it(
     while is_running(left) and time.monotonic() < until_s:
         time.sleep(0.02)
     assert not is_running(left)
-
-
-def is_running(pid: int) -> bool:
-    """Return whether a process runs; one that has ended may wait for its parent."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 def test_every_kind_of_change_is_made_once_and_leaves_python() -> None:
