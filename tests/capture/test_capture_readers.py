@@ -173,7 +173,7 @@ def test_links_versions_and_protocols_may_be_mixed(tmp_path: Path) -> None:
         (batch.payload(at), batch.heads[at, : batch.size[at]].tobytes(), ends)
         for batch in batches
         for at in range(batch.size.size)
-        for ends in [decoder.ends(int(batch.flow_a[at]), int(batch.flow_b[at]))]
+        for ends in [decoder.ends(int(batch.flow_addresses[at]), int(batch.flow_ports[at]))]
     ]
     wanted = [b"four", b"GET / HTTP/1.1\r\n", b"six", b"options"]
     assert [payload for payload, _, _ in found] == wanted

@@ -272,8 +272,8 @@ def test_each_direction_has_its_first_and_last_time(times: list[int], together: 
         batch = DatagramBatch(
             data=np.zeros(0, np.uint8),
             time_ns=part,
-            flow_a=np.zeros(part.size, np.uint64),
-            flow_b=ports,
+            flow_addresses=np.zeros(part.size, np.uint64),
+            flow_ports=ports,
             start=nothing,
             size=nothing,
             full=nothing,

@@ -246,7 +246,8 @@ def _parse_keyframes(texts: Sequence[str]) -> "tuple[Keyframe, ...]":
             )
         except ValueError:
             raise BadRequestError(
-                f"{text!r} is not a keyframe", "Write JOINT:MS:RAD, like 18:400:-0.3."
+                f"{text!r} is not a keyframe",
+                "Write JOINT:MS:RAD, like 18:400:-0.3; JOINT is a number of `rote robots g1`.",
             ) from None
     return tuple(keyframes)
 

@@ -100,14 +100,20 @@ async def _release_agents(watcher: StageWatcher, conductor: Conductor | None, st
     loop = asyncio.get_running_loop()
     until_s = loop.time() + _RELEASE_S
     if conductor is not None and not conductor.reset_stop(stop):
-        raise LinkError("the STOP has changed meanwhile", "Find out why, then reset it.")
+        raise LinkError(
+            "this STOP is no longer active: it was reset, or another STOP replaced it",
+            "If a STOP is still active, find out why it was given, then reset that one.",
+        )
     while True:
         if conductor is None:
             watcher.bus.publish(watcher.keys.reset, Reset(stop.id).encode())
         await asyncio.sleep(_POLL_S)
         active = watcher.active_stop if conductor is None else conductor.active_stop
         if active is not None and active.id != stop.id:
-            raise LinkError("a new STOP was given meanwhile", "Find out why, then reset it.")
+            raise LinkError(
+                "a new STOP was given meanwhile",
+                "Find out why it was given, then reset the new STOP.",
+            )
         stopped = [
             name
             for name, state in watcher.agents.items()

@@ -143,7 +143,7 @@ def _classify_others(batch: DatagramBatch, first: Ints) -> PacketKinds:
     kinds[_is_quic(heads, size, first)] = PacketKind.QUIC
     dns = np.flatnonzero(_is_dns(heads, size, first))
     kinds[dns] = PacketKind.DNS
-    kinds[dns[_is_mdns(batch.flow_a[dns], batch.flow_b[dns])]] = PacketKind.MDNS
+    kinds[dns[_is_mdns(batch.flow_addresses[dns], batch.flow_ports[dns])]] = PacketKind.MDNS
     kinds[dns[_is_netbios_name(heads[dns], 12)]] = PacketKind.NETBIOS
     _classify_services(batch, first, kinds)
     # A checksum costs one call per datagram; the size leaves few candidates.
@@ -178,9 +178,9 @@ def _is_discovery(payload: bytes) -> bool:
 
 
 def _read_ports(batch: DatagramBatch) -> tuple[Ints, Ints]:
-    """Return source and destination ports."""
-    both = batch.flow_b.view(np.int64)
-    return both >> 16 & 0xFFFF, both & 0xFFFF
+    """Return source and destination ports, which are the last 32 bits of `flow_ports`."""
+    packed = batch.flow_ports.view(np.int64)
+    return packed >> 16 & 0xFFFF, packed & 0xFFFF
 
 
 def _is_quic(heads: NDArray[np.uint8], size: Ints, first: Ints) -> Mask:
@@ -282,10 +282,10 @@ def _has_name(heads: NDArray[np.uint8], size: Ints) -> Mask:
     return np.asarray(is_valid & (~visible | ((high == 0) & is_one_of(low, _DNS_CLASSES))))
 
 
-def _is_mdns(flow_a: KeyParts, flow_b: KeyParts) -> Mask:
+def _is_mdns(flow_addresses: KeyParts, flow_ports: KeyParts) -> Mask:
     """Return which DNS messages go to the mDNS group, or from or to its port."""
-    ports = flow_b & np.uint64(0xFFFF), flow_b >> np.uint64(16) & np.uint64(0xFFFF)
-    group = flow_a & np.uint64(0xFFFF_FFFF) == _MDNS_GROUP
+    ports = flow_ports & np.uint64(0xFFFF), flow_ports >> np.uint64(16) & np.uint64(0xFFFF)
+    group = flow_addresses & np.uint64(0xFFFF_FFFF) == _MDNS_GROUP
     return np.asarray(group | (ports[0] == _MDNS_PORT) | (ports[1] == _MDNS_PORT))
 
 

@@ -54,7 +54,7 @@ class Flows:
     def add(self, batch: DatagramBatch, kinds: PacketKinds) -> Numbers:
         """Count a batch; return the row of each packet's direction."""
         known = len(self._keys)
-        flow = self._keys.numbers(batch.flow_a, batch.flow_b)
+        flow = self._keys.numbers(batch.flow_addresses, batch.flow_ports)
         if not flow.size:
             return flow
         self._grow_tables(len(self._keys) + 1)
@@ -110,7 +110,7 @@ class Flows:
             row.tolist(), kind.tolist(), counts, strict=True
         ):
             kinds[number][_BY_NUMBER[kind_number]] = packet_count
-        # A key is `flow_a` (both addresses) and `flow_b` (version, protocol, ports) of a batch.
+        # A key: `flow_addresses` and `flow_ports` (with version and protocol) of a batch.
         return [
             Direction(
                 number=number,

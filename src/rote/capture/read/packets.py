@@ -120,9 +120,9 @@ class DatagramBatch(NamedTuple):
     data: Bytes
     """The packets of the whole batch, one after the other."""
     time_ns: Ints
-    flow_a: NDArray[np.uint64]
+    flow_addresses: NDArray[np.uint64]
     """Source and destination address, as numbers of 32 bits each."""
-    flow_b: NDArray[np.uint64]
+    flow_ports: NDArray[np.uint64]
     """IP version, protocol and both ports."""
     start: Ints
     """Where the payload begins in `data`."""
@@ -357,10 +357,10 @@ class PacketDecoder:
             network, heads, version = network.part(keep), heads.take(keep, axis=0), version[keep]
             payloads = payloads.part(keep)
         addresses = self._pack_addresses(heads, np.flatnonzero(version == 6))
-        # Layout of `flow_b`: version in bits 40 to 47, protocol in 32 to 39, then both ports, which
-        # `_read_transport_headers` adds.
-        flow_b = (version.astype(np.int64) << 8 | payloads.protocol) << 32
-        batch = self._read_transport_headers(network, heads, payloads, (addresses, flow_b))
+        # Layout of `flow_ports`: version in bits 40 to 47, protocol in 32 to 39, then both ports,
+        # which `_read_transport_headers` adds.
+        flow_ports = (version.astype(np.int64) << 8 | payloads.protocol) << 32
+        batch = self._read_transport_headers(network, heads, payloads, (addresses, flow_ports))
         if unpack:
             batch = self._unpack_vxlan(batch, tunnelled)
         return batch, pieces, tunnelled
@@ -404,7 +404,7 @@ class PacketDecoder:
 
     def _unpack_vxlan(self, batch: DatagramBatch, tunnelled: list[_IpPackets]) -> DatagramBatch:
         """Append the packets inside VXLAN to `tunnelled`; return the batch without them."""
-        destination_port = batch.flow_b.astype(np.uint16)  # the last 16 bits
+        destination_port = batch.flow_ports.astype(np.uint16)  # the last 16 bits
         which = np.flatnonzero(destination_port == _VXLAN_PORT)
         # 8 bytes of VXLAN and 14 of Ethernet.
         which = which[(batch.protocol[which] == UDP) & (batch.size[which] >= 22)]
@@ -457,7 +457,7 @@ class PacketDecoder:
     ) -> DatagramBatch:
         """Read the UDP and TCP headers. `heads` begin at the IP headers, and are overwritten.
 
-        `flow` are the columns `flow_a` and `flow_b` of the batch, still without ports.
+        `flow` are the columns `flow_addresses` and `flow_ports` of the batch, still without ports.
         """
         begin, end, protocol, _ = payloads
         # The rows assume an IPv4 header of 20 bytes. After options or an IPv6 header, copy again.
@@ -498,7 +498,7 @@ class PacketDecoder:
     def _pack_addresses(
         self, heads: NDArray[np.uint8], ipv6: NDArray[np.intp]
     ) -> NDArray[np.uint64]:
-        """Return source and destination of each packet in 64 bits: the column `flow_a`.
+        """Return source and destination of each packet in 64 bits: the column `flow_addresses`.
 
         An IPv6 address is replaced by a number of 32 bits; `ipv6` are the rows that have one.
         """
@@ -524,11 +524,11 @@ class PacketDecoder:
         high, low = self._addresses.keys[number]
         return str(IPv6Address(high << 64 | low))
 
-    def ends(self, flow_a: int, flow_b: int) -> tuple[tuple[str, int], tuple[str, int]]:
+    def ends(self, flow_addresses: int, flow_ports: int) -> tuple[tuple[str, int], tuple[str, int]]:
         """Return source and destination of a row of a batch: address and port of each."""
-        version = flow_b >> 40
-        source = self.address(flow_a >> 32, version), flow_b >> 16 & 0xFFFF
-        return source, (self.address(flow_a & 0xFFFF_FFFF, version), flow_b & 0xFFFF)
+        version = flow_ports >> 40
+        source = self.address(flow_addresses >> 32, version), flow_ports >> 16 & 0xFFFF
+        return source, (self.address(flow_addresses & 0xFFFF_FFFF, version), flow_ports & 0xFFFF)
 
     def _reassemble(self, pieces: list[tuple[int, Piece]]) -> _IpPackets | None:
         """Return the packets that these pieces complete, in a new buffer; None if there are none.
@@ -562,7 +562,7 @@ def iter_datagrams(batches: Iterator[DatagramBatch], decoder: PacketDecoder) -> 
     for batch in batches:
         udp = np.flatnonzero((batch.protocol == UDP) & (batch.size == batch.full))
         for index in udp.tolist():
-            key = int(batch.flow_a[index]), int(batch.flow_b[index])
+            key = int(batch.flow_addresses[index]), int(batch.flow_ports[index])
             if key not in ends:
                 ends[key] = decoder.ends(*key)
             yield Datagram(int(batch.time_ns[index]), *ends[key], batch.payload(index))

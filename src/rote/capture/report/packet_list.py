@@ -194,7 +194,7 @@ def _describe_value(value: FieldValue) -> str:
     as_hex = field.name in ("message_type", "command", "crc") or bool(field.bits)
     text = f"0x{content:02x}" if as_hex and content else _format_number(content)
     unit = f" {field.unit}" if field.unit else ""
-    return f"{text}{unit}" + (f": {value.message}" if value.message else "")
+    return f"{text}{unit}" + (f": {value.meaning}" if value.meaning else "")
 
 
 def _format_list(content: list[Any]) -> str:

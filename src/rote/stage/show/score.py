@@ -66,7 +66,9 @@ class Score:
 
     @property
     def duration_s(self) -> float:
-        """Time from the section's start to the last known start or end, in seconds."""
+        """Time from the section's start to its last event, in seconds: the end of the motion, or
+        the start of an action or a cue. How long actions and cues take is not known here.
+        """
         moments = [cue.at_s for cue in self.cues] + [action.at_s for action in self.actions]
         return max([0.0, *moments, *([self.motion.end_s] if self.motion else [])])
 

@@ -42,17 +42,17 @@ class Outbox:
     def __init__(self) -> None:
         self._messages: deque[str] = deque(maxlen=_MAX_MESSAGES)
         self._state: str | None = None
-        self._filled = asyncio.Event()
+        self._queued = asyncio.Event()
 
     def add_message(self, text: str) -> None:
         """Queue a message."""
         self._messages.append(text)
-        self._filled.set()
+        self._queued.set()
 
     def set_state(self, state: str) -> None:
         """Queue this state; a newer one replaces it."""
         self._state = state
-        self._filled.set()
+        self._queued.set()
 
     def add_beat(self, time_s: float) -> None:
         """Queue a message that only shows that the server is alive, unless one is queued."""
@@ -62,8 +62,8 @@ class Outbox:
     async def next(self) -> str:
         """Wait for the next text to send."""
         while not self._messages and self._state is None:
-            self._filled.clear()
-            await self._filled.wait()
+            self._queued.clear()
+            await self._queued.wait()
         if self._messages:
             return self._messages.popleft()
         state, self._state = self._state, None

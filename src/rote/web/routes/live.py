@@ -19,13 +19,13 @@ async def serve_viewer(socket: WebSocket, views: LiveViews) -> None:
     """Serve one viewer, a Foxglove application, until it disconnects."""
     offered: list[str] = socket.scope.get("subprotocols", [])
     chosen = next((each for each in SUBPROTOCOLS if each in offered), None)
-    filled = asyncio.Event()
-    client = None if chosen is None else views.join(filled.set)
+    queued = asyncio.Event()
+    client = None if chosen is None else views.join(queued.set)
     if client is None:
         await socket.close(1013)  # "try again later"
         return
     await socket.accept(subprotocol=chosen)
-    sender = asyncio.create_task(_send_queued(socket, client, filled))
+    sender = asyncio.create_task(_send_queued(socket, client, queued))
     try:
         while True:
             message = await socket.receive()
@@ -37,11 +37,11 @@ async def serve_viewer(socket: WebSocket, views: LiveViews) -> None:
         sender.cancel()
 
 
-async def _send_queued(socket: WebSocket, client: FoxgloveClient, filled: asyncio.Event) -> None:
+async def _send_queued(socket: WebSocket, client: FoxgloveClient, queued: asyncio.Event) -> None:
     try:
         while True:
-            await filled.wait()
-            filled.clear()
+            await queued.wait()
+            queued.clear()
             for message in client.take_messages():
                 if isinstance(message, str):
                     await socket.send_text(message)

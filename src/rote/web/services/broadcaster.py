@@ -34,11 +34,14 @@ class LiveViews:
         self._view: LiveView | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def join(self, filled: Callable[[], None]) -> FoxgloveClient | None:
-        """Add a viewer, for whose queued messages `filled` is called; None if too many."""
+    def join(self, on_queued: Callable[[], None]) -> FoxgloveClient | None:
+        """Add a viewer, and return its client; None if there are too many viewers.
+
+        `on_queued` is called whenever messages for the viewer have been queued.
+        """
         if len(self._feed.clients) >= MAX_VIEWERS:
             return None
-        client = self._feed.join(filled)
+        client = self._feed.join(on_queued)
         if self._timer is None:
             self._follow_robot()
         return client

@@ -326,5 +326,5 @@ def decode_dcep(payload: bytes) -> Open | ChannelOpened:
     try:
         label, protocol = payload[_OPEN.size : label_end].decode(), payload[label_end:].decode()
     except UnicodeDecodeError:
-        raise PayloadError("the label of a channel is not UTF-8") from None
+        raise PayloadError("the label or protocol of a channel is not UTF-8") from None
     return Open(label, protocol, reliability, priority, parameter)

@@ -341,7 +341,7 @@ def _describe_value(value: FieldValue) -> dict[str, Any]:
         "type": field.type.value,
         "unit": field.unit,
         "grade": find_grade(value).value,
-        "meaning": strip_markup(value.message or field.meaning),
+        "meaning": strip_markup(value.meaning or field.meaning),
         "why": strip_markup(field.why),
     }
     if field.bits and isinstance(value.value, int):

@@ -218,10 +218,10 @@ class FieldValue(NamedTuple):
     value: Any
 
     @property
-    def message(self) -> str:
+    def meaning(self) -> str:
         """What this value means; empty if `FrameField.values` does not list it."""
-        known = self.field.values.get(self.value) if isinstance(self.value, int) else None
-        return known[0] if known else ""
+        entry = self.field.values.get(self.value) if isinstance(self.value, int) else None
+        return entry[0] if entry else ""
 
 
 _S, _I, _C, _O = FieldGrade.STATED, FieldGrade.INFERRED, FieldGrade.CONTRADICTED, FieldGrade.CHOICE

@@ -23,8 +23,8 @@ from rote.motion.edit.operations import resample_at_exact_rate, to_build
 from rote.motion.files import FORMATS, FilePath, disk
 from rote.motion.files.exchange.contents import (
     Contents,
-    OrderReadings,
-    Quaternion,
+    QuaternionOrder,
+    TiltsByOrder,
     list_arm_joints,
     normalise_quaternions,
     read_bytes,
@@ -35,7 +35,7 @@ from rote.motion.track import Origin, Track
 from rote.motion.track_build import a_robot, build_of, family_of, joints_of
 
 __all__ = [
-    "ENDINGS", "EXCHANGE", "ExchangeFormat", "ImportedMotion", "Quaternion", "export_motion",
+    "ENDINGS", "EXCHANGE", "ExchangeFormat", "ImportedMotion", "QuaternionOrder", "export_motion",
     "import_motion", "is_own_file", "recognise_format",
 ]  # fmt: skip
 
@@ -323,13 +323,13 @@ def _recognise_rows(location: FileLocation) -> ExchangeFormat:
     """Return which of two formats with equal rows fits: they differ in the quaternions' order."""
     contents = EXCHANGE["unitree-csv"].read(location)
     assert contents.quaternions is not None
-    readings = OrderReadings(contents.quaternions, location)
+    readings = TiltsByOrder(contents.quaternions, location)
     if readings.certain_order is None:
         raise location.error(
             f"it may be Unitree's CSV or Kimodo's, which look the same: {readings.describe()}",
             "Name the format: unitree-csv (xyzw) or kimodo (wxyz).",
         )
-    return EXCHANGE["unitree-csv" if readings.certain_order is Quaternion.XYZW else "kimodo"]
+    return EXCHANGE["unitree-csv" if readings.certain_order is QuaternionOrder.XYZW else "kimodo"]
 
 
 def _choose_frame_rate(
@@ -364,7 +364,7 @@ def _make_root(
     `quat` overrides the quaternions' order. Without it, the order that the format states is refused
     if the robot would be upside down.
     """
-    if quat is not None and quat not in set(Quaternion):
+    if quat is not None and quat not in set(QuaternionOrder):
         raise BadRequestError(f"the quaternion order {quat!r} is not known", "Use xyzw or wxyz.")
     if quat is not None and not file_format.order_varies:
         raise BadRequestError(
@@ -372,9 +372,9 @@ def _make_root(
         )
     if contents.quaternions is None or contents.position_m is None:
         return None
-    order = contents.order if quat is None else Quaternion(quat)
+    order = contents.order if quat is None else QuaternionOrder(quat)
     if file_format.order_varies and quat is None:
-        readings = OrderReadings(contents.quaternions, location)
+        readings = TiltsByOrder(contents.quaternions, location)
         if readings.certain_order not in {None, order}:
             raise location.error(
                 f"{file_format.name} has quaternions as {order.value}, but here "

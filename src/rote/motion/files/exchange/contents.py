@@ -26,7 +26,7 @@ _WHOLE_BODY = "g1-29"
 _BUILD_BY_JOINT_COUNT = {29: "g1-29", 27: "g1-27", 23: "g1-23"}
 
 
-class Quaternion(StrEnum):
+class QuaternionOrder(StrEnum):
     """The order of a quaternion's four numbers."""
 
     XYZW = "xyzw"
@@ -46,7 +46,7 @@ class Contents:
     """The position of the base, (n, 3)."""
     quaternions: Array | None = None
     """The orientation of the base, (n, 4), in the order of the file."""
-    order: Quaternion = Quaternion.WXYZ
+    order: QuaternionOrder = QuaternionOrder.WXYZ
     """The order of `quaternions` that the format specifies."""
     notes: tuple[str, ...] = ()
     """Notes for the user about how it was read."""
@@ -92,12 +92,12 @@ def list_joints_breadth_first() -> tuple[str, ...]:
     return tuple(names)
 
 
-def to_wxyz(quaternions: Array, order: Quaternion) -> Array:
+def to_wxyz(quaternions: Array, order: QuaternionOrder) -> Array:
     """Return quaternions, (n, 4), in the order w, x, y, z."""
-    return quaternions[:, [3, 0, 1, 2]] if order is Quaternion.XYZW else quaternions
+    return quaternions[:, [3, 0, 1, 2]] if order is QuaternionOrder.XYZW else quaternions
 
 
-def _compute_tilts_rad(quaternions: Array, order: Quaternion) -> Array:
+def _compute_tilts_rad(quaternions: Array, order: QuaternionOrder) -> Array:
     """Return how far the base is tilted if its quaternions are read in this order, (n,)."""
     return RootPath(np.zeros((len(quaternions), 3)), to_wxyz(quaternions, order)).tilt_rad
 
@@ -121,24 +121,24 @@ def normalise_quaternions(quaternions: Array) -> tuple[Array, float]:
     return quaternions / length[:, None], error
 
 
-class OrderReadings:
-    """The tilt of the base that follows from each order in which its quaternions may be read."""
+class TiltsByOrder:
+    """How far the base is tilted, for each possible order of its quaternions' four numbers."""
 
     def __init__(self, quaternions: Array, location: FileLocation) -> None:
         try:
             self._tilts = {
                 order: _compute_tilts_rad(normalise_quaternions(quaternions)[0], order)
-                for order in Quaternion
+                for order in QuaternionOrder
             }
         except BadRequestError as error:
             raise location.error(str(error)) from None
 
     @property
-    def certain_order(self) -> Quaternion | None:
+    def certain_order(self) -> QuaternionOrder | None:
         """The only order in which the robot is on its feet; None if both or none make sense."""
         for order, other in (
-            (Quaternion.XYZW, Quaternion.WXYZ),
-            (Quaternion.WXYZ, Quaternion.XYZW),
+            (QuaternionOrder.XYZW, QuaternionOrder.WXYZ),
+            (QuaternionOrder.WXYZ, QuaternionOrder.XYZW),
         ):
             is_upright = np.quantile(self._tilts[order], _NEARLY_ALWAYS) < UPRIGHT_RAD
             if is_upright and np.quantile(self._tilts[other], _NEARLY_ALWAYS) > OVERTURNED_RAD:
@@ -148,7 +148,7 @@ class OrderReadings:
     def describe(self) -> str:
         """Return both readings as text, each with the tilt that it implies."""
         parts = []
-        for order in Quaternion:
+        for order in QuaternionOrder:
             tilts_deg = np.degrees(self._tilts[order])
             parts.append(
                 f"read as {order.value} the base is tilted {np.median(tilts_deg):.0f} degrees "

@@ -14,7 +14,7 @@ import numpy as np
 from rote.motion.files import disk
 from rote.motion.files.exchange.contents import (
     Contents,
-    Quaternion,
+    QuaternionOrder,
     list_joints_in_motor_order,
     read_bytes,
 )
@@ -53,7 +53,7 @@ def count_numbers(line: str) -> int | None:
         return None
 
 
-def read_unitree(location: FileLocation, order: Quaternion = Quaternion.XYZW) -> Contents:
+def read_unitree(location: FileLocation, order: QuaternionOrder = QuaternionOrder.XYZW) -> Contents:
     """Read rows without a header, whose quaternions have this order."""
     lines = _split_lines(location, read_bytes(location))
     width = count_numbers(lines[0]) if lines else None
@@ -76,7 +76,7 @@ def read_unitree(location: FileLocation, order: Quaternion = Quaternion.XYZW) ->
 
 def read_kimodo(location: FileLocation) -> Contents:
     """Read rows without a header whose quaternions begin with w."""
-    return read_unitree(location, Quaternion.WXYZ)
+    return read_unitree(location, QuaternionOrder.WXYZ)
 
 
 def read_bones_seed(location: FileLocation) -> Contents:

@@ -12,7 +12,7 @@ from rote.errors import DecodeError
 from rote.model import registry
 from rote.motion.files.exchange.contents import (
     Contents,
-    Quaternion,
+    QuaternionOrder,
     list_joints_in_motor_order,
     read_bytes,
 )
@@ -150,7 +150,7 @@ def _make_contents(
         fps=_read_fps(motion[keys.fps], location),
         position_m=position,
         quaternions=quaternions,
-        order=Quaternion.XYZW,
+        order=QuaternionOrder.XYZW,
     )
 
 
