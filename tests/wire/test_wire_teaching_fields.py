@@ -138,7 +138,7 @@ def test_both_replies_are_read() -> None:
     ]
     assert len(values["zero"].raw) == 146
     (code, _) = read_fields(BY_KEY["status"].fields, teaching.encode_reply(m.Status(m.Code.BUSY)))
-    assert code.message == m.explain(m.Code.BUSY)[0]
+    assert code.meaning == m.explain(m.Code.BUSY)[0]
 
 
 @pytest.mark.parametrize("joints", [0, 3, 29, 30])
