@@ -27,6 +27,7 @@ from rote.errors import (
     UnsafeMotionError,
     UnsupportedError,
 )
+from rote.findings import FindingKind
 from rote.messages import Code, Phase
 from rote.model.a1 import A1 as A1_FAMILY
 from rote.model.a1 import A1 as A1_VARIANT
@@ -298,6 +299,20 @@ def test_a_protection_trips_while_a_function_drives() -> None:
             assert robot.trouble.protection == "temperature", "what tripped is told later, too"
             await asyncio.sleep(1.2)
             assert world.damped_for_s() > 1.0
+
+    virtual.run(main())
+
+
+def test_a_lost_robot_is_reported_beside_a_hot_motor() -> None:
+    async def main() -> None:
+        async with pair(Level.LOW, start="hung") as (world, _, robot):
+            world.health.overheat_motor(4)
+            await asyncio.sleep(0.2)
+            assert [each.kind for each in await robot.preflight()] == [FindingKind.TEMPERATURE]
+            world.health.silent = True
+            await asyncio.sleep(2.0)
+            kinds = [each.kind for each in await robot.preflight()]
+            assert kinds == [FindingKind.TEMPERATURE, FindingKind.FAULT]
 
     virtual.run(main())
 

@@ -268,7 +268,11 @@ def _find_list_notes(context: TrialContext) -> list[str]:
 async def teach_without_balance(context: TrialContext) -> None:
     """Request teaching while the robot does not balance; record whether it refuses."""
     mode = await context.robot.modes.read()
-    if not mode.known or mode.balanced:
+    if not mode.known:
+        raise StepImpossibleError(
+            "the robot does not report its mode; this step needs a damped robot that hangs"
+        )
+    if mode.balanced:
         raise StepImpossibleError("the robot balances; this step needs a damped robot that hangs")
     name = f"{OWN_NAME}-mode"
     code = await context.await_answer_code(_teach_briefly(context, name))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from rote.errors import ProtectionError, RoteError
 from rote.findings import Finding, FindingKind, Severity, worst_first
 from rote.messages import RobotState
 from rote.robot.quadruped.commands import format_mode, is_down
@@ -101,8 +102,13 @@ def find_problems(legs: LegControl) -> list[Finding]:
         message = f"a motor is at {hottest} °C; a protection trips above {max_c:g} °C"
         cool = "Let the robot lie and cool down."
         problems.append(Finding(Severity.ERROR, message, cool, kind=FindingKind.TEMPERATURE))
-    elif (trouble := legs.trouble) is not None:
+    trouble, is_hot = legs.trouble, FindingKind.TEMPERATURE in (each.kind for each in problems)
+    if trouble is not None and not (is_hot and _is_overheating(trouble)):
         problems.append(
             Finding(Severity.ERROR, trouble.text, trouble.remedy, kind=FindingKind.FAULT)
         )
     return worst_first(problems)
+
+
+def _is_overheating(trouble: RoteError) -> bool:
+    return isinstance(trouble, ProtectionError) and trouble.protection == "temperature"
