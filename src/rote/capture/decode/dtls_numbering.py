@@ -61,25 +61,9 @@ def split_into_records(
     for _ in range(_MAX_RECORDS_PER_DATAGRAM):
         if not index.size:
             break
-        rows = RecordRows(
-            index,
-            offset + HEADER,
-            # Header: type (1 byte), version (2), epoch (2), sequence (6), length (2). `front` is
-            # bytes 0 to 7, `back` bytes 5 to 12, so that both are one 64-bit number.
-            front >> 56 & 0xFF,
-            front >> 40 & 0xFFFF,
-            front >> 24 & 0xFFFF,
-            back >> 16 & 0xFFFF_FFFF_FFFF,
-            back & 0xFFFF,
-        )
+        rows = _read_headers(index, offset, front, back)
         bytes_after = bytes_left - HEADER - rows.length
-        is_valid = (
-            (rows.type >= 20)
-            & (rows.type <= 26)
-            & (bytes_after >= 0)
-            & (rows.length <= _MAX_RECORD_BYTES)
-        )
-        is_valid &= (rows.version == 0xFEFD) | (rows.version == 0xFEFF)
+        is_valid = _find_valid_headers(rows) & (bytes_after >= 0)
         if not is_valid.all():
             invalid_datagrams.append(index[~is_valid])
         parts.append(rows if is_valid.all() else rows.part(np.flatnonzero(is_valid)))
@@ -102,6 +86,29 @@ def split_into_records(
     is_invalid = np.zeros(batch.size.size, np.bool_)
     is_invalid[np.concatenate(invalid_datagrams)] = True
     return _join_rows(parts, is_invalid)
+
+
+def _read_headers(
+    index: NDArray[np.intp], offset: NDArray[np.intp], front: Ints, back: Ints
+) -> RecordRows:
+    """Return the record headers; `front` is their bytes 0 to 7, `back` their bytes 5 to 12."""
+    # Header: type (1 byte), version (2), epoch (2), sequence (6), length (2).
+    return RecordRows(
+        index,
+        offset + HEADER,
+        front >> 56 & 0xFF,
+        front >> 40 & 0xFFFF,
+        front >> 24 & 0xFFFF,
+        back >> 16 & 0xFFFF_FFFF_FFFF,
+        back & 0xFFFF,
+    )
+
+
+def _find_valid_headers(rows: RecordRows) -> NDArray[np.bool_]:
+    """Return which headers have a type, version and length that DTLS 1.2 and 1.3 allow."""
+    has_type = (rows.type >= 20) & (rows.type <= 26)
+    has_version = (rows.version == 0xFEFD) | (rows.version == 0xFEFF)
+    return np.asarray(has_type & has_version & (rows.length <= _MAX_RECORD_BYTES))
 
 
 def _join_rows(parts: list[RecordRows], is_invalid: NDArray[np.bool_]) -> RecordRows:

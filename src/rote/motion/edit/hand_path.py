@@ -430,11 +430,18 @@ def move_hand(
     for names, columns in zip(solver.names, solver.columns, strict=True):
         joints_rad[:, track.columns_of(names)] = poses[:, columns]
     line = f"move the {'hands' if hand == 'both' else f'{hand} hand'} {change}"
-    recorded_peak = _find_peak_acceleration(track.times_s, solver.poses_rad)
-    peak = _find_peak_acceleration(track.times_s, poses)
-    if change.is_shifted and peak > _MAX_ACCELERATION_RATIO * max(recorded_peak, 1e-9):
-        line += f"; it accelerates {peak / max(recorded_peak, 1e-9):.1f} times as much as recorded"
+    if change.is_shifted:
+        line += _describe_acceleration(track.times_s, solver.poses_rad, poses)
     return track.edited(line, times_s=track.times_s, joints_rad=joints_rad, root=track.root)
+
+
+def _describe_acceleration(times_s: Array, recorded_rad: Array, moved_rad: Array) -> str:
+    """Return a clause for the history if the motion accelerates noticeably more than recorded."""
+    recorded_peak = max(_find_peak_acceleration(times_s, recorded_rad), 1e-9)
+    ratio = _find_peak_acceleration(times_s, moved_rad) / recorded_peak
+    if ratio <= _MAX_ACCELERATION_RATIO:
+        return ""
+    return f"; it accelerates {ratio:.1f} times as much as recorded"
 
 
 def _require_inside_span(times_s: Sequence[float], length_s: float, move_ends: bool) -> None:

@@ -401,68 +401,48 @@ def _make_keyframes_field(meaning: str, grade: FieldGrade, why: str) -> FrameFie
     )
 
 
+def _make_floats_field(name: str, meaning: str, why: str, count: int, unit: str) -> FrameField:
+    return FrameField(name, FieldType.F32, meaning, FieldGrade.CONTRADICTED, why, count, unit)
+
+
 def _make_state_fields(default_flags: int) -> tuple[FrameField, ...]:
     """Return the fields of a state of 12 joints, with their evidence in the documents."""
     contradicted = FieldGrade.CONTRADICTED
+    last_joint = LEGACY_JOINTS - 1
     size_evidence = (
         "`000` and `004` give 12 floats the 32 bytes 19 to 50; `002` says 48 bytes and offsets "
         "for 32; 12 times 4 is 48"
     )
+    accelerometer_evidence = (
+        "24 bytes with the gyroscope in `000`, `002` and the table of `004`, whose dump has 8 "
+        "for the accelerometer"
+    )
+    gyroscope_evidence = (
+        'as above: 6 bytes in the dump of `004`, which calls its axes "roll, pitch, yaw"'
+    )
+    force_evidence = "16 bytes in `000`, `002` and the table of `004`, 12 in the dump of `004`"
+    time_evidence = (
+        "24 bytes in `000` and `004`, 8 in `002` and in the dump of `004`; only 8 makes the "
+        "sum 148. The content is our choice"
+    )
+    positions, velocities = (
+        f"{quantity} of joints 0 to {last_joint}" for quantity in ("positions", "velocities")
+    )
     return (
         _make_flags_field(contradicted, "1 in `000` and `004`, ciphertext in `002`", default_flags),
-        FrameField(
-            "joints_rad",
-            FieldType.F32,
-            f"positions of joints 0 to {LEGACY_JOINTS - 1}",
-            contradicted,
-            size_evidence,
-            LEGACY_JOINTS,
-            "rad",
+        _make_floats_field("joints_rad", positions, size_evidence, LEGACY_JOINTS, "rad"),
+        _make_floats_field("velocities_rad_s", velocities, "as above", LEGACY_JOINTS, "rad/s"),
+        _make_floats_field(
+            "accelerometer_m_s2", "accelerometer x, y, z", accelerometer_evidence, 3, "m/s²"
         ),
-        FrameField(
-            "velocities_rad_s",
-            FieldType.F32,
-            f"velocities of joints 0 to {LEGACY_JOINTS - 1}",
-            contradicted,
-            "as above",
-            LEGACY_JOINTS,
-            "rad/s",
-        ),
-        FrameField(
-            "accelerometer_m_s2",
-            FieldType.F32,
-            "accelerometer x, y, z",
-            contradicted,
-            "24 bytes with the gyroscope in `000`, `002` and the table of `004`, whose dump has 8 "
-            "for the accelerometer",
-            3,
-            "m/s²",
-        ),
-        FrameField(
-            "gyroscope_rad_s",
-            FieldType.F32,
-            "gyroscope x, y, z",
-            contradicted,
-            'as above: 6 bytes in the dump of `004`, which calls its axes "roll, pitch, yaw"',
-            3,
-            "rad/s",
-        ),
-        FrameField(
-            "foot_force_n",
-            FieldType.F32,
-            "foot force, four values",
-            contradicted,
-            "16 bytes in `000`, `002` and the table of `004`, 12 in the dump of `004`",
-            4,
-            "N",
-        ),
+        _make_floats_field("gyroscope_rad_s", "gyroscope x, y, z", gyroscope_evidence, 3, "rad/s"),
+        _make_floats_field("foot_force_n", "foot force, four values", force_evidence, 4, "N"),
         FrameField(
             "time_us",
             FieldType.U64,
             "the documents' metadata; ours: the robot's own clock",
             contradicted,
-            "24 bytes in `000` and `004`, 8 in `002` and in the dump of `004`; only 8 makes the "
-            "sum 148. The content is our choice",
+            time_evidence,
             unit="µs",
         ),
     )
