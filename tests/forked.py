@@ -4,7 +4,7 @@
 the process is forked from a server that has imported rote, which takes a tenth of the processor
 time of a new interpreter. It still is a process like any other: a child of this one, with its own
 streams, signals and exit. Of the environment variables that the interpreter itself reads, only
-PYTHONIOENCODING has an effect; tests of start-up use `subprocess`.
+PYTHONIOENCODING and PYTHONDONTWRITEBYTECODE have an effect; tests of start-up use `subprocess`.
 """
 
 import ctypes
@@ -176,6 +176,7 @@ def _run() -> None:
     arguments, cwd, env, nice = _serve(socket.socket(fileno=int(sys.argv[1])))
     os.environ.clear()
     os.environ.update(env)
+    sys.dont_write_bytecode = bool(env.get("PYTHONDONTWRITEBYTECODE"))
     os.chdir(cwd)
     os.setpriority(os.PRIO_PROCESS, 0, nice)  # that of the test, not of the server
     if arguments[:2] == ["-m", "rote"] and arguments[2:3] in (["sim"], ["agent"]):

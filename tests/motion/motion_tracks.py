@@ -1,6 +1,7 @@
 """Tracks for the tests of files, and a disk that is full."""
 
 import resource
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -66,8 +67,11 @@ def assert_same(found: Track, wanted: Track) -> None:
 def full_disk(most_bytes: int) -> Iterator[None]:
     """Let no file of this process grow beyond `most_bytes`, as a full disk would not."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # Python would leave cut-off compiled modules behind, which nothing could import again.
+    compiles, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        sys.dont_write_bytecode = compiles

@@ -2,8 +2,7 @@
 
 import { createRequire } from "node:module";
 
-/** Time between two frames of an animation, in milliseconds. */
-const FRAME_MS = 200;
+import { FRAME_MS } from "./waiting.mjs";
 
 /** Make the display a slow one: an animation draws five times a second, and a single frame is drawn at once. Here the
  * processor draws, and at sixty frames a second it would do little else. */

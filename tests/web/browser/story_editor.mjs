@@ -3,7 +3,7 @@
 
 import { launch } from "./chromium.mjs";
 import { task } from "./task.mjs";
-import { check, until } from "./waiting.mjs";
+import { check, stillBox, until } from "./waiting.mjs";
 
 export const report = { steps: [], console: [], failure: null, opened_ms: null };
 const browser = await launch(task);
@@ -190,7 +190,7 @@ const story = {
     await until(async () => (await $("keyframe").count()) >= 4, "keyframes are proposed");
     const key = $("keyframe").nth(1);
     const time = await number(key, "data-time");
-    const from = middle(await key.boundingBox());
+    const from = middle(await stillBox(key));
     await drag(from, { x: from.x, y: from.y + 40 });
     await steps(1);
     await $("steps").getByText(/Keyframe at .*Right elbow/).waitFor();
@@ -464,7 +464,8 @@ const story = {
     await $("key-joint").selectOption("right_elbow_joint");
     await until(async () => (await $("keyframe").count()) >= 4, "keyframes are proposed");
     await button("The whole take (0)").click();
-    const key = middle(await $("keyframe").nth(1).boundingBox());
+    await until(async () => (await shown()).to === 6, "all of it is shown");
+    const key = middle(await stillBox($("keyframe").nth(1)));
     await devtools.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints: [{ ...key, id: 0 }] });
     for (const by of [10, 20, 30]) await devtools.send("Input.dispatchTouchEvent", { type: "touchMove", touchPoints: [{ x: key.x, y: key.y + by, id: 0 }] });
     await devtools.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });

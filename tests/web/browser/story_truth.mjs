@@ -2,7 +2,7 @@
 // SIGSTOP and continued with SIGCONT.
 
 import { execFileSync, spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 
 import { launch } from "./chromium.mjs";
 import { task } from "./task.mjs";
@@ -212,7 +212,9 @@ const silentRobot = {
 };
 /** Let no file of the server and its workers grow beyond a size: writing more fails as on a full disk. */
 const limitFiles = (bytes) => {
-  const workers = readFileSync(`/proc/${task.pid}/task/${task.pid}/children`, "utf-8").trim().split(/\s+/);
+  // Workers are children of the thread that started them, and inherit the limit of the server at that moment.
+  const threads = `/proc/${task.pid}/task`;
+  const workers = readdirSync(threads).flatMap((thread) => readFileSync(`${threads}/${thread}/children`, "utf-8").trim().split(/\s+/));
   for (const pid of [String(task.pid), ...workers.filter(Boolean)])
     execFileSync("prlimit", ["--pid", pid, `--fsize=${bytes}:`]);
 };

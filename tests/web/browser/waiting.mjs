@@ -5,6 +5,8 @@ export const check = (fact, message) => {
 };
 
 const FIRST_PAUSE_MS = 50;
+/** Time between two frames of an animation in a story, in milliseconds. */
+export const FRAME_MS = 200;
 /** A question costs 10 ms of processor time in Node, browser and page. */
 const LONGEST_PAUSE_MS = 250;
 
@@ -17,4 +19,16 @@ export const until = async (asked, message, within = 20_000) => {
     if (Date.now() > end) throw new Error(`never: ${message}`);
     await new Promise((done) => setTimeout(done, pause));
   }
+};
+
+/** Return the box of an element once it is still: the page draws five times a second in the stories. */
+export const stillBox = async (element, within = 20_000) => {
+  let last = null;
+  return until(async () => {
+    const box = await element.boundingBox();
+    const isStill = box !== null && JSON.stringify(box) === JSON.stringify(last);
+    last = box;
+    if (!isStill) await new Promise((done) => setTimeout(done, 2 * FRAME_MS));
+    return isStill && box;
+  }, "the element is still", within);
 };
