@@ -67,7 +67,7 @@ demo-site: $(READY)
 # tests wait; then, one at a time, those whose limits in real time need an idle computer.
 test: $(READY)
 	@$(MAKE) --no-print-directory -j 4 --output-sync=recurse check peers system page
-	@$(BIN)/pytest --workers $(WORKERS) -m "not soak and not quiet"
+	@$(BIN)/pytest --workers $(WORKERS) -m "not soak"
 	@$(BIN)/pytest -q -p no:xdist -m "quiet and not soak" $(QUIET)
 
 test-fast: $(READY)

@@ -16,6 +16,7 @@ import fast
 import forked_workers
 import hardware
 import processor_time
+from forked_workers import Kind
 from precedence import precedence
 from sampled import USUAL_EXAMPLES
 
@@ -69,23 +70,60 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         gc.enable()
 
 
-# These wait for other programs more than they compute. Begun first, and so by one or two workers,
-# they leave the processors to the other workers, and none of them is the last one to end.
 PATIENT = (
-    "test_benchmarks.py",
-    "bridge/test_bridge_approval.py",
-    "web/browser",
-    "interop",
-    "web/test_web_schema.py",
-    "web/test_web_page.py",
+    "web/browser/test_web_browser.py",
     "test_documentation.py",
+    "test_benchmarks.py",
     "test_examples.py",
+    "stage/test_stage_reset.py",
+    "cli/test_cli_dds.py",
+    "stage/test_stage_bus.py",
+    "cli/test_cli_endings.py",
+    "stage/test_stage_cues.py",
+    "interop",
+    "cli",
+    "stage",
+    "bridge",
+    "web/browser",
+    "web/test_web_schema.py",
+    "robot/test_robot_hands.py",
+    "transport/test_transport_dds_guardian.py",
+    "test_sync.py",
+    "contract",
+    "test_teaching_controller.py",
+    "robot/test_robot_streaming.py",
+    "sim/test_sim_a1_world.py",
+    "transport/test_transport_a1_client.py",
+    "batch",
+    "test_open.py",
+    "robot/test_robot_following.py",
+    "test_from_the_documents.py",
+    "web/test_web_storage.py",
+    "web/test_web_stop.py",
+    "test_legged_sdk.py",
+    "test_examples_a1.py",
+    "test_faults.py",
+    "transport/test_transport_watchdog.py",
+    "test_a_new_robot.py",
+    "web/test_web_hub.py",
+    "test_documented_cycle.py",
+    "robot/test_robot_take_recording.py",
+    "web/test_web_learning.py",
+    "robot/test_robot_sound.py",
+    "transport/test_transport_arm_streamer.py",
+    "test_webrtc_endurance.py",
+    "test_platforms.py",
 )
+"""Folders and files whose tests wait in real time, those that take longest first. All other tests
+compute, and may be interrupted for seconds by other programs without harm.
+"""
 _FIRST = tuple(str(Path(__file__).parent / name) for name in PATIENT)
 
 
-def _is_patient(item: pytest.Item) -> bool:
-    return str(item.path).startswith(_FIRST)
+def _classify(item: pytest.Item) -> Kind:
+    if item.get_closest_marker("quiet"):
+        return Kind.QUIET
+    return Kind.PATIENT if str(item.path).startswith(_FIRST) else Kind.COMPUTING
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -105,7 +143,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[hardware.VARIABLE] = url
     processor_time.register(config)
     fast.register(config)
-    forked_workers.register(config, _is_patient)
+    forked_workers.register(config, _classify)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

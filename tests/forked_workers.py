@@ -3,19 +3,26 @@
 pytest collects once, which takes some ten seconds of processor time; xdist does so in every worker.
 The workers are forked from the process that collected, so the tests are there already. Whenever a
 worker is nearly done it gets the next chunk: neighbours of one file, so that fixtures of a module
-are rarely set up twice. Half of the workers begin with the patient tests, one file each at a time.
+are rarely set up twice.
+
+Foreground workers run the patient tests, one file at a time. When all of those have ended, one
+worker runs the quiet tests. Background workers run the computing tests meanwhile. Their low
+priority leaves the processors to whatever waits in real time: a quiet test finds an idle computer.
 
 A worker that ends without notice fails the test that it ran, and another one takes its place.
 """
 
 import os
+import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from enum import Enum, auto
 from io import StringIO
 from itertools import groupby
 from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
@@ -28,8 +35,25 @@ OPTION = "--workers"
 LARGEST_CHUNK = 30
 """Maximum number of tests in a chunk: the remainder of a long file goes to other workers."""
 
+BACKGROUND_NICENESS = 15
+"""Under load, a background worker gets 4 % of the processor time of a foreground worker."""
+
 Chunk = deque[int]
 """The indices of tests in the session's list."""
+
+
+class Kind(Enum):
+    """What a test needs of the computer."""
+
+    COMPUTING = auto()
+    """Processor time, whenever there is some."""
+    PATIENT = auto()
+    """It waits in real time for other programs, and may do so beside other patient tests."""
+    QUIET = auto()
+    """Its real-time limits need a computer that is otherwise idle."""
+
+
+Classify = Callable[[pytest.Item], Kind]
 _REPORTER = "terminalreporter"
 
 
@@ -44,16 +68,18 @@ def add_options(parser: pytest.Parser) -> None:
     )
 
 
-def register(config: pytest.Config, is_patient: Callable[[pytest.Item], bool]) -> None:
+def register(config: pytest.Config, classify: Classify) -> None:
     """Run the tests in several processes if requested and possible."""
     count: int = config.getoption(OPTION)
     if count > 1 and hasattr(os, "fork"):
-        config.pluginmanager.register(_Coordinator(count, is_patient))
+        config.pluginmanager.register(_Coordinator(count, classify))
 
 
-def make_chunks(items: Iterable[pytest.Item]) -> Iterator[Chunk]:
-    """Yield the indices of neighbours of one file."""
-    for _, group in groupby(enumerate(items), lambda pair: pair[1].path):
+def make_chunks(items: Iterable[pytest.Item], chosen: Iterable[bool]) -> Iterator[Chunk]:
+    """Yield the indices of chosen neighbours of one file."""
+    numbered = ((index, item) for index, item in enumerate(items))
+    kept = (pair for pair, is_chosen in zip(numbered, chosen, strict=True) if is_chosen)
+    for _, group in groupby(kept, lambda pair: pair[1].path):
         yield deque(index for index, _ in group)
 
 
@@ -67,10 +93,10 @@ def split_chunk(chunk: Chunk) -> Iterator[Chunk]:
 class _Worker:
     """A forked process, as the coordinator sees it."""
 
-    def __init__(self, pid: int, connection: Connection, *, prefers_patient: bool) -> None:
+    def __init__(self, pid: int, connection: Connection, *, in_background: bool) -> None:
         self.pid = pid
         self.connection = connection
-        self.prefers_patient = prefers_patient
+        self.in_background = in_background
         self.pending: Chunk = deque()
         """The tests that it has been given and has not ended, in their order."""
 
@@ -78,12 +104,11 @@ class _Worker:
 class _Coordinator:
     """Hands out the tests, and passes the reports of the workers on to pytest."""
 
-    def __init__(self, count: int, is_patient: Callable[[pytest.Item], bool]) -> None:
+    def __init__(self, count: int, classify: Classify) -> None:
         self._count = count
-        self._is_patient = is_patient
+        self._classify = classify
         self._workers: list[_Worker] = []
-        self._patient: deque[Chunk] = deque()
-        self._others: deque[Chunk] = deque()
+        self._chunks: dict[Kind, deque[Chunk]] = {kind: deque() for kind in Kind}
         self._forked = 0
 
     @pytest.hookimpl(tryfirst=True)
@@ -93,19 +118,17 @@ class _Coordinator:
         reporter = session.config.pluginmanager.getplugin(_REPORTER)
         if reporter is not None:
             reporter.showfspath = False  # reports of different files are mixed
-        for chunk in make_chunks(session.items):
-            if self._is_patient(session.items[chunk[0]]):
-                self._patient.append(chunk)
-            else:
-                self._others += split_chunk(chunk)
+        self._fill_queues(session)
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
         try:
-            for number in range(min(self._count, len(self._patient) + len(self._others))):
-                self._fork(session, prefers_patient=number < self._count // 2)
+            self._fork_workers(session)
             while self._workers and not (session.shouldfail or session.shouldstop):
                 for connection in wait([worker.connection for worker in self._workers]):
                     worker = next(one for one in self._workers if one.connection is connection)
                     self._receive(session, worker)
+        except KeyboardInterrupt:
+            self._interrupt_background()
+            raise
         finally:
             self._end_workers()
         if session.shouldfail:
@@ -114,8 +137,25 @@ class _Coordinator:
             raise session.Interrupted(session.shouldstop)
         return True
 
+    def _fill_queues(self, session: pytest.Session) -> None:
+        """Divide the tests into chunks; all quiet ones are one, so that one worker runs them."""
+        kinds = [self._classify(item) for item in session.items]
+        for kind, queue in self._chunks.items():
+            for chunk in make_chunks(session.items, [found is kind for found in kinds]):
+                queue.extend(split_chunk(chunk) if kind is Kind.COMPUTING else [chunk])
+        if quiet := self._chunks[Kind.QUIET]:
+            self._chunks[Kind.QUIET] = deque([deque(index for chunk in quiet for index in chunk)])
+
+    def _fork_workers(self, session: pytest.Session) -> None:
+        background = max(1, min(os.cpu_count() or 1, self._count // 3))
+        for number in range(self._count):
+            in_background = number < background
+            if self._has_chunk(in_background=in_background):
+                self._fork(session, in_background=in_background)
+        self._replace_foreground(session)
+
     def _fork(
-        self, session: pytest.Session, *, prefers_patient: bool, chunk: Chunk | None = None
+        self, session: pytest.Session, *, in_background: bool, chunk: Chunk | None = None
     ) -> None:
         here, there = Pipe()
         self._forked += 1
@@ -126,18 +166,36 @@ class _Coordinator:
             here.close()
             for other in self._workers:
                 other.connection.close()
+            if in_background:
+                _lower_priority()
             _run_worker(session, there, self._forked)
         there.close()
-        worker = _Worker(pid, here, prefers_patient=prefers_patient)
+        worker = _Worker(pid, here, in_background=in_background)
         self._workers.append(worker)
-        self._give_chunk(worker, chunk or self._next_chunk(worker))
+        self._give_chunk(worker, chunk or self._next_chunk(in_background=in_background))
 
-    def _next_chunk(self, worker: _Worker) -> Chunk:
-        first, second = self._others, self._patient
-        if worker.prefers_patient:
-            first, second = second, first
-        queue = first or second
-        return queue.popleft() if queue else deque()
+    def _kinds_to_run(self, *, in_background: bool) -> tuple[Kind, ...]:
+        """Return the kinds of tests that a worker may run now, the preferred one first."""
+        if in_background:
+            return (Kind.COMPUTING,)
+        if self._chunks[Kind.QUIET]:
+            return (Kind.PATIENT,)
+        return (Kind.PATIENT, Kind.COMPUTING)
+
+    def _has_chunk(self, *, in_background: bool) -> bool:
+        return any(self._chunks[kind] for kind in self._kinds_to_run(in_background=in_background))
+
+    def _next_chunk(self, *, in_background: bool) -> Chunk:
+        for kind in self._kinds_to_run(in_background=in_background):
+            if self._chunks[kind]:
+                return self._chunks[kind].popleft()
+        return deque()
+
+    def _replace_foreground(self, session: pytest.Session) -> None:
+        """Begin the quiet tests when the last foreground worker has ended."""
+        quiet = self._chunks[Kind.QUIET]
+        if quiet and all(worker.in_background for worker in self._workers):
+            self._fork(session, in_background=False, chunk=quiet.popleft())
 
     def _give_chunk(self, worker: _Worker, chunk: Chunk) -> None:
         worker.pending += chunk
@@ -151,7 +209,7 @@ class _Coordinator:
             return
         hook = session.config.hook
         if what == "more":
-            self._give_chunk(worker, self._next_chunk(worker))
+            self._give_chunk(worker, self._next_chunk(in_background=worker.in_background))
         elif what == "report":
             report = hook.pytest_report_from_serializable(config=session.config, data=content)
             hook.pytest_runtest_logreport(report=report)
@@ -166,21 +224,27 @@ class _Coordinator:
         self._workers.remove(worker)
         worker.connection.close()
         code = os.waitstatus_to_exitcode(os.waitpid(worker.pid, 0)[1])
-        if not worker.pending:
-            return
-        item = session.items[worker.pending.popleft()]
-        report = pytest.TestReport(
-            nodeid=item.nodeid,
-            location=item.location,
-            keywords={},
-            outcome="failed",
-            longrepr=f"the process that ran this test ended with {code}",
-            when="call",
-        )
-        session.config.hook.pytest_runtest_logreport(report=report)
-        rest = worker.pending or self._next_chunk(worker)
-        if rest:
-            self._fork(session, prefers_patient=worker.prefers_patient, chunk=rest)
+        if worker.pending:
+            item = session.items[worker.pending.popleft()]
+            report = pytest.TestReport(
+                nodeid=item.nodeid,
+                location=item.location,
+                keywords={},
+                outcome="failed",
+                longrepr=f"the process that ran this test ended with {code}",
+                when="call",
+            )
+            session.config.hook.pytest_runtest_logreport(report=report)
+            if worker.pending or self._has_chunk(in_background=worker.in_background):
+                self._fork(session, in_background=worker.in_background, chunk=worker.pending)
+        self._replace_foreground(session)
+
+    def _interrupt_background(self) -> None:
+        """Pass Ctrl-C on to the workers that are not in the terminal's foreground."""
+        for worker in self._workers:
+            if worker.in_background:
+                with suppress(ProcessLookupError):
+                    os.kill(worker.pid, signal.SIGINT)
 
     def _end_workers(self) -> None:
         """Let the workers end after the tests that they run, and wait for that."""
@@ -212,6 +276,14 @@ class _Sender:
             config=self._config, report=report
         )
         self._connection.send(("report", content))
+
+
+def _lower_priority() -> None:
+    """Let this process and its children wait for all others that need a processor."""
+    os.setsid()  # Linux shares the processors among sessions first, each with a niceness of its own
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(BACKGROUND_NICENESS), encoding="ascii")
+    os.nice(BACKGROUND_NICENESS)
 
 
 def _run_worker(session: pytest.Session, connection: Connection, number: int) -> None:

@@ -1,5 +1,7 @@
 """`pytest --workers N` reports what pytest in one process would, whatever the tests do."""
 
+import os
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,13 @@ def pytest_addoption(parser):
     forked_workers.add_options(parser)
 
 def pytest_configure(config):
-    forked_workers.register(config, lambda item: "patient" in item.nodeid)
+    forked_workers.register(config, classify)
+
+def classify(item):
+    for kind in forked_workers.Kind:
+        if kind.name.lower() in item.nodeid:
+            return kind
+    return forked_workers.Kind.COMPUTING
 """
 MANY = """
 import os, sys
@@ -65,6 +73,38 @@ def test_all_tests_run_once_in_processes_that_end_their_fixtures(
     assert len(lines) - lines.count("ended") == 150
     assert len(processes) == 3
     assert 3 <= lines.count("ended") <= 5  # once for each file in each process that ran a part
+
+
+NOTES_WHEN = """
+import os, time
+from pathlib import Path
+import pytest
+
+@pytest.mark.parametrize("number", range(4))
+def test_it(number):
+    begun = time.monotonic()
+    time.sleep(0.1)
+    with Path({noted!r}).open("a") as file:
+        file.write(f"{kind} {{begun}} {{time.monotonic()}} {{os.nice(0)}}\\n")
+"""
+
+
+def test_quiet_tests_run_one_at_a_time_beside_others_of_low_priority(
+    pytester: pytest.Pytester,
+) -> None:
+    noted = pytester.path / "noted"
+    for file in ("computing", "patient_one", "patient_two", "quiet_one", "quiet_two"):
+        kind = file.partition("_")[0]
+        pytester.makepyfile(**{f"test_{file}": NOTES_WHEN.format(noted=str(noted), kind=kind)})
+    run(pytester).assert_outcomes(passed=20)
+    rows = [line.split() for line in noted.read_text().splitlines()]
+    usual = os.nice(0)
+    assert {int(row[3]) for row in rows if row[0] != "computing"} == {usual}
+    assert all(int(row[3]) > usual for row in rows if row[0] == "computing")
+    spans = [(float(row[1]), float(row[2])) for row in rows if row[0] == "patient"]
+    quiet = sorted((float(row[1]), float(row[2])) for row in rows if row[0] == "quiet")
+    assert max(end for _, end in spans) <= quiet[0][0]
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(quiet))
 
 
 def test_failures_skips_and_what_was_printed_are_reported(pytester: pytest.Pytester) -> None:
