@@ -129,7 +129,7 @@ def test_no_process_of_a_test_outlives_it(
     test = LEAVES_A_PROCESS % (new_session, str(pid), 600 if late else 0)
     (project / TEST).write_text(test, encoding="utf-8")
     fixed = listed(project, **{"level >= 2": "level >= 3"})
-    limit = ["--timeout", "15"] if late else []
+    limit = ["--timeout", "5"] if late else []
     assert run(project, fixed, "--no-baseline", *limit) == (0 if late else 1)
     assert ("did not end in time: " in capsys.readouterr().out) is late
     left = int(pid.read_text(encoding="utf-8"))
