@@ -26,7 +26,7 @@ from benchmarks.size import size
 from benchmarks.stage_worker import ECHO_KEY, NOW_KEY, PING_KEY, PONG_KEY, track_of
 from benchmarks.table import Row
 from rote.platform.system import free_port
-from rote.session.stage_conductor import AgentLost, ConductorEvent
+from rote.session.stage_events import AgentLost, ConductorEvent
 from rote.stage.conductor import Conductor, SectionError
 from rote.stage.keys import StageKeys
 from rote.stage.show.file import Section

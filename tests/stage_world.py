@@ -21,12 +21,8 @@ from rote.session.stage_agent import (
     PrepareRun,
     StopRobot,
 )
-from rote.session.stage_conductor import (
-    ConductorEvent,
-    ConductorSession,
-    SectionCommitted,
-    Standing,
-)
+from rote.session.stage_conductor import ConductorSession, Standing
+from rote.session.stage_events import ConductorEvent, SectionCommitted
 from rote.wire.stage import (
     ConductorState,
     StartReport,
@@ -348,7 +344,7 @@ class Director:
 
     def reset(self) -> None:
         if not self.session.refusal:
-            self.session.reset()
+            self.session.stops.reset()
             self.publish()
 
     def seen(self, kind: type[T]) -> list[T]:

@@ -9,19 +9,18 @@ import pytest
 
 from rote.session.stage_agent import AgentPhase, AgentSession, BeginRun, DropRun, LoadScore
 from rote.session.stage_clock import StageClock
-from rote.session.stage_conductor import (
-    LOAD_S,
+from rote.session.stage_conductor import ConductorSession
+from rote.session.stage_events import (
     AgentFound,
     AgentLost,
     ConductingBegan,
-    ConductorPhase,
-    ConductorSession,
     SectionCommitted,
     SectionEnded,
     SectionRefused,
     StopConfirmed,
     StopUnconfirmed,
 )
+from rote.session.stage_section import LOAD_S, SectionPhase
 from rote.wire.stage import AgentState, ConductorState, Run, Stop, decode_clock, encode_clock
 from sampled import sample_parameters
 from stage_world import Member, Network, Robot, World
@@ -111,8 +110,9 @@ def test_a_stop_stops_everybody_holds_and_is_reset_by_a_person_alone() -> None:
     world.play("two")
     world.run(5.0)
     assert world.seen(SectionRefused)
-    assert world.conductor.phase is ConductorPhase.STOPPED
-    assert world.conductor.reset()
+    assert world.conductor.section.phase is SectionPhase.NONE
+    assert world.conductor.stops.active is not None
+    assert world.conductor.stops.reset()
     world.run(1.0)
     world.play("three")
     world.run(8.0)
@@ -144,7 +144,8 @@ def test_a_stop_holds_over_a_restart_of_the_conductor() -> None:
     world.run(0.5)
     world.start_conductor()
     world.run(2.0)
-    assert world.conductor.phase is ConductorPhase.STOPPED
+    assert world.conductor.section.phase is SectionPhase.NONE
+    assert world.conductor.stops.active is not None
     assert world.conductor.current.stop is not None
     assert world.conductor.current.stop.id == stop.id
     assert all(m.session.phase is AgentPhase.STOPPED for m in world.members.values())
@@ -502,7 +503,7 @@ def test_a_suspended_conductor_has_a_new_epoch_and_keeps_its_stop() -> None:
     assert world.conductor.current.stop == stop
     world.run(2.0)
     assert all(each.session.phase is AgentPhase.STOPPED for each in world.members.values())
-    world.conductor.reset()
+    world.conductor.stops.reset()
     world.run(2.0)
     world.play("three")
     world.run(8.0)

@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from rote.session.stage_agent import AgentPhase, AgentSession, LoadScore, StopRobot
-from rote.session.stage_conductor import (
-    TAKEOVER_S,
+from rote.session.stage_conductor import TAKEOVER_S, ConductorSession, Standing
+from rote.session.stage_events import (
     ConductingBegan,
-    ConductorSession,
     SectionCommitted,
     SectionEnded,
     SectionRefused,
-    Standing,
     StopBegan,
     StopConfirmed,
     StopUnconfirmed,
@@ -304,7 +302,7 @@ def test_stops_given_at_several_conductors_at_once_are_confirmed_without_a_flood
     before = world.sent
     world.run(3.0)
     assert world.sent - before < 1.5 * usual
-    assert world.first.session.confirmed_s is not None
+    assert world.first.session.stops.confirmed_s is not None
     world.first.alive = False  # nobody conducts for a while
     for director in world.directors[1:]:
         director.stop()

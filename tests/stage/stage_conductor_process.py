@@ -10,7 +10,7 @@ import sys
 import time
 from dataclasses import asdict
 
-from rote.session.stage_conductor import ConductorEvent
+from rote.session.stage_events import ConductorEvent
 from rote.stage.conductor import SectionError
 from rote.stage.demo import check_demo
 from rote.stage.show.file import Cast, from_data

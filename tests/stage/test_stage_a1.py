@@ -17,7 +17,7 @@ from rote.motion.track import Track
 from rote.platform.system import free_port
 from rote.robot.robot import Robot
 from rote.session.a1 import Level
-from rote.session.stage_conductor import SectionCommitted
+from rote.session.stage_events import SectionCommitted
 from rote.stage.agent import Agent
 from rote.stage.conductor import Conductor, SectionError
 from rote.stage.demo import demo_take

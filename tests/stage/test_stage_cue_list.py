@@ -14,7 +14,7 @@ from rote.cli.show import _Keys
 from rote.errors import BadRequestError
 from rote.messages import Phase
 from rote.session.stage_agent import AgentPhase
-from rote.session.stage_conductor import SectionEnded, StopBegan
+from rote.session.stage_events import SectionEnded, StopBegan
 from rote.stage.conductor import Conductor, SectionError, SupersededError
 from rote.stage.cues import CueState, Lamp
 from rote.stage.report import SectionReport

@@ -18,7 +18,7 @@ from rote.errors import BadRequestError
 from rote.messages import Phase
 from rote.platform import paths
 from rote.platform.system import free_port
-from rote.session.stage_conductor import ConductorEvent, SectionRefused
+from rote.session.stage_events import ConductorEvent, SectionRefused
 from rote.stage.agent import Agent
 from rote.stage.conductor import SectionError
 from rote.stage.keys import StageKeys

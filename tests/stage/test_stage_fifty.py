@@ -10,7 +10,7 @@ from benchmarks.stage import Worker, apart, gathered, said
 from benchmarks.stage_worker import track_of
 
 from rote.platform.system import free_port
-from rote.session.stage_conductor import ConductorEvent, SectionCommitted
+from rote.session.stage_events import ConductorEvent, SectionCommitted
 from rote.stage.conductor import Conductor, SectionError
 from rote.stage.show.file import Section
 from rote.stage.show.score import PlacedTrack, Score

@@ -27,7 +27,7 @@ async def pause(run: CueRun) -> None:
     """Pause the section that plays, and wait until the robot holds its pose."""
     await run.one.until(lambda: run.one.conductor.agents["ann"].pausable)
     run.one.stage.pause()
-    await run.one.until(lambda: run.one.conductor.session.not_held == ())
+    await run.one.until(lambda: run.one.conductor.session.section.not_held == ())
 
 
 def arms(run: CueRun) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
@@ -162,7 +162,7 @@ def test_a_pause_before_the_section_has_begun_is_refused_and_osc_pauses() -> Non
             await run.until_state(CueState.PAUSED, "three")
             run.one.stage._on_osc(OscMessage("/rote/resume"))
             assert run.status.state is CueState.PAUSED, "the robot still slows down"
-            await run.one.until(lambda: run.one.conductor.session.not_held == ())
+            await run.one.until(lambda: run.one.conductor.session.section.not_held == ())
             run.one.stage._on_osc(OscMessage("/rote/resume"))
             await run.task
             assert run.names == ["three"]
@@ -254,7 +254,7 @@ def test_a_section_with_hold_keeps_the_last_pose_until_go_which_begins_the_next(
 
             playing = asyncio.create_task(play())
             await one.until(lambda: one.stage.cues and one.stage.cues.state is CueState.PAUSED)
-            await one.until(lambda: one.conductor.session.not_held == ())
+            await one.until(lambda: one.conductor.session.section.not_held == ())
             await asyncio.sleep(15.0)
             away = np.abs(np.array(one.rig.world.state().joints_rad) - np.array(G1_29.rest_rad))
             assert away.max() == pytest.approx(0.3, abs=0.03), "the pose at 2 s of the take"
@@ -311,7 +311,7 @@ def test_a_robot_that_another_client_stopped_does_not_count_as_held() -> None:
             async with run.one.rig.connect() as other:
                 await other.stop()
                 await asyncio.sleep(8.0)
-            assert run.task.done() or run.one.conductor.session.not_held == ("ann",)
+            assert run.task.done() or run.one.conductor.session.section.not_held == ("ann",)
 
     virtual.run(story())
 
@@ -329,7 +329,7 @@ def test_a_go_at_a_hold_begins_nothing_in_the_next_show() -> None:
 
             first = asyncio.create_task(play(begun=True))
             await one.until(lambda: one.stage.cues and one.stage.cues.state is CueState.PAUSED)
-            await one.until(lambda: one.conductor.session.not_held == ())
+            await one.until(lambda: one.conductor.session.section.not_held == ())
             one.stage.go()
             await asyncio.sleep(0.7)
             await one.stage.stop("a test")

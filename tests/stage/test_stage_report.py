@@ -15,7 +15,7 @@ from rote.cli.show import _ShowRun
 from rote.errors import BadRequestError
 from rote.messages import Phase
 from rote.motion.files.library import Library
-from rote.session.stage_conductor import ConductorEvent, SectionEnded
+from rote.session.stage_events import ConductorEvent, SectionEnded
 from rote.stage.conductor import SectionError, StopAnswer
 from rote.stage.show.check import CheckedShow
 from rote.stage.show.file import Cast, Clip, Section, Show, ShowRole
@@ -135,7 +135,7 @@ def test_a_stop_that_was_not_confirmed_is_in_the_report_whoever_asked_for_it(
             assert (found["unconfirmed"], found["stopped_within_ms"]) == (["ann"], None)
             assert "stopped by OSC" in found["ended"]
             one.robot.stop = stop  # type: ignore[method-assign]
-            await one.until(lambda: one.conductor.session.confirmed_s is not None)
+            await one.until(lambda: one.conductor.session.stops.confirmed_s is not None)
 
     virtual.run(story())
     said = capsys.readouterr()
@@ -309,7 +309,7 @@ def test_a_stop_at_the_very_end_that_is_not_confirmed_is_in_the_exit_code(tmp_pa
             assert await begin(one, file) == SectionError.exit_code
             assert (await asked[0]).unconfirmed == ("ann",)
             one.robot.stop = stop  # type: ignore[method-assign]
-            await one.until(lambda: one.conductor.session.confirmed_s is not None)
+            await one.until(lambda: one.conductor.session.stops.confirmed_s is not None)
 
     virtual.run(story())
     assert read(file)["unconfirmed"] == ["ann"]

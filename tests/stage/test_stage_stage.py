@@ -15,7 +15,7 @@ from rote.cli import main
 from rote.model.g1 import G1_29
 from rote.motion.track import Track
 from rote.session.stage_agent import AgentPhase
-from rote.session.stage_conductor import AgentFound, AgentLost, ConductorEvent
+from rote.session.stage_events import AgentFound, AgentLost, ConductorEvent
 from rote.stage.agent import Agent
 from rote.stage.conductor import Conductor, SectionError
 from rote.stage.demo import check_demo, demo_show, simulated_stage

@@ -117,8 +117,8 @@ def test_go_ends_a_hold_and_begins_the_next_section(tmp_path: Path) -> None:
             pendant = PendantStage(one.stage, "try", ("ann",))
             async with hub_with(tmp_path, "sway", stage=pendant) as hub:
                 living = await go(hub)
-                await one.until(lambda: one.conductor.session.is_paused)
-                await one.until(lambda: one.conductor.session.not_held == ())
+                await one.until(lambda: one.conductor.session.section.is_paused)
+                await one.until(lambda: one.conductor.session.section.not_held == ())
                 await hub.stage.go(StageGo(show="greet", cast={"left": "ann"}, force=True))
                 last = await ended(hub, report)
                 assert [each["name"] for each in last["sections"]] == ["one", "two"]
@@ -193,7 +193,7 @@ def test_a_section_is_paused_and_goes_on_where_it_was(tmp_path: Path) -> None:
             with pytest.raises(ProblemError, match="not this one") as refused:
                 await cues.press_go("two")
             assert refused.value.kind == "another-section"
-            await cues.one.until(lambda: cues.one.conductor.session.not_held == ())
+            await cues.one.until(lambda: cues.one.conductor.session.section.not_held == ())
             control(hub, "resume")
             await cues.until("playing", "one")
             with pytest.raises(ProblemError, match="under way"):

@@ -12,18 +12,17 @@ from rote.errors import BadRequestError, DecodeError, RoteError
 from rote.platform.clock import Suspensions
 from rote.platform.loop import clock_of
 from rote.session.stage_agent import CONDUCTOR_LOST_S
-from rote.session.stage_conductor import (
+from rote.session.stage_conductor import ConductorSession, Standing
+from rote.session.stage_events import (
     ConductingBegan,
     ConductorEvent,
-    ConductorSession,
     SectionEnded,
     SectionRefused,
-    Standing,
     StopConfirmed,
     StopUnconfirmed,
     Superseded,
 )
-from rote.session.stage_times import CONFIRM_S
+from rote.session.stage_stops import CONFIRM_S
 from rote.stage.keys import StageKeys
 from rote.stage.score_file import name_of, pack
 from rote.stage.show.file import CueKind, LossRule, Section
@@ -160,12 +159,12 @@ class Conductor:
     @property
     def agents(self) -> Mapping[str, AgentState]:
         """The newest state of every agent."""
-        return self.session.agents
+        return self.session.agents.states
 
     @property
     def active_stop(self) -> Stop | None:
         """The stop that is active until it is reset; None if there is none."""
-        return self.session.current.stop
+        return self.session.stops.active
 
     async def wait_for_stop_answer(self) -> StopAnswer | None:
         """Wait until all agents have confirmed the active stop; give up soon after `CONFIRM_S`.
@@ -174,16 +173,17 @@ class Conductor:
         """
         until_s = self._clock() + CONFIRM_S + 2 * STATE_S
         while self.active_stop is not None:
-            if self.session.confirmed_s is not None:
-                return StopAnswer(self.session.confirmed_s)
+            stops = self.session.stops
+            if stops.confirmed_s is not None:
+                return StopAnswer(stops.confirmed_s)
             if self._clock() > until_s:
-                return StopAnswer(None, self.session.unconfirmed)
+                return StopAnswer(None, stops.unconfirmed)
             await asyncio.sleep(RECEIVE_S)
         return None
 
     def alive(self, name: str) -> bool:
         """Whether an agent is connected and publishes states."""
-        return self.session.alive(name, self._clock())
+        return self.session.agents.is_alive(name, self._clock())
 
     async def wait_for_agents(self, names: tuple[str, ...], timeout_s: float) -> tuple[str, ...]:
         """Wait until these agents are alive and know the clock; return those that are missing."""
@@ -199,7 +199,7 @@ class Conductor:
         if not self.alive(name):
             return False
         state = self.agents[name]
-        return state.conductor == self.session.current.epoch and state.clock_bound_s < 0.010
+        return state.conductor == self.session.epoch and state.clock_bound_s < 0.010
 
     # ---- the show -------------------------------------------------------------------------------
 
@@ -232,7 +232,7 @@ class Conductor:
         for event in events:
             if isinstance(event, SectionRefused):
                 raise _make_section_error(event)
-        run = self.session.current.run
+        run = self.session.section.run
         assert run is not None
         ended: asyncio.Future[SectionEnded] = self._loop.create_future()
 
@@ -275,16 +275,15 @@ class Conductor:
         Raises `BadRequestError` if it cannot be paused now; then nothing has changed.
         """
         self.require_conducting()
-        self._publish_unless_refused(
-            self.session.pause(self._clock()), "the section cannot be paused"
-        )
+        refusal = self.session.section.pause(self._clock())
+        self._publish_unless_refused(refusal, "the section cannot be paused")
 
     def resume(self) -> None:
         """Let a paused section go on along the same path, all robots together.
 
         Raises `BadRequestError` if a robot does not hold its pose; then all stay paused.
         """
-        refusal = self.session.resume_section(self._clock())
+        refusal = self.session.section.resume(self._clock())
         self._publish_unless_refused(refusal, "the section cannot go on")
 
     def _publish_unless_refused(self, refusal: tuple[str, tuple[str, ...]], what: str) -> None:
@@ -299,7 +298,7 @@ class Conductor:
     @property
     def holds(self) -> tuple[tuple[float, float | None], ...]:
         """The pauses of the section, by this clock; the end of an open one is None."""
-        run = self.session.current.run
+        run = self.session.section.run
         return () if run is None else run.holds
 
     def set_lead(self, agent: str, name: str, seconds: float | None) -> None:
@@ -308,7 +307,7 @@ class Conductor:
 
     def leave_out(self, name: str) -> None:
         """Take an agent out of the section: it stops softly, and the others go on."""
-        if self.session.leave_out(name):
+        if self.session.section.leave_out(name):
             self._publish_now()
 
     async def stop(self, by: str) -> StopAnswer:
@@ -346,13 +345,13 @@ class Conductor:
     def reset(self) -> None:
         """Release all agents from a stop. Raises `BadRequestError` if none is active."""
         self.require_conducting()
-        if not self.session.reset():
+        if not self.session.stops.reset():
             raise BadRequestError("no stop is active, so there is nothing to reset")
         self._publish_now()
 
     def reset_stop(self, stop: Stop) -> bool:
         """Release all agents from this stop; return False if it is not the active one."""
-        if self.active_stop is None or self.active_stop.id != stop.id:
+        if not self.session.stops.is_active(stop.id):
             return False
         self.reset()
         return True
@@ -371,7 +370,7 @@ class Conductor:
 
     def _answer_clock(self, _key: str, epoch: bytes) -> bytes | None:
         """Answer an agent that obeys this conductor with its clock. It runs in any thread."""
-        is_ours = epoch == self.session.current.epoch.encode()
+        is_ours = epoch == self.session.epoch.encode()
         return encode_clock(self._clock()) if is_ours else None
 
     def _on_conductor_state(self, key: str, data: bytes) -> None:
@@ -437,8 +436,7 @@ class Conductor:
         except DecodeError:
             self._on_stop(key, data)
             return
-        is_active = self.active_stop is not None and self.active_stop.id == reset.reset
-        if is_active and not self.session.refusal:
+        if self.session.stops.is_active(reset.reset) and not self.session.refusal:
             self.reset()
 
     @contextlib.contextmanager
@@ -446,7 +444,7 @@ class Conductor:
         """Publish at once if the requests to the agents have changed."""
         before = self.session.current
         yield
-        if self.session.current is not before:
+        if self.session.current != before:
             self._publish_now()
 
     def _on_presence(self, key: str, is_present: bool) -> None:
@@ -462,8 +460,7 @@ class Conductor:
             self._publish_now()
             if stop := self.session.find_stop_to_repeat(self._clock()):
                 self._bus.publish(self._keys.stop, stop.encode())
-            current = self.session.current
-            is_idle = current.run is None and current.stop is None
+            is_idle = self.session.section.run is None and self.active_stop is None
             await asyncio.sleep(IDLE_STATE_S if is_idle else STATE_S)
 
     def _publish_now(self) -> None:

@@ -14,7 +14,7 @@ from rote.errors import LinkError
 from rote.model.g1 import G1_29
 from rote.motion.track import Track
 from rote.platform.system import free_port
-from rote.session.stage_conductor import ConductorEvent, SectionCommitted
+from rote.session.stage_events import ConductorEvent, SectionCommitted
 from rote.sim.hands import ScriptedHand
 from rote.stage.conductor import SectionError, StopAnswer
 from rote.stage.report import ShowReport

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 from rote.errors import RoteError
 from rote.platform.loop import to_the_end
-from rote.session.stage_conductor import (
+from rote.session.stage_events import (
     ConductorEvent,
     SectionCommitted,
     StopBegan,
@@ -232,7 +232,7 @@ class ShowRecorder:
             report.playing = event.section
         elif isinstance(event, StopBegan):
             report.stopped_by = event.stop.by or "an unknown origin"
-            self._note_stop(None, self._conductor.session.unconfirmed)
+            self._note_stop(None, self._conductor.session.stops.unconfirmed)
         elif isinstance(event, StopConfirmed):
             self._note_stop(event.after_s, ())
         elif isinstance(event, StopUnconfirmed):

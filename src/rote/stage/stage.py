@@ -20,14 +20,14 @@ from rote.motion import files
 from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.platform import paths
-from rote.session.stage_conductor import (
+from rote.session.stage_conductor import Standing
+from rote.session.stage_events import (
     ComputerSuspended,
     ConductingBegan,
     ConductorEvent,
     ConductorStalled,
     SectionCommitted,
     SectionEnded,
-    Standing,
     StopBegan,
     StopUnconfirmed,
     Superseded,
@@ -263,7 +263,7 @@ class Stage:
         Raises `BadRequestError` if a paused section cannot go on, or at a standby.
         """
         self.conductor.require_conducting()
-        if self.conductor.session.is_paused:
+        if self.conductor.session.section.is_paused:
             self.resume()
             self._go_begins_next = self._cursor is not None and self._cursor.holds_end
         else:
@@ -371,10 +371,10 @@ class Stage:
         """What the conductor that this standby waits for does, as one line of text."""
         session = self.conductor.session
         text = describe_other_conductor(
-            session.other,
+            session.other.state,
             self.robots,
-            stop=session.current.stop,
-            is_silent=session.is_other_silent(self._loop.time()),
+            stop=session.stops.active,
+            is_silent=session.other.is_silent(self._loop.time()),
             alive=self.conductor.alive,
         )
         own_stop = session.find_stop_to_repeat(self._loop.time())
@@ -421,7 +421,7 @@ class Stage:
             state = CueState.STOPPED
         elif not cursor.playing:
             state = CueState.WAITING
-        elif self.conductor.session.is_paused:
+        elif self.conductor.session.section.is_paused:
             state = CueState.PAUSED
         elif elapsed_s is None or elapsed_s < 0.0:
             state = CueState.STARTING

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from rote.errors import DecodeError, LinkError
-from rote.session.stage_times import AGENT_LOST_S, CONFIRM_S
+from rote.session.stage_roster import AGENT_LOST_S
+from rote.session.stage_stops import CONFIRM_S
 from rote.stage.folder import StageFolder
 from rote.stage.keys import StageKeys
 from rote.transport.zenoh.bus import StageBus

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, cast
 
 from rote.errors import RoteError
 from rote.session.stage_agent import MAX_BOUND_S
-from rote.session.stage_conductor import ConductorEvent, SectionCommitted
+from rote.session.stage_events import ConductorEvent, SectionCommitted
 from rote.stage.conductor import SectionError, StopAnswer
 from rote.stage.cues import CueState, CueStatus, find_lamp
 from rote.stage.leads import SOUND_LEAD
@@ -122,7 +122,7 @@ class StageService:
         Raises `ProblemError` or a `RoteError` if that is refused; then nothing has begun.
         """
         pendant = self._require_stage()
-        if pendant.stage.conductor.session.current.stop is not None:
+        if pendant.stage.conductor.active_stop is not None:
             raise ProblemError(
                 409,
                 "stop-holds",
@@ -348,7 +348,7 @@ class StageService:
         """Return whether another program has stopped the stage since the last call."""
         if self._pendant is None:
             return False
-        active_stop = self._pendant.stage.conductor.session.current.stop
+        active_stop = self._pendant.stage.conductor.active_stop
         previous_id, self._last_stop_id = (
             self._last_stop_id,
             "" if active_stop is None else active_stop.id,
@@ -389,7 +389,7 @@ class StageService:
             }
         conductor, refused = pendant.stage.conductor, pendant.stage.refused
         names = sorted({*pendant.agents, *conductor.agents})
-        active_stop = conductor.session.current.stop
+        active_stop = conductor.active_stop
         robots = [
             _describe_robot(
                 name,
@@ -413,17 +413,14 @@ class StageService:
 
     def _describe_stop(self, pendant: PendantStage, names: Sequence[str]) -> s.StageStop | None:
         conductor = pendant.stage.conductor
-        active_stop = conductor.session.current.stop
+        active_stop = conductor.active_stop
         if active_stop is None:
             return None
-        unconfirmed = [
-            name for name, each in conductor.agents.items() if each.stopped != active_stop.id
-        ]
         return {
             "id": active_stop.id,
             "by": active_stop.by,
-            "confirmed_ms": _to_ms(conductor.session.confirmed_s),
-            "unconfirmed": sorted(unconfirmed),
+            "confirmed_ms": _to_ms(conductor.session.stops.confirmed_s),
+            "unconfirmed": list(conductor.session.stops.unconfirmed),
             "obstacles": {
                 name: find_obstacle(
                     conductor.agents.get(name), reachable=conductor.alive(name), stop=active_stop
