@@ -165,8 +165,10 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/web/test_web_security.py",
         *_WEB,
     ),
-    "stage/agent.py": _STAGE,
+    "stage/agent*.py": (*_STAGE, "tests/stage/test_stage_pause.py"),
     "stage/conductor.py": _STAGE,
+    "stage/leads.py": ("tests/stage/test_stage_offsets.py", "tests/stage/test_stage_cues.py"),
+    "stage/show_run.py": (*_STAGE, "tests/stage/test_stage_cue_list.py"),
     "stage/stage.py": (*_STAGE, "tests/stage/test_stage_bus.py"),
     "motion/check/rules.py": ("tests/motion/test_motion_check.py",),
     "motion/check/limits.py": (

@@ -30,9 +30,10 @@ from rote.stage.show.file import (
     ShowRole,
     Trigger,
     TriggerKind,
+    find_droppable,
     from_data,
 )
-from rote.stage.stage import TRY_STAGE, Stage, find_droppable
+from rote.stage.stage import TRY_STAGE, Stage
 from rote.transport.zenoh.bus import StageBus
 from rote.wire.osc import OscMessage
 from rote.wire.stage import ConductorState
@@ -247,20 +248,20 @@ def test_osc_controls_the_cue_list_and_nonsense_changes_nothing() -> None:
         async with cue_run() as run:
             stage = run.one.stage
             await run.until_moving()
-            stage._on_osc(OscMessage("/rote/jump", ("nowhere",)))
-            stage._on_osc(OscMessage("/rote/jump", ()))
-            stage._on_osc(OscMessage("/rote/mute", (1,)))
+            stage.osc.receive(OscMessage("/rote/jump", ("nowhere",)))
+            stage.osc.receive(OscMessage("/rote/jump", ()))
+            stage.osc.receive(OscMessage("/rote/mute", (1,)))
             assert (run.status.section, run.status.state is CueState.WAITING) == ("one", False)
-            stage._on_osc(OscMessage("/rote/jump", ("two",)))
+            stage.osc.receive(OscMessage("/rote/jump", ("two",)))
             await run.until_state(CueState.WAITING, "two")
-            stage._on_osc(OscMessage("/rote/skip"))
+            stage.osc.receive(OscMessage("/rote/skip"))
             await run.until_state(CueState.WAITING, "three")
-            stage._on_osc(OscMessage("/rote/back"))
+            stage.osc.receive(OscMessage("/rote/back"))
             await run.until_state(CueState.WAITING, "two")
-            stage._on_osc(OscMessage("/rote/mute", ("ann",)))
+            stage.osc.receive(OscMessage("/rote/mute", ("ann",)))
             assert run.status.lamps == {"ann": Lamp.MUTED}
-            stage._on_osc(OscMessage("/rote/unmute", ("ann",)))
-            stage._on_osc(OscMessage("/rote/go"))
+            stage.osc.receive(OscMessage("/rote/unmute", ("ann",)))
+            stage.osc.receive(OscMessage("/rote/go"))
             await run.task
             assert run.names == ["two", "three"]
 

@@ -148,7 +148,7 @@ def test_a_stop_ends_a_sound_here_and_on_the_robot(tmp_path: Path) -> None:
             assert answer.confirmed_s is not None
             with pytest.raises(SectionError, match="a test"):
                 await asyncio.wait_for(playing, 30.0)
-            speaker = one.stage._speaker
+            speaker = one.stage.own_cues.speaker
             assert speaker is not None
             assert not speaker.playing
             told = [notice.message for notice in one.rig.world.notices]
@@ -164,7 +164,7 @@ def test_a_stop_ends_a_section_in_which_no_robot_takes_part(tmp_path: Path) -> N
     async def main() -> None:
         async with try_stage() as one:
             playing = asyncio.ensure_future(one.stage.play(show, CAST, automatic=True))
-            await until(lambda: one.stage._speaker and one.stage._speaker.playing)
+            await until(lambda: one.stage.own_cues.speaker and one.stage.own_cues.speaker.playing)
             await one.stage.stop("a test")
             with pytest.raises(SectionError, match="a test"):
                 await asyncio.wait_for(playing, 30.0)
@@ -205,7 +205,7 @@ def test_an_agent_tells_what_its_robot_holds_and_keeps_what_it_learns(
 
     async def again() -> None:
         async with try_stage("udp") as one:
-            assert one.agent._learned.leads_s == {"stored 0": lead_s}
+            assert one.agent.leads.leads_s == {"stored 0": lead_s}
 
     asyncio.run(again())
     paths.agent_file(TRY_STAGE, "ann").write_text('{"leads_s": {"stored 0": "soon", "x": 1e9}}')
@@ -215,7 +215,7 @@ def test_an_agent_tells_what_its_robot_holds_and_keeps_what_it_learns(
 def test_an_agent_that_ends_saves_what_it_learned_last() -> None:
     async def main() -> None:
         async with try_stage("udp") as one:
-            one.agent._learned.learn("stored 0", 0.25)
+            one.agent.leads.learn("stored 0", 0.25)
 
     asyncio.run(main())
     assert json.loads(paths.agent_file(TRY_STAGE, "ann").read_text())["leads_s"] == {
@@ -225,7 +225,7 @@ def test_an_agent_that_ends_saves_what_it_learned_last() -> None:
 
 async def _without_leads() -> None:
     async with try_stage("udp") as one:
-        assert one.agent._learned.leads_s == {}
+        assert one.agent.leads.leads_s == {}
 
 
 def test_a_sound_is_requested_as_much_earlier_as_the_robot_was_seen_to_need(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from stage_memory import memory_stage
 def test_an_offset_that_a_person_set_stays_until_it_is_learned_again() -> None:
     async def story() -> None:
         async with memory_stage() as one:
-            learned = one.agent._learned
+            learned = one.agent.leads
             learned.learn("wave", 0.7)
             await one.until(lambda: one.stage.offsets == {"ann": {"wave": 0.7}})
             one.stage.set_offset("ann", "wave", 0.4)
@@ -55,7 +55,7 @@ def test_offsets_are_shown_and_set_from_another_terminal(
     async def story() -> None:
         async with open_stage(hall.folder) as opened, running_agent(hall, "ann") as ann:
             assert await opened.conductor.wait_for_agents(("ann",), 30.0) == ()
-            ann._learned.learn("wave", 0.7)
+            ann.leads.learn("wave", 0.7)
             await _show_offsets(hall.folder, "", "", None, as_json=True)
             await _show_offsets(hall.folder, "ann", "wave", 0.25, as_json=False)
             with pytest.raises(BadRequestError, match="'eve' is not reachable"):

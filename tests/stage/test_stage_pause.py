@@ -10,7 +10,7 @@ import virtual
 from rote.errors import BadRequestError, DecodeError
 from rote.messages import Phase
 from rote.model.g1 import G1_29
-from rote.stage import agent
+from rote.stage import agent, agent_part
 from rote.stage.cues import CueState, Lamp
 from rote.stage.section_time import SectionTime
 from rote.stage.show.check import CheckedShow, check_show
@@ -100,7 +100,7 @@ def test_a_section_goes_on_only_when_the_arms_are_where_the_pause_holds_them(
             with pytest.raises(BadRequestError, match="paused already"):
                 run.one.stage.pause()
             with monkeypatch.context() as displaced:
-                displaced.setattr(agent, "HELD_RAD", -1.0)  # whatever is measured is too far
+                displaced.setattr(agent_part, "HELD_RAD", -1.0)  # whatever is measured is too far
                 await asyncio.sleep(0.5)
                 with pytest.raises(BadRequestError, match=r"does not hold its pose \(ann\)"):
                     run.one.stage.resume()
@@ -158,12 +158,12 @@ def test_a_pause_before_the_section_has_begun_is_refused_and_osc_pauses() -> Non
                 run.one.stage.pause()
             await run.until_state(CueState.PLAYING, "three")
             await run.one.until(lambda: run.one.conductor.agents["ann"].pausable)
-            run.one.stage._on_osc(OscMessage("/rote/pause"))
+            run.one.stage.osc.receive(OscMessage("/rote/pause"))
             await run.until_state(CueState.PAUSED, "three")
-            run.one.stage._on_osc(OscMessage("/rote/resume"))
+            run.one.stage.osc.receive(OscMessage("/rote/resume"))
             assert run.status.state is CueState.PAUSED, "the robot still slows down"
             await run.one.until(lambda: run.one.conductor.session.section.not_held == ())
-            run.one.stage._on_osc(OscMessage("/rote/resume"))
+            run.one.stage.osc.receive(OscMessage("/rote/resume"))
             await run.task
             assert run.names == ["three"]
 

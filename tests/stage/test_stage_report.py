@@ -19,7 +19,7 @@ from rote.session.stage_events import ConductorEvent, SectionEnded
 from rote.stage.conductor import SectionError, StopAnswer
 from rote.stage.show.check import CheckedShow
 from rote.stage.show.file import Cast, Clip, Section, Show, ShowRole
-from rote.stage.stage import ShowFiles
+from rote.stage.show_files import ShowFiles
 from stage.test_stage_agent import LEFT, full_disk, score
 from stage_memory import MemoryStage, memory_stage
 

@@ -11,8 +11,8 @@ from rote.cli import main
 from rote.errors import BadRequestError
 from rote.stage.show.file import from_data
 from rote.stage.show.sheet import make_sheet, sheet_page
+from rote.stage.show_files import read_show
 from rote.stage.show_lock import check_lock, lock_show
-from rote.stage.stage import read_show
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "show"
 

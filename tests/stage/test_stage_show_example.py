@@ -7,7 +7,7 @@ import pytest
 from rote.findings import Severity
 from rote.stage.show.check import check_show
 from rote.stage.show.file import CueKind
-from rote.stage.stage import read_cast, read_show
+from rote.stage.show_files import read_cast, read_show
 
 FOLDER = Path(__file__).parents[2] / "examples" / "show"
 

@@ -30,7 +30,8 @@ from rote.stage.cues import CueState, Lamp, describe_rest
 from rote.stage.folder import StageFolder
 from rote.stage.show.check import CheckedShow
 from rote.stage.show.file import Cast, Clip, Section, Show, ShowRole, Trigger, TriggerKind
-from rote.stage.stage import ShowFiles, open_stage
+from rote.stage.show_files import ShowFiles
+from rote.stage.stage import open_stage
 from rote.stage.watcher import watching
 from rote.transport.osc import OscPort
 from rote.wire.osc import OscMessage

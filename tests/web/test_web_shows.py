@@ -33,7 +33,8 @@ from rote.stage.show.file import (
     SECTION_FIELDS,
     TRIGGER_FIELDS,
 )
-from rote.stage.stage import TRY_STAGE, read_show
+from rote.stage.show_files import read_show
+from rote.stage.stage import TRY_STAGE
 from rote.stage.watcher import StageWatcher
 from rote.transport.zenoh.bus import StageBus
 from rote.web.routes.shows import SHEET_POLICY

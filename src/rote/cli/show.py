@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from rote.stage.report import SectionReport, ShowRecorder, ShowReport
     from rote.stage.show.check import CheckedShow
     from rote.stage.show.file import Cast
-    from rote.stage.stage import ShowFiles, Stage
+    from rote.stage.show_files import ShowFiles
+    from rote.stage.stage import Stage
     from rote.wire.stage import Stop
 
 app = typer.Typer(
@@ -114,8 +115,8 @@ def check(
 def _load_checked(file: Path, cast: Path | None, *, quiet: bool) -> "tuple[CheckedShow, ShowFiles]":
     from rote.cli import output
     from rote.stage.show.check import check_show
+    from rote.stage.show_files import read_cast, read_show
     from rote.stage.show_lock import check_lock
-    from rote.stage.stage import read_cast, read_show
 
     show, files = read_show(file)
     if (locked := check_lock(file, show, files)) and not quiet:
@@ -161,7 +162,7 @@ def sheet(
     """Print the cue sheet: one line per clip and cue, with time, role, what and trigger."""
     from rote.cli import output
     from rote.stage.show.sheet import TITLES, make_sheet, sheet_page
-    from rote.stage.stage import read_cast, read_show
+    from rote.stage.show_files import read_cast, read_show
 
     show, _ = read_show(file)
     lines = make_sheet(show, None if cast is None else read_cast(cast).robots)
@@ -176,8 +177,8 @@ def sheet(
 @app.command()
 def lock(file: ShowFile, as_json: Json = False) -> None:
     """Lock a show: it is not run if its file, a take or a sound has changed since."""
+    from rote.stage.show_files import read_show
     from rote.stage.show_lock import lock_show
-    from rote.stage.stage import read_show
 
     path = lock_show(file, *read_show(file))
     print_json({"lock": str(path)}) if as_json else print(f"Locked: {path}.")
@@ -274,7 +275,8 @@ class _ShowRun:
         self._out: Console = output.console(quiet=as_json)
 
     async def play(self, pace: float, *, motion: bool) -> int:
-        from rote.stage.stage import open_stage, read_cast
+        from rote.stage.show_files import read_cast
+        from rote.stage.stage import open_stage
 
         checked, files = _load_checked(self._file, self._cast, quiet=self._as_json)
         self._check_warnings(checked)
@@ -397,7 +399,7 @@ class _ShowRun:
         import asyncio
 
         from rote.stage.conductor import SectionError
-        from rote.stage.stage import find_droppable
+        from rote.stage.show.file import find_droppable
 
         def on_interrupted(error: "SectionError") -> None:
             recorder.note_interruption(error)

@@ -506,3 +506,9 @@ def schema() -> dict[str, Any]:
 
 def _make_array_schema(items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "maxItems": MAX_ITEMS, "items": items}
+
+
+def find_droppable(show: Show, cast: Cast) -> frozenset[str]:
+    """Return the robots without which a show goes on when they are lost."""
+    droppable = [role.name for role in show.roles if role.on_loss is RoleLoss.DROP]
+    return frozenset(cast.robots[name] for name in droppable if name in cast.robots)

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, ParamSpec, TypeVar
 
 from rote.stage.show.check import CheckedShow
-from rote.stage.stage import ShowFiles
+from rote.stage.show_files import ShowFiles
 from rote.web.schemas import shows as s
 from rote.web.work import shows as show_work
 from rote.web.work.pool import WorkPool

@@ -15,8 +15,15 @@ from rote.stage.leads import SOUND_LEAD
 from rote.stage.report import ShowRecorder, ShowReport
 from rote.stage.reset import find_obstacle
 from rote.stage.show.check import CheckedShow
-from rote.stage.show.file import Cast, CueKind, Trigger, TriggerKind, describe_trigger
-from rote.stage.stage import Stage, find_droppable
+from rote.stage.show.file import (
+    Cast,
+    CueKind,
+    Trigger,
+    TriggerKind,
+    describe_trigger,
+    find_droppable,
+)
+from rote.stage.stage import Stage
 from rote.transport.address import host_and_port
 from rote.web.access.security import check_private
 from rote.web.schemas import shows as s

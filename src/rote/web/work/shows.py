@@ -25,8 +25,8 @@ from rote.stage.show.check import CheckedShow, ShowFinding, check_show
 from rote.stage.show.file import Cast, Show
 from rote.stage.show.score import ClipError, Score, compile_role
 from rote.stage.show.sheet import make_sheet, sheet_page
+from rote.stage.show_files import ShowFiles
 from rote.stage.show_lock import check_lock, lock_path, lock_show, unlock_show
-from rote.stage.stage import ShowFiles
 from rote.web.server.problems import ProblemError, finding_document, to_json
 
 if TYPE_CHECKING:
