@@ -39,10 +39,10 @@ def test_every_frame_is_listed_with_its_length_and_what_its_checksum_covers() ->
 
 def test_every_field_is_where_the_page_says() -> None:
     for title, layout in LAYOUTS.items():
-        (line,) = re.findall(rf"^{re.escape(title)}: (.*)$", PAGE, re.MULTILINE)
+        (fields,) = re.findall(rf"\n\n{re.escape(title)}: (.*?)\n\n", PAGE, re.DOTALL)
         told = [
             (name, int(start), int(size))
-            for name, start, size in re.findall(r"`(\w+)` (\d+) \((\d+)\)", line)
+            for name, start, size in re.findall(r"`(\w+)`\s(\d+)\s\((\d+)\)", fields)
         ]
         assert told == places(layout), title
 
