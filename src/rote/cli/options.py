@@ -4,10 +4,11 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -154,6 +155,36 @@ Overwrite = Annotated[
 def choice(values: Iterable[str]) -> str:
     """Return the metavar of an option with a fixed set of values."""
     return f"[{'|'.join(values)}]"
+
+
+def expand_option_classes(command: Callable[..., int]) -> Callable[..., int]:
+    """Return a command with one option for each field of its parameters that are dataclasses.
+
+    Typer reads the options of a command from the signature of its function, so this makes one.
+    """
+    groups: dict[str, Any] = {}
+    options: list[Parameter] = []
+    for each in signature(command).parameters.values():
+        if is_dataclass(each.annotation):
+            groups[each.name] = each.annotation
+            options += [
+                Parameter(
+                    field.name, Parameter.KEYWORD_ONLY, annotation=field.type, default=field.default
+                )
+                for field in fields(each.annotation)
+            ]
+        else:
+            options.append(each.replace(kind=Parameter.KEYWORD_ONLY))
+
+    @wraps(command)
+    def run_command(**values: Any) -> int:
+        for name, kind in groups.items():
+            values[name] = kind(**{field.name: values.pop(field.name) for field in fields(kind)})
+        return command(**values)
+
+    run_command.__annotations__ = {each.name: each.annotation for each in options}
+    vars(run_command)["__signature__"] = Signature(options)
+    return run_command
 
 
 def refuse_unused_options(ctx: typer.Context, names: Iterable[str], why: str) -> None:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from rote.cli.options import Json, choice, print_json, refuse_unused_options, run
+from rote.cli.options import (
+    Json,
+    choice,
+    expand_option_classes,
+    print_json,
+    refuse_unused_options,
+    run,
+)
 from rote.cli.simulate_dds import (
     Dds,
     DdsOptions,
@@ -187,38 +194,50 @@ DropAfter = Annotated[
 Seed = Annotated[int, typer.Option(metavar="N", help="Random seed of the network impairments.")]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimOptions:
+    """The options of the simulated robot, as given on the command line."""
+
+    robot: RobotName = ""
+    like: Like = None
+    udp: Udp = None
+    webrtc: WebRtc = None
+    signalling: Signalling = ""
+    key: DeviceKey = None
+    strict: Strict = False
+    firmware: FirmwareName = ""
+    slots: Slots = None
+    polite: Polite = False
+    quirk: QuirkNames = None
+    serial: Serial = _DEFAULT_SERIAL
+    dds: Dds = None
+    domain: Domain = 0
+    hands: Hands = ""
+    a1: A1 = None
+    dialect: DialectName = _DEFAULT_DIALECT
+    hand: HandName = None
+    fault: Faults = None
+    store: StoreFile = None
+    factory: Factory = False
+    mode: Start = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkOptions:
+    """The options of the network between the simulated robot and its clients."""
+
+    loss: Loss = 0.0
+    delay: Delay = "0"
+    duplicate: Duplicate = 0.0
+    reorder: Reorder = 0.0
+    corrupt: Corrupt = 0.0
+    drop_after: DropAfter = None
+    seed: Seed = 0
+
+
+@expand_option_classes
 def sim(
-    ctx: typer.Context,
-    robot: RobotName = "",
-    like: Like = None,
-    udp: Udp = None,
-    webrtc: WebRtc = None,
-    signalling: Signalling = "",
-    key: DeviceKey = None,
-    strict: Strict = False,
-    firmware: FirmwareName = "",
-    slots: Slots = None,
-    polite: Polite = False,
-    quirk: QuirkNames = None,
-    serial: Serial = _DEFAULT_SERIAL,
-    dds: Dds = None,
-    domain: Domain = 0,
-    hands: Hands = "",
-    a1: A1 = None,
-    dialect: DialectName = _DEFAULT_DIALECT,
-    hand: HandName = None,
-    fault: Faults = None,
-    store: StoreFile = None,
-    factory: Factory = False,
-    mode: Start = "",
-    loss: Loss = 0.0,
-    delay: Delay = "0",
-    duplicate: Duplicate = 0.0,
-    reorder: Reorder = 0.0,
-    corrupt: Corrupt = 0.0,
-    drop_after: DropAfter = None,
-    seed: Seed = 0,
-    as_json: Json = False,
+    ctx: typer.Context, options: SimOptions, network: NetworkOptions, as_json: Json = False
 ) -> int:
     """Run a simulated robot for other programs.
 
@@ -227,95 +246,78 @@ def sim(
     Clients of the documented UDP frames can teach it; with --webrtc or --dds, also clients of a
     real robot. All clients share one robot. Ctrl-C ends it.
     """
-    if _LIST_QUIRKS in (quirk or ()):
+    if _LIST_QUIRKS in (options.quirk or ()):
         return _print_quirks(as_json)
     from rote.sim.quirks import quirks_named
 
-    network = _make_impairment((loss, duplicate, reorder, corrupt), delay, drop_after, seed)
-    profile = None if like is None else _read_profile(like)
-    chosen = _ChosenRobot(robot, udp, webrtc, dds, a1, dialect, mode)
+    impairment = _make_impairment(network)
+    profile = None if options.like is None else _read_profile(options.like)
     if profile is not None:
-        chosen = _add_profile(chosen, profile)
-    build, family = _find_build(chosen.robot, chosen.a1)
+        options = _add_profile(options, profile)
+    build, family = _find_build(options.robot, options.a1)
     if _A1_WIRE in family.wires:
-        refuse_unused_options(ctx, _NOT_A1_OPTIONS, f"with a {family.title}")
-        parse_hands(hands, build, chosen.dds)  # only for its error: an A1 has no hands
-        if quirk:
-            raise BadRequestError(f"--quirk is not for a {family.title}", "Leave it out.")
-        return _simulate_a1(chosen, hand, tuple(fault or ()), seed, network, as_json)
-    _refuse_options_without_effect(ctx, family, chosen, empty_serial=not serial)
-    attached_hands = parse_hands(hands, build, chosen.dds)
-    options = _SimOptions(
-        udp=chosen.udp if chosen.udp or chosen.webrtc or chosen.dds else _DEFAULT_UDP,
-        webrtc=chosen.webrtc,
-        dds=_make_dds_options(chosen.dds, domain, attached_hands, profile),
-        signalling=signalling,
-        key=key,
-        strict=strict,
-        serial=serial,
-        impairment=network,
-        as_json=as_json,
-    )
-    robot_options = _RobotOptions(
-        build=build,
-        family=family,
-        store=store,
-        factory=factory,
-        mode=chosen.mode,
-        firmware=firmware,
-        slots=slots,
-        polite=polite,
-        quirks=quirks_named(quirk or ()),
-        seed=seed,
-        faults=tuple(fault or ()),
-        profile=profile,
-    )
-    _check_quirks(robot_options.quirks, options)
-    _check_addresses(options)
-    return run(_run_simulator(options, _create_robot(robot_options)))
+        return _simulate_a1(ctx, options, build, family, network.seed, impairment, as_json)
+    _refuse_options_without_effect(ctx, family, options)
+    hands = parse_hands(options.hands, build, options.dds)
+    if not (options.udp or options.webrtc or options.dds):
+        options = replace(options, udp=_DEFAULT_UDP)
+    dds = _make_dds_options(options, hands, profile)
+    quirks = quirks_named(options.quirk or ())
+    _check_quirks(quirks, options)
+    _check_addresses(options, dds)
+    robot = _create_robot(_RobotOptions(options, build, family, quirks, network.seed, profile))
+    return run(_run_simulator(options, dds, robot, impairment, as_json))
 
 
 def _simulate_a1(
-    chosen: "_ChosenRobot",
-    hand: str | None,
-    faults: tuple[str, ...],
+    ctx: typer.Context,
+    options: SimOptions,
+    build: "Build",
+    family: "Family",
     seed: int,
-    network: "Impairment | None",
+    impairment: "Impairment | None",
     as_json: bool,
 ) -> int:
     from rote.cli.a1.simulate import A1Options, simulate_a1
 
-    if chosen.udp or chosen.webrtc or chosen.dds:
+    refuse_unused_options(ctx, _NOT_A1_OPTIONS, f"with a {family.title}")
+    parse_hands(options.hands, build, options.dds)  # only for its error: an A1 has no hands
+    if options.quirk:
+        raise BadRequestError(f"--quirk is not for a {family.title}", "Leave it out.")
+    if options.udp or options.webrtc or options.dds:
         raise BadRequestError("--a1 cannot be combined with --udp, --webrtc or --dds")
-    options = A1Options(
-        chosen.a1 or _LOOPBACK, chosen.dialect, chosen.mode or "stand", hand, faults, seed
+    a1_options = A1Options(
+        options.a1 or _LOOPBACK,
+        options.dialect,
+        options.mode or "stand",
+        options.hand,
+        tuple(options.fault or ()),
+        seed,
     )
-    return run(simulate_a1(options, network, as_json))
+    return run(simulate_a1(a1_options, impairment, as_json))
 
 
 def _refuse_options_without_effect(
-    ctx: typer.Context, family: "Family", chosen: "_ChosenRobot", *, empty_serial: bool
+    ctx: typer.Context, family: "Family", options: SimOptions
 ) -> None:
-    """Raise an error for options without effect on this robot and on these wires.
-
-    With `empty_serial`, --serial is accepted: it hides the robot, and without WebRTC the robot
-    cannot be discovered anyway.
-    """
-    _check_wires(family, {"webrtc": chosen.webrtc, "dds": chosen.dds})
+    """Raise an error for options without effect on this robot and on these wires."""
+    _check_wires(family, {"webrtc": options.webrtc, "dds": options.dds})
     refuse_unused_options(ctx, {"dialect", "hand"}, f"with a {family.title}")
-    if chosen.webrtc is None:
-        accepted = {"serial"} if empty_serial else set()
+    if options.webrtc is None:
+        # An empty --serial hides the robot, which without WebRTC no client discovers anyway.
+        accepted = set() if options.serial else {"serial"}
         refuse_unused_options(ctx, _WEBRTC_OPTIONS - accepted, "without --webrtc")
-    if chosen.dds is None:
+    if options.dds is None:
         refuse_unused_options(ctx, {"domain"}, "without --dds")
 
 
 def _make_dds_options(
-    interface: str | None, domain: int, hands: "tuple[Hand, ...]", profile: "RobotProfile | None"
+    options: SimOptions, hands: "tuple[Hand, ...]", profile: "RobotProfile | None"
 ) -> DdsOptions | None:
-    if interface is None:
+    if options.dds is None:
         return None
-    return DdsOptions(interface, domain, hands, None if profile is None else profile.lowstate_hz)
+    lowstate_hz = None if profile is None else profile.lowstate_hz
+    return DdsOptions(options.dds, options.domain, hands, lowstate_hz)
 
 
 def _find_build(robot: str, a1_address: str | None) -> "tuple[Build, Family]":
@@ -333,29 +335,18 @@ def _find_build(robot: str, a1_address: str | None) -> "tuple[Build, Family]":
     return build, family
 
 
-class _ChosenRobot(NamedTuple):
-    """The robot, its address on each wire, and its mode, as given on the command line."""
-
-    robot: str
-    udp: str | None
-    webrtc: str | None
-    dds: str | None
-    a1: str | None
-    dialect: str
-    mode: str
-
-
-def _add_profile(chosen: _ChosenRobot, profile: "RobotProfile") -> _ChosenRobot:
+def _add_profile(options: SimOptions, profile: "RobotProfile") -> SimOptions:
     """Fill in the robot, wire and mode of a report where the command line names none."""
     if profile.wire == _A1_WIRE:
-        dialect = profile.dialect if chosen.dialect == _DEFAULT_DIALECT else chosen.dialect
-        mode = chosen.mode or profile.a1_start
-        return chosen._replace(a1=chosen.a1 or _LOOPBACK, dialect=dialect, mode=mode)
-    chosen = chosen._replace(robot=chosen.robot or profile.build.name)
-    if chosen.udp or chosen.webrtc or chosen.dds:
-        return chosen
-    default_addresses = {"webrtc": {"webrtc": _LOOPBACK}, "dds": {"dds": "lo"}}
-    return chosen._replace(**default_addresses.get(profile.wire, {}))
+        dialect = profile.dialect if options.dialect == _DEFAULT_DIALECT else options.dialect
+        mode = options.mode or profile.a1_start
+        return replace(options, a1=options.a1 or _LOOPBACK, dialect=dialect, mode=mode)
+    options = replace(options, robot=options.robot or profile.build.name)
+    if options.udp or options.webrtc or options.dds:
+        return options
+    if profile.wire == "webrtc":
+        return replace(options, webrtc=_LOOPBACK)
+    return replace(options, dds="lo") if profile.wire == "dds" else options
 
 
 def _read_profile(path: Path) -> "RobotProfile":
@@ -376,7 +367,7 @@ def _check_wires(family: "Family", addresses: dict[str, str | None]) -> None:
             )
 
 
-def _check_addresses(options: "_SimOptions") -> None:
+def _check_addresses(options: SimOptions, dds: DdsOptions | None) -> None:
     """Raise an error for an impossible address, before the robot's store is created."""
     from rote.transport.address import host_and_port
 
@@ -384,11 +375,11 @@ def _check_addresses(options: "_SimOptions") -> None:
         host_and_port(options.udp)
     if options.webrtc is not None:
         _parse_host_and_port(options.webrtc)
-    if options.dds is not None:
-        check_dds_options(options.dds)
+    if dds is not None:
+        check_dds_options(dds)
 
 
-def _check_quirks(quirks: "Quirks", options: "_SimOptions") -> None:
+def _check_quirks(quirks: "Quirks", options: SimOptions) -> None:
     """Raise an error for a quirk that has no effect on the chosen wires."""
     wires = {wire for wire in ("udp", "webrtc", "dds") if getattr(options, wire) is not None}
     for quirk in quirks.chosen:
@@ -418,64 +409,36 @@ def _print_quirks(as_json: bool) -> int:
     return 0
 
 
-def _make_impairment(
-    shares: tuple[float, float, float, float], delay: str, drop_after: str | None, seed: int
-) -> "Impairment | None":
-    """Return the network impairment; None if the options request none.
-
-    `shares` are the fractions of packets to drop, duplicate, reorder and corrupt, each 0 to 1.
-    """
+def _make_impairment(options: NetworkOptions) -> "Impairment | None":
+    """Return the network impairment; None if the options request none."""
     from rote.transport.impair import Impairment, parse_seconds
 
-    loss, duplicate, reorder, corrupt = shares
-    no_impairment = Impairment(seed=seed)
+    no_impairment = Impairment(seed=options.seed)
     impairment = Impairment(
-        loss=loss,
-        delay_s=parse_seconds(delay),
-        duplicate=duplicate,
-        reorder=reorder,
-        corrupt=corrupt,
-        cut_after_s=None if drop_after is None else parse_seconds(drop_after),
-        seed=seed,
+        loss=options.loss,
+        delay_s=parse_seconds(options.delay),
+        duplicate=options.duplicate,
+        reorder=options.reorder,
+        corrupt=options.corrupt,
+        cut_after_s=None if options.drop_after is None else parse_seconds(options.drop_after),
+        seed=options.seed,
     )
     return None if impairment == no_impairment else impairment
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SimOptions:
-    """How clients connect to the robot."""
+class _RobotOptions(NamedTuple):
+    """Which robot to simulate, and what its options mean."""
 
-    udp: str | None
-    webrtc: str | None
-    dds: DdsOptions | None
-    signalling: str
-    key: str | None
-    strict: bool
-    serial: str
-    impairment: "Impairment | None"
-    as_json: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RobotOptions:
-    """Which robot to simulate, as given on the command line."""
-
+    options: SimOptions
     build: "Build"
     family: "Family"
-    store: str | None
-    factory: bool
-    mode: str
-    firmware: str
-    slots: int | None
-    polite: bool
     quirks: "Quirks"
     seed: int
-    faults: tuple[str, ...]
-    profile: "RobotProfile | None" = None
+    profile: "RobotProfile | None"
     """The real robot to imitate."""
 
 
-def _create_robot(options: _RobotOptions) -> "tuple[World, Store]":
+def _create_robot(chosen: _RobotOptions) -> "tuple[World, Store]":
     """Create the simulated robot and its store of actions.
 
     Raises `BadRequestError` for impossible options, before it creates a file.
@@ -486,19 +449,20 @@ def _create_robot(options: _RobotOptions) -> "tuple[World, Store]":
     from rote.sim.store import Store, check_store_path, open_default_store
     from rote.sim.world import World
 
-    mode, firmware = _select_mode(options), _select_firmware(options)
-    faults = [parse_fault(fault, options.build) for fault in options.faults]
+    options = chosen.options
+    mode, firmware = _select_mode(chosen), _select_firmware(chosen)
+    faults = [parse_fault(fault, chosen.build) for fault in options.fault or ()]
     if options.store is None:
-        store = open_default_store(served_store_file(options.build.family))
+        store = open_default_store(served_store_file(chosen.build.family))
     else:
         store = Store(check_store_path(options.store))
     if options.factory:
-        add_factory_actions(store, options.build)
+        add_factory_actions(store, chosen.build)
     world = World(
         store,
-        build=options.build,
+        build=chosen.build,
         mode=mode,
-        seed=options.seed,
+        seed=chosen.seed,
         firmware=firmware,
         polite=options.polite,
     )
@@ -507,18 +471,19 @@ def _create_robot(options: _RobotOptions) -> "tuple[World, Store]":
     return world, store
 
 
-def _select_mode(options: _RobotOptions) -> int | None:
+def _select_mode(chosen: _RobotOptions) -> int | None:
     """Return the id of the requested start mode; None for the firmware's default."""
-    if not options.mode:
-        return None if options.profile is None else options.profile.mode
-    mode_ids = {mode.name.replace(" ", "-"): mode.id for mode in options.family.modes.all}
-    if options.mode not in mode_ids:
+    mode = chosen.options.mode
+    if not mode:
+        return None if chosen.profile is None else chosen.profile.mode
+    mode_ids = {mode.name.replace(" ", "-"): mode.id for mode in chosen.family.modes.all}
+    if mode not in mode_ids:
         known = ", ".join(mode_ids)
-        raise BadRequestError(f"unknown mode {options.mode!r}", f"Use: {known}.")
-    return mode_ids[options.mode]
+        raise BadRequestError(f"unknown mode {mode!r}", f"Use: {known}.")
+    return mode_ids[mode]
 
 
-def _select_firmware(options: _RobotOptions) -> "Firmware":
+def _select_firmware(chosen: _RobotOptions) -> "Firmware":
     """Return the requested firmware with all quirks, and with --slots if given.
 
     Without --firmware it is that of the profile, or else the usual one of the build.
@@ -527,40 +492,46 @@ def _select_firmware(options: _RobotOptions) -> "Firmware":
     from rote.sim.quirks import Quirks
     from rote.wire.services.lowstate import MAX_MOTORS
 
-    build = options.build
-    imitated = None if options.profile is None else options.profile.firmware
-    if options.firmware:
-        firmware = firmware_named(options.firmware, build)
+    build, slots = chosen.build, chosen.options.slots
+    imitated = None if chosen.profile is None else chosen.profile.firmware
+    if chosen.options.firmware:
+        firmware = firmware_named(chosen.options.firmware, build)
     else:
         firmware = imitated or firmware_of(build)
     imitated_quirks = () if imitated is None else imitated.quirks.chosen
-    firmware = replace(firmware, quirks=Quirks([*options.quirks.chosen, *imitated_quirks]))
-    if options.slots is None:
+    firmware = replace(firmware, quirks=Quirks([*chosen.quirks.chosen, *imitated_quirks]))
+    if slots is None:
         return firmware
     min_slots = max(build.slots) + 1
-    if not min_slots <= options.slots <= MAX_MOTORS:
+    if not min_slots <= slots <= MAX_MOTORS:
         raise BadRequestError(
-            f"{build.name} cannot report {options.slots} motors",
+            f"{build.name} cannot report {slots} motors",
             f"Its last one is in slot {min_slots - 1}; use {min_slots} to {MAX_MOTORS}.",
         )
-    return replace(firmware, slots=options.slots)
+    return replace(firmware, slots=slots)
 
 
-async def _run_simulator(options: _SimOptions, robot: "tuple[World, Store]") -> None:
+async def _run_simulator(
+    options: SimOptions,
+    dds: DdsOptions | None,
+    robot: "tuple[World, Store]",
+    impairment: "Impairment | None",
+    as_json: bool,
+) -> None:
     from rote.sim.server import Simulator
 
     world, store = robot
-    simulator = Simulator(world, impairment=options.impairment)
+    simulator = Simulator(world, impairment=impairment)
     try:
-        addresses = await _open_wires(simulator, options)
+        addresses = await _open_wires(simulator, options, dds)
         ended = make_end_event()
-        if options.as_json:
+        if as_json:
             build = world.build.name
             print_json({"event": "ready", **addresses, "build": build, "store": store.path})
         else:
-            _print_introduction(addresses, world, options.impairment)
-        await show_notices(world.notices, options.as_json, ended)
-        if not options.as_json:
+            _print_introduction(addresses, world, impairment)
+        await show_notices(world.notices, as_json, ended)
+        if not as_json:
             store_note = "; its store is kept" if store.is_kept else ", and its actions with it"
             print(f"\nThe simulated robot has ended{store_note}.")
     finally:
@@ -568,7 +539,9 @@ async def _run_simulator(options: _SimOptions, robot: "tuple[World, Store]") -> 
         store.close()
 
 
-async def _open_wires(simulator: "Simulator", options: _SimOptions) -> dict[str, Any]:
+async def _open_wires(
+    simulator: "Simulator", options: SimOptions, dds: DdsOptions | None
+) -> dict[str, Any]:
     """Open every chosen wire; return what clients need to connect: URLs, key, serial and hands."""
     from rote.transport.address import host_and_port
     from rote.wire.webrtc.signalling import parse_device_key
@@ -589,10 +562,10 @@ async def _open_wires(simulator: "Simulator", options: _SimOptions) -> dict[str,
         if options.serial:
             await simulator.serve_discovery(options.serial, endpoint.host)
             addresses["serial"] = options.serial
-    if options.dds is not None:
-        addresses["urls"].append(await serve_dds(simulator, options.dds))
-        if options.dds.hands:
-            addresses["hands"] = [f"{hand.side} {hand.name}" for hand in options.dds.hands]
+    if dds is not None:
+        addresses["urls"].append(await serve_dds(simulator, dds))
+        if dds.hands:
+            addresses["hands"] = [f"{hand.side} {hand.name}" for hand in dds.hands]
     addresses["url"] = addresses["urls"][0]
     return addresses
 
