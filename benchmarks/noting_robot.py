@@ -11,7 +11,8 @@ from rote.platform import realtime
 from rote.robot.api_values import StreamReport
 from rote.robot.play_options import TrackKeywords
 from rote.robot.stand_in import StandIn
-from rote.robot.streaming import Streaming, TimedStart
+from rote.robot.streaming import Streaming
+from rote.robot.ticker import TimedStart
 
 LEAD_S = 0.5
 

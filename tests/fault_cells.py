@@ -18,7 +18,7 @@ from rote.model.g1 import G1_29
 from rote.motion.files.library import Library
 from rote.motion.files.take_writer import recover, unfinished
 from rote.motion.track import Track
-from rote.robot.streaming import TimedStart
+from rote.robot.ticker import TimedStart
 
 WIRES = ("sim", "udp", "webrtc", "dds", "a1")
 PHASES = (

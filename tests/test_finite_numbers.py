@@ -31,7 +31,7 @@ from rote.robot.quadruped.bot import Bot
 from rote.robot.quadruped.robot import A1
 from rote.robot.quadruped.safety import A1SafetyLimits, Safety
 from rote.robot.robot import Robot
-from rote.robot.streaming import TimedStart
+from rote.robot.ticker import TimedStart
 from rote.session.a1 import Level
 from rote.sim.world import World
 from rote.stage.leads import check_lead

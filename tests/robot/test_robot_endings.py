@@ -27,7 +27,7 @@ from rote.messages import Code, Phase
 from rote.motion.track import Track
 from rote.robot.api_values import Waiting, Waits
 from rote.robot.message_robot import G1
-from rote.robot.streaming import TimedStart
+from rote.robot.ticker import TimedStart
 from rote.sim.fsm import ArmActivity
 from rote.sim.quirks import Quirk, Quirks
 from rote.transport.impair import Impairment

@@ -11,7 +11,7 @@ from rote.errors import BadRequestError, RefusedError, UnsafeMotionError
 from rote.messages import RobotState
 from rote.model.g1 import G1_29
 from rote.robot.following import GOAL_TIMEOUT_S, MAX_RAD_S, MAX_RAD_S2, LivePoses
-from rote.robot.streaming import taught_joint_arrays
+from rote.robot.streamed_motion import taught_joint_arrays
 
 pytestmark = pytest.mark.usefixtures("keeps_time")
 

@@ -27,7 +27,7 @@ from rote.motion.track import Track
 from rote.robot.leading import LOST_S, LagMeter
 from rote.robot.message_robot import G1, MessageRobot
 from rote.robot.robot import Robot
-from rote.robot.streaming import taught_joint_arrays
+from rote.robot.streamed_motion import taught_joint_arrays
 
 pytestmark = pytest.mark.usefixtures("keeps_time")
 

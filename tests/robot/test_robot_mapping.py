@@ -12,7 +12,7 @@ from rote.model.a1 import A1_BUILD
 from rote.model.family import Build
 from rote.model.g1 import G1_23, G1_27, G1_29
 from rote.motion.track import Track
-from rote.robot.streaming import check_build, taught_joint_arrays, taught_poses
+from rote.robot.streamed_motion import check_build, taught_joint_arrays, taught_poses
 
 WRISTS = tuple(name for name in G1_29.taught if name not in G1_23.taught)
 

@@ -5,7 +5,7 @@ import pytest
 
 from rote.errors import BadRequestError
 from rote.robot.pausing import RAMP_S, PausablePoses
-from rote.robot.streaming import PoseRows
+from rote.robot.streamed_motion import PoseRows
 
 RATE_HZ = 250.0
 RAMP = round(RAMP_S * RATE_HZ)

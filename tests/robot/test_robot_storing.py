@@ -9,8 +9,8 @@ from rote.messages import Interpolation
 from rote.model.g1 import G1_29, G1_REST_RAD
 from rote.motion.interpolate import sample_keyframes
 from rote.motion.track import Array, Track
+from rote.robot.streamed_motion import taught_joint_arrays
 from rote.robot.streamer import compress, make_storable
-from rote.robot.streaming import taught_joint_arrays
 
 ELBOW = "right_elbow_joint"
 

@@ -23,10 +23,8 @@ from rote.model.family import attach_hands
 from rote.model.g1 import G1_23, G1_29, G1_JOINTS, G1_REST_RAD, TAUGHT_JOINTS
 from rote.motion.check.report import CheckReport
 from rote.motion.track import Array, Track
-from rote.robot.streaming import (
-    LOOP_STALL_S,
+from rote.robot.streamed_motion import (
     RATES_HZ,
-    Ticker,
     TrackCheck,
     check_at_speed,
     check_playable,
@@ -35,6 +33,7 @@ from rote.robot.streaming import (
     taught_poses,
     with_hands,
 )
+from rote.robot.ticker import LOOP_STALL_S, Ticker
 from rote.transport.base_client import ThreadSafeSender
 
 TAUGHT = [G1_JOINTS[index] for index in TAUGHT_JOINTS]

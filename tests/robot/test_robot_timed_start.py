@@ -11,7 +11,7 @@ from rig import rig
 from rote.errors import BadRequestError
 from rote.messages import Phase, RobotState
 from rote.motion.track import Track
-from rote.robot.streaming import TimedStart
+from rote.robot.ticker import TimedStart
 
 JOINT = "left_elbow_joint"
 FASTEST_RAD_S = 4.0

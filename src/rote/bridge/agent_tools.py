@@ -26,7 +26,7 @@ from rote.motion.files.library import Library
 from rote.motion.track import Track
 from rote.motion.track_build import build_of, family_of
 from rote.robot.robot import Robot
-from rote.robot.streaming import check_at_speed
+from rote.robot.streamed_motion import check_at_speed
 from rote.transport.wires import EMBEDDED, wire_of
 
 _POLL_S = 0.5

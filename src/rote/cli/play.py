@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from rote.robot.api_values import TaughtAction
     from rote.robot.playing import Playing
     from rote.robot.robot import Robot
-    from rote.robot.streaming import Streaming, TrackCheck
+    from rote.robot.streamed_motion import TrackCheck
+    from rote.robot.streaming import Streaming
 
 _AT_REST = "the arms return to rest"
 _BRAKED = "the legs are braked"
@@ -296,7 +297,7 @@ def _check_motion(track: "Track", options: _PlayOptions, as_json: bool) -> "Trac
     """
     from rote.cli import output
     from rote.motion.track_build import family_of
-    from rote.robot.streaming import TrackCheck, check_at_speed
+    from rote.robot.streamed_motion import TrackCheck, check_at_speed
 
     with output.show_spinner("checking"):
         report = check_at_speed(track, options.speed, hands=options.hands)

@@ -24,13 +24,9 @@ from rote.motion.interpolate import minimum_jerk
 from rote.motion.track import Array, Track, did_you_mean
 from rote.robot.api_values import StreamReport
 from rote.robot.link import RobotLink
-from rote.robot.streaming import (
-    FADED_MOVE_PEAK,
-    REPEAT_LAST_S,
-    PoseStreaming,
-    Ticker,
-    taught_joint_arrays,
-)
+from rote.robot.streamed_motion import FADED_MOVE_PEAK, REPEAT_LAST_S, taught_joint_arrays
+from rote.robot.streaming import PoseStreaming
+from rote.robot.ticker import Ticker
 
 MAX_RAD_S = 3.0
 """The highest joint speed; limited because the whole motion was not checked."""

@@ -39,8 +39,8 @@ from rote.platform.loop import to_the_end
 from rote.robot.following import Following
 from rote.robot.link import RobotLink
 from rote.robot.streamer import Streamer
-from rote.robot.streaming import LatenessStatistics
 from rote.robot.teaching import Teaching
+from rote.robot.ticker import LatenessStatistics
 from rote.transport.wires import WIRES
 
 LOST_S = 0.3

@@ -29,9 +29,11 @@ from rote.robot.play_options import PlayKeywords, PlayOptions, TrackOptions
 from rote.robot.player import Player
 from rote.robot.playing import Playing
 from rote.robot.robot import Audio, Modes, Robot
+from rote.robot.streamed_motion import Offload, TrackCheck
 from rote.robot.streamer import Streamer
-from rote.robot.streaming import Offload, Streaming, TimedStart, TrackCheck
+from rote.robot.streaming import Streaming
 from rote.robot.teaching import Teaching
+from rote.robot.ticker import TimedStart
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library

@@ -12,7 +12,7 @@ from rote.errors import BadRequestError
 from rote.messages import StreamPose
 from rote.motion.track import Array
 from rote.robot.motion_watch import MAX_PAUSE_S
-from rote.robot.streaming import PoseRows, ease_fraction
+from rote.robot.streamed_motion import PoseRows, ease_fraction
 
 RAMP_S = 0.6
 """Time in which a motion slows down to a pause, and speeds up after it."""

@@ -7,7 +7,8 @@ from typing import TypedDict
 from rote.errors import BadRequestError
 from rote.messages import Interpolation, Keyframe
 from rote.robot.api_values import check_seconds
-from rote.robot.streaming import Offload, TimedStart, TrackCheck, check_playing_speed
+from rote.robot.streamed_motion import Offload, TrackCheck, check_playing_speed
+from rote.robot.ticker import TimedStart
 
 
 class PlayKeywords(TypedDict, total=False):

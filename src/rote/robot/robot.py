@@ -33,8 +33,10 @@ from rote.robot.api_values import Actions, ModeReport, SoundReport, TopicMessage
 from rote.robot.leading import Leading
 from rote.robot.play_options import PlayKeywords
 from rote.robot.playing import Playing
-from rote.robot.streaming import Offload, Streaming, TimedStart, TrackCheck
+from rote.robot.streamed_motion import Offload, TrackCheck
+from rote.robot.streaming import Streaming
 from rote.robot.teaching import Teaching
+from rote.robot.ticker import TimedStart
 
 if TYPE_CHECKING:
     from rote.motion.files.library import Library

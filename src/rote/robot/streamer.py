@@ -18,7 +18,7 @@ from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk
 from rote.motion.keyframes.search import Compressed, check_faithful, compress_to_budget
 from rote.motion.track import Track
 from rote.platform.loop import clock_of, to_the_end
-from rote.robot import streaming
+from rote.robot import streamed_motion
 from rote.robot.action_store import ActionStore
 from rote.robot.api_values import check_name, check_seconds
 from rote.robot.arm_requests import ArmRequests
@@ -26,17 +26,16 @@ from rote.robot.following import Following, LivePoses, check_path_contact
 from rote.robot.link import REPORT_MACHINE, RobotLink
 from rote.robot.pausing import PausablePoses
 from rote.robot.play_options import TrackOptions
-from rote.robot.streaming import (
+from rote.robot.streamed_motion import (
     Offload,
-    PoseStreaming,
     StreamedMotion,
-    Streaming,
-    TimedStart,
     check_playable,
     taught_joint_arrays,
     taught_poses,
     without_hands,
 )
+from rote.robot.streaming import PoseStreaming, Streaming
+from rote.robot.ticker import REQUEST_RESERVE_S, Ticker, TimedStart, check_in_time
 from rote.text import Act, Text
 from rote.transport.wires import unsupported, wires_with
 
@@ -132,12 +131,12 @@ class Streamer:
         """
         link, build, offload = self._link, self._link.build, options.offload
         self.check_streamable()
-        streaming.check_origin(track, link.client.url, imported=options.imported)
+        streamed_motion.check_origin(track, link.client.url, imported=options.imported)
         if options.hands:
             self._require_hands()
-        streaming.check_playing_speed(options.speed)
+        streamed_motion.check_playing_speed(options.speed)
         prepare = partial(
-            streaming.prepare,
+            streamed_motion.prepare,
             track,
             build,
             options.rate_hz,
@@ -150,8 +149,8 @@ class Streamer:
         if offload is None:
             prepared = prepare()
             if options.hands:
-                prepared = streaming.with_hands(prepared, track, options.speed)
-        ticker = streaming.Ticker(options.rate_hz)
+                prepared = streamed_motion.with_hands(prepared, track, options.speed)
+        ticker = Ticker(options.rate_hz)
         stop_count = link.stops.count
         start = options.make_start()
 
@@ -161,18 +160,18 @@ class Streamer:
                 assert offload is not None
                 motion = await offload(prepare)
                 if options.hands:
-                    motion = await offload(streaming.with_hands, motion, track, options.speed)
+                    motion = await offload(streamed_motion.with_hands, motion, track, options.speed)
             await motion.check_contact(await self._wait_for_joint_state(), offload)
             await self._begin_stream(motion, ticker, start, stop_count, on_request_sent)
             return motion.seconds
 
-        left_out = () if options.hands else streaming.finger_columns(track, build)
+        left_out = () if options.hands else streamed_motion.finger_columns(track, build)
         return PoseStreaming(link, track.source or "a track", begin, ticker, left_out=left_out)
 
     async def _begin_stream(
         self,
         motion: StreamedMotion,
-        ticker: streaming.Ticker,
+        ticker: Ticker,
         start: TimedStart | None,
         stop_count: int,
         on_request_sent: Callable[[], None],
@@ -189,14 +188,14 @@ class Streamer:
             ticker.start(client.ready(rows), len(rows))
             return
         approach_s = motion.approach_s(await self._wait_for_joint_state())
-        at_s = await self._wait_unless_stopped(start, approach_s + streaming.REQUEST_RESERVE_S)
+        at_s = await self._wait_unless_stopped(start, approach_s + REQUEST_RESERVE_S)
         await self._arms.request_motion(stream, motion.name, stop_count, on_request_sent)
         try:
             clock = clock_of(self._link.loop)
             state = await self._wait_for_joint_state()
             poses = PausablePoses(motion.poses(state, at_s - clock()), motion.rate_hz)
             began_s = at_s - poses.first / motion.rate_hz
-            streaming.check_in_time(clock() - began_s)
+            check_in_time(clock() - began_s)
         except BaseException:
             # The robot has accepted the stream, but no pose will be sent.
             with suppress(RoteError):
@@ -215,9 +214,9 @@ class Streamer:
     async def follow(self, *, rate_hz: float, contact: bool) -> Following:
         """Let the arms follow live poses; return once the robot has accepted."""
         self.check_streamable()
-        streaming.check_rate(rate_hz)
+        streamed_motion.check_rate(rate_hz)
         link = self._link
-        ticker, stop_count = streaming.Ticker(rate_hz), link.stops.count
+        ticker, stop_count = Ticker(rate_hz), link.stops.count
 
         async def begin(on_request_sent: Callable[[], None]) -> LivePoses:
             state = await self._wait_for_joint_state()
@@ -248,7 +247,7 @@ class Streamer:
         """Store a track as a taught action of at most `budget` keyframes."""
         link = self._link
         link.require_ability("store", "store a motion that the robot was not taught")
-        streaming.check_origin(track, link.client.url, imported=imported)
+        streamed_motion.check_origin(track, link.client.url, imported=imported)
         check_name(name)
         run = offload or asyncio.to_thread
         storable = await run(make_storable, track, link.build)

@@ -17,7 +17,7 @@ from rote.robot.leading import Leading
 from rote.robot.play_options import PlayKeywords
 from rote.robot.playing import Playing
 from rote.robot.robot import Audio, Modes, Robot
-from rote.robot.streaming import Offload
+from rote.robot.streamed_motion import Offload
 from rote.text import Act, Text
 from rote.transport.wires import unsupported
 

@@ -14,7 +14,9 @@ from rote.motion.files.agreed_origins import is_agreed
 from rote.platform.loop import clock_of
 from rote.robot.playing import Playing
 from rote.robot.robot import Robot
-from rote.robot.streaming import Streaming, TimedStart, TrackCheck, check_at_speed, check_robot
+from rote.robot.streamed_motion import TrackCheck, check_at_speed, check_robot
+from rote.robot.streaming import Streaming
+from rote.robot.ticker import TimedStart
 from rote.stage.leads import SOUND_LEAD, LearnedLeads
 from rote.stage.section_time import Hold, SectionTime
 from rote.stage.show.file import Cue, CueKind

@@ -12,7 +12,8 @@ from rote.platform.loop import clock_of, new_loop
 from rote.robot.api_values import StreamReport
 from rote.robot.play_options import TrackKeywords
 from rote.robot.stand_in import StandIn
-from rote.robot.streaming import Streaming, TimedStart
+from rote.robot.streaming import Streaming
+from rote.robot.ticker import TimedStart
 from rote.stage.agent import Agent
 from rote.stage.stage import TRY_STAGE
 from rote.transport.zenoh.bus import StageBus

@@ -14,7 +14,7 @@ from rote.motion.interpolate import MINIMUM_JERK_PEAK, minimum_jerk, sample
 from rote.motion.track import Array, Track
 from rote.robot.api_values import check_seconds
 from rote.robot.quadruped.safety import Safety
-from rote.robot.streaming import check_playing_speed
+from rote.robot.streamed_motion import check_playing_speed
 from rote.wire.a1.motors import LEG_MOTORS, POSITION_OFF_RAD, MotorCmds
 
 RATE_HZ = 500.0

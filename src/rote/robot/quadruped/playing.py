@@ -18,7 +18,9 @@ from rote.robot.quadruped.leg_control import LegControl
 from rote.robot.quadruped.loop import LoopStats
 from rote.robot.quadruped.motion import RATE_HZ, LegMotion, MotionClock
 from rote.robot.quadruped.status import make_robot_state
-from rote.robot.streaming import Streaming, TimedStart, check_origin, check_rate
+from rote.robot.streamed_motion import check_origin, check_rate
+from rote.robot.streaming import Streaming
+from rote.robot.ticker import TimedStart
 from rote.session.a1 import Level
 from rote.transport.wires import unsupported
 from rote.wire.a1.motors import LEG_MOTORS, MotorCmds

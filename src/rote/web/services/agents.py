@@ -22,7 +22,7 @@ from rote.model.registry import family_of
 from rote.motion.check.rules import check
 from rote.motion.edit import operations as edit
 from rote.motion.files.library import check_existing_name
-from rote.robot.streaming import TrackCheck, check_playing_speed, check_robot
+from rote.robot.streamed_motion import TrackCheck, check_playing_speed, check_robot
 from rote.web.access.clients import Clients
 from rote.web.schemas import robot as schemas
 from rote.web.server.problems import ProblemError, busy

@@ -9,7 +9,8 @@ from rote.motion.files.agreed_origins import agree, is_agreed
 from rote.motion.track import Track
 from rote.robot.playing import Playing
 from rote.robot.robot import Robot
-from rote.robot.streaming import Streaming, TrackCheck
+from rote.robot.streamed_motion import TrackCheck
+from rote.robot.streaming import Streaming
 from rote.text import Text
 from rote.transport.wires import wires_with
 from rote.web.services.activity import ActivityService, PendantActivity

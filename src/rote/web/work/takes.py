@@ -33,7 +33,7 @@ from rote.motion.files.thumbnail import thumbnail
 from rote.motion.keyframes.edit import propose_keyframes
 from rote.motion.track import Track
 from rote.motion.track_build import build_of
-from rote.robot.streaming import TrackCheck, check_robot
+from rote.robot.streamed_motion import TrackCheck, check_robot
 from rote.web.server.problems import ProblemError, finding_document, to_json
 
 if TYPE_CHECKING:
