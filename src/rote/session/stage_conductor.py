@@ -218,7 +218,7 @@ class ConductorSession:
         """Process a state of another conductor; an older or duplicate message is ignored."""
         if state.epoch == self.epoch or state.term < 1:
             return []
-        if state.rank < self._rank:  # it will receive ours; until then its stop is valid
+        if state.rank < self._own_rank:  # it will receive ours; until then its stop is valid
             return [] if state.stop is None else self.adopt(state.stop, now_s)
         events = [] if self._waits_for_loss else self._supersede(state.term)
         if self.other.receive(state, now_s):
@@ -256,7 +256,7 @@ class ConductorSession:
         return "this is the standby of another conductor" if self._waits_for_loss else ""
 
     @property
-    def _rank(self) -> tuple[int, str]:
+    def _own_rank(self) -> tuple[int, str]:
         """Compared with that of other conductors: see `ConductorState.rank`."""
         return self._term, self.epoch
 
@@ -292,7 +292,7 @@ class ConductorSession:
 
     def _compare_rank(self, state: AgentState) -> list[ConductorEvent]:
         """Step down if an agent obeys a higher rank; raise the term if that conductor is lost."""
-        if self.standing is not Standing.CONDUCTING or state.rank <= self._rank:
+        if self.standing is not Standing.CONDUCTING or state.rank <= self._own_rank:
             return []
         if state.conducted:
             return self._supersede(state.term)

@@ -81,7 +81,7 @@ class SectionRun:
         if self.run is None:
             return []
         refusal = make_refusal(self.run, reason)
-        self._clear()
+        self._clear_run()
         return [replace(refusal, lost=tuple(sorted(self._lost)))]
 
     def pause(self, now_s: float) -> tuple[str, tuple[str, ...]]:
@@ -196,7 +196,7 @@ class SectionRun:
         run = self.run
         if run is None or self.phase is not SectionPhase.RUNNING or self._find_unfinished(run):
             return []
-        self._clear()
+        self._clear_run()
         return [
             SectionEnded(
                 run.id,
@@ -211,13 +211,13 @@ class SectionRun:
             )
         ]
 
-    def _clear(self) -> None:
+    def _clear_run(self) -> None:
         self.run, self.phase = None, SectionPhase.NONE
 
     def _refuse_run(
         self, run: Run, reason: str, agents: tuple[str, ...] = ()
     ) -> list[ConductorEvent]:
-        self._clear()
+        self._clear_run()
         return [make_refusal(run, reason, agents)]
 
     def _drop_lost_agents(self, run: Run, now_s: float) -> None:

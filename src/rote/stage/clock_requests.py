@@ -34,10 +34,10 @@ class ClockRequests:
         while True:
             epoch = self._session.conductor
             if epoch:
-                self._ask(epoch)
+                self._ask_clock(epoch)
             await asyncio.sleep(self._choose_interval_s() if epoch else _POLL_S)
 
-    def _ask(self, epoch: str) -> None:
+    def _ask_clock(self, epoch: str) -> None:
         """Ask the conductor of this epoch for its time. Any other conductor has another clock."""
         sent_s, stall_sent_s = self._clock(), self._stall_clock()
 

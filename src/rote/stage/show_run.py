@@ -1,6 +1,7 @@
 """A show that is under way: its sections one after the other, each when its trigger comes."""
 
 import asyncio
+import datetime
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -32,12 +33,12 @@ from rote.stage.show.file import (
 )
 from rote.stage.show.score import HOLD_PADDING_S, Score
 from rote.stage.show_files import ShowSounds
-from rote.stage.triggers import wait_for_trigger
 
 _START_DELAY_S = 0.1
 """Delay from its trigger to the start of a section without robots, in seconds."""
 _HOLD_DELAY_S, _HOLD_LATEST_S = 0.05, 0.3
 """Delays after the end of the motions at which their last poses are held: first and last try."""
+_WORD_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +344,7 @@ class ShowRun:
             asyncio.ensure_future(self._section_selected.wait()),
         ]
         if not waits_for_go:
-            triggered = wait_for_trigger(trigger, ended_s, self._conductor, self._osc)
+            triggered = _wait_for_other_trigger(trigger, ended_s, self._conductor, self._osc)
             futures.append(asyncio.ensure_future(triggered))
         try:
             done, _ = await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
@@ -452,6 +453,41 @@ class ShowRun:
                 cursor.holds_end = True
                 self._notify_user("the robots hold their last poses and wait for GO")
                 return
+
+
+async def _wait_for_other_trigger(
+    trigger: Trigger, ended_s: float, conductor: Conductor, osc: OscRemote
+) -> None:
+    """Wait for anything but GO that begins a section; the previous one ended at `ended_s`."""
+    if trigger.on is TriggerKind.AFTER:
+        due_s = ended_s + trigger.seconds
+        await asyncio.sleep(max(0.0, due_s - asyncio.get_running_loop().time()))
+    elif trigger.on is TriggerKind.AT:
+        await asyncio.sleep(_compute_seconds_until(trigger))
+    elif trigger.on is TriggerKind.OSC:
+        await osc.wait_for(trigger.address)
+    elif trigger.on is TriggerKind.HEARD:
+        await _wait_for_word(trigger.word, conductor)
+
+
+async def _wait_for_word(word: str, conductor: Conductor) -> None:
+    """Wait until a robot recognises speech that contains the word."""
+    before = {name: state.heard for name, state in conductor.agents.items()}
+    while True:
+        for name, state in conductor.agents.items():
+            new_speech = set(state.heard) - set(before.get(name, ()))
+            texts = [entry.partition(" ")[2] for entry in new_speech]  # after the number
+            if any(word.lower() in text.lower() for text in texts):
+                return
+        await asyncio.sleep(_WORD_POLL_S)
+
+
+def _compute_seconds_until(trigger: Trigger) -> float:
+    """Return the time until the next occurrence of a time of day, in seconds."""
+    now = datetime.datetime.now().astimezone()
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    remaining_s = (midnight - now).total_seconds() + trigger.time_of_day_s
+    return remaining_s if remaining_s >= 0.0 else remaining_s + 86400.0
 
 
 def _explain_interruption(event: ConductorEvent) -> str:
