@@ -20,6 +20,7 @@ pytest.importorskip("cyclonedds")
 from cyclonedds.idl import make_idl_struct, types
 
 import virtual
+from dds_descriptions import count_forbidden_kinds, describe_type
 from rig import DDS_HZ, Rig, client_of, free_domain, rig
 from rote.cli.wording import worded
 from rote.connection import connect
@@ -137,13 +138,13 @@ class Overheard:
 
 @pytest.mark.parametrize("kind", dds_types.ALL, ids=lambda kind: kind.__name__)
 def test_a_type_is_the_robots_own_byte_for_byte(kind: dds_types.Type) -> None:
-    described = b"".join(dds_types.describe_type(kind))
+    described = b"".join(describe_type(kind))
     assert hashlib.sha256(described).hexdigest() == DESCRIBED[kind.__name__]
 
 
 @pytest.mark.parametrize("kind", dds_types.ALL, ids=lambda kind: kind.__name__)
 def test_no_type_holds_what_would_kill_a_peer_on_0_10_2(kind: dds_types.Type) -> None:
-    assert dds_types.count_forbidden_kinds(kind) == 0
+    assert count_forbidden_kinds(kind) == 0
 
 
 @pytest.mark.parametrize("member", [types.uint8, types.int8])
@@ -151,7 +152,7 @@ def test_the_guard_finds_such_a_member_however_deep(member: type) -> None:
     within = make_idl_struct("Within", "test.Within", {"octet": member})
     listed = make_idl_struct("Listed", "test.Listed", {"many": types.sequence[within]})  # type: ignore[misc]
     for kind in (within, listed):
-        assert dds_types.count_forbidden_kinds(kind) > 0
+        assert count_forbidden_kinds(kind) > 0
 
 
 def test_what_is_packed_by_hand_is_what_the_library_packs() -> None:

@@ -7,7 +7,7 @@ import pytest
 from trial_facts import BEGIN, END, PAGE, table
 
 from documentation import ROOT
-from rote.trial.facts import A1, DATACHANNEL, DDS, FRAMES, Fact, find_definition_error, list_facts
+from rote.trial.facts import A1, DATACHANNEL, DDS, FRAMES, Fact, list_facts
 from rote.trial.judgement import judge
 from rote.trial.steps import BY_ID, STEPS, TrialLevel, steps_for
 from rote.wire.teaching import fields as teaching_fields
@@ -20,6 +20,19 @@ _WORDS = r"docs|source|claim|choice|measured|header|seen on a robot|contradicted
 _PROSE = re.compile(
     rf"\(([^()]*\b(?:{_WORDS})\b[^()]*)\)((?:<!-- fact: [\w.-]+ -->)*)", re.IGNORECASE
 )
+
+
+def find_definition_error(fact: Fact) -> str:
+    """Return what is wrong with the definition of a fact; empty if nothing is."""
+    if fact.step and fact.step not in BY_ID:
+        return f"there is no step {fact.step}"
+    if not fact.step and not fact.why_not:
+        return "it has neither a step nor a reason why it cannot be tested"
+    if fact.step and not fact.read:
+        return "it does not state where the result is"
+    if fact.step and not set(fact.wires) & set(BY_ID[fact.step].wires):
+        return f"its wires do not have the step {fact.step}"
+    return ""
 
 
 def text_of(page: str) -> str:

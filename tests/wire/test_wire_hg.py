@@ -103,8 +103,8 @@ def test_a_robot_that_tells_no_temperatures_is_read_too() -> None:
 
 
 def test_the_clock_can_be_read_alone_and_wraps() -> None:
-    late = state(time_us=(2**32 + 7) * 1000)
-    assert dds_lowlevel.read_tick_ms(dds_lowlevel.encode_lowstate(late, build=G1_29)) == 7
+    packed = dds_lowlevel.encode_lowstate(state(time_us=(2**32 + 7) * 1000), build=G1_29)
+    assert dds_lowlevel.read_tick_and_machine(packed)[0] == 7
 
 
 def test_joints_that_are_nowhere_are_refused() -> None:
@@ -245,7 +245,7 @@ def test_arbitrary_bytes_never_raise_anything_but_decode_error(
     for decode in (
         read_joints,
         dds_lowlevel.decode_lowstate,
-        dds_lowlevel.read_tick_ms,
+        dds_lowlevel.read_tick_and_machine,
         read_command,
     ):
         with contextlib.suppress(DecodeError):
@@ -254,7 +254,7 @@ def test_arbitrary_bytes_never_raise_anything_but_decode_error(
 
 def test_what_ends_too_early_is_truncated() -> None:
     for decode, whole in (
-        (dds_lowlevel.read_tick_ms, dds_lowlevel.encode_lowstate(state(), build=G1_29)),
+        (dds_lowlevel.read_tick_and_machine, dds_lowlevel.encode_lowstate(state(), build=G1_29)),
         (
             read_command,
             dds_lowlevel.encode_arm_command([0.0] * 17, 0.0, build=G1_29, mode_machine=5),

@@ -19,8 +19,6 @@ class OscPort(asyncio.DatagramProtocol):
         self._listener = listener
         self._transport: asyncio.DatagramTransport | None = None
         self._resolved: dict[str, tuple[str, int]] = {}
-        self.not_understood = 0
-        """Number of datagrams that were not valid OSC."""
 
     @classmethod
     async def open(
@@ -56,7 +54,6 @@ class OscPort(asyncio.DatagramProtocol):
         try:
             messages = decode(data)
         except DecodeError:
-            self.not_understood += 1
             return
         for message in messages:
             self._listener(message)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rote.trial.steps import A1_WIRE, BY_ID, FRAMES_WIRES, SERVICE_WIRES
+from rote.trial.steps import A1_WIRE, FRAMES_WIRES, SERVICE_WIRES
 from rote.wire.a1 import formats as a1_formats
 from rote.wire.teaching import fields as teaching_fields
 from rote.wire.teaching.fields import FieldGrade, FrameDirection
@@ -413,16 +413,3 @@ def list_facts() -> tuple[Fact, ...]:
         if fact.grade != FieldGrade.LOG.value:
             by_id.setdefault(fact.id, fact)
     return tuple(by_id.values())
-
-
-def find_definition_error(fact: Fact) -> str:
-    """Return what is wrong with the definition of a fact; empty if nothing is."""
-    if fact.step and fact.step not in BY_ID:
-        return f"there is no step {fact.step}"
-    if not fact.step and not fact.why_not:
-        return "it has neither a step nor a reason why it cannot be tested"
-    if fact.step and not fact.read:
-        return "it does not state where the result is"
-    if fact.step and not set(fact.wires) & set(BY_ID[fact.step].wires):
-        return f"its wires do not have the step {fact.step}"
-    return ""

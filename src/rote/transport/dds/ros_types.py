@@ -83,4 +83,3 @@ NAMED: tuple[Type, Type] = (
     ),
 )
 """The one service of ROS 2's own packages that takes a text and returns success and a text."""
-ALL_ROS: tuple[Type, ...] = (JOINT_STATE, DIAGNOSTICS, TRAJECTORY, EMPTY, *TRIGGER, *NAMED)

@@ -4,21 +4,17 @@ DDS peers compare types before they communicate. A peer that finds another type 
 asks for its description. The robot's CycloneDDS 0.10.2 cannot read a description with TK_UINT8 or
 TK_INT8, which newer versions write for `uint8` and `int8`, and crashes (a null pointer, seen on
 every run). With `byte` the description equals the robot's own and no peer asks. So octets are
-always `byte`, and `count_forbidden_kinds` finds those that are not.
+always `byte`.
 
 These classes only describe types. `wire.dds` packs the bytes.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
-from cyclonedds.idl import IdlStruct, IdlUnion, make_idl_struct
+from cyclonedds.idl import IdlStruct, make_idl_struct
 from cyclonedds.idl import types as _types
 from cyclonedds.idl.annotations import autoid, final
 from cyclonedds.idl.types import byte, float32, int16, int32, int64, uint16, uint32
-
-TK_INT8, TK_UINT8 = 0x0C, 0x0D
-"""Kinds in a type description that crash a peer with CycloneDDS 0.10.2."""
 
 Type = type[IdlStruct]
 
@@ -156,35 +152,3 @@ ALL: tuple[Type, ...] = (
     SPORT,
     BATTERY,
 )
-
-
-def describe_type(kind: Type) -> tuple[bytes, bytes]:
-    """Return what CycloneDDS sends its peers about a type: its identity, and its description."""
-    idl: Any = kind.__idl__
-    idl.populate()
-    idl.fill_type_data()
-    identity, described = idl._xt_bytedata
-    return bytes(identity), bytes(described)
-
-
-def count_forbidden_kinds(kind: Type) -> int:
-    """Return how many kinds in a type's description would crash a peer with CycloneDDS 0.10.2."""
-    idl: Any = kind.__idl__
-    idl.populate()
-    idl.fill_type_data()
-    return sum(code in {TK_INT8, TK_UINT8} for code in _walk_kinds(idl._xt_data[1]))
-
-
-def _walk_kinds(described: Any) -> Iterator[int]:
-    """Yield the kind of every member in a type's description, a tree of the library's objects."""
-    if isinstance(described, IdlUnion):
-        kind, value = described.get()  # type: ignore[no-untyped-call]
-        if type(described).__name__ == "TypeIdentifier" and isinstance(kind, int):
-            yield kind
-        yield from _walk_kinds(value)
-    elif isinstance(described, IdlStruct):
-        for value in vars(described).values():
-            yield from _walk_kinds(value)
-    elif isinstance(described, list | tuple):
-        for value in described:
-            yield from _walk_kinds(value)

@@ -128,11 +128,6 @@ def view_lowstate(data: bytes) -> np.void:
 _MACHINE_AND_TICK = struct.Struct("<13xB2xI")  # after the header and 9 bytes
 
 
-def read_tick_ms(data: bytes) -> int:
-    """Return only the robot's clock in a `LowState_`, in milliseconds."""
-    return read_tick_and_machine(data)[0]
-
-
 def read_tick_and_machine(data: bytes) -> tuple[int, int]:
     """Return only the robot's clock in a `LowState_`, in milliseconds, and its `mode_machine`."""
     check_header(data, LOWSTATE.itemsize)
