@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path, PosixPath
@@ -409,6 +410,21 @@ def test_a_file_that_ends_its_process_is_a_row_and_no_other_file_is_lost(motions
     assert all(statuses(Path("out"))[f"later{number}"] == "ok" for number in range(6))
     deadly = next(row for row in read_rows(Path("out")) if row["name"] == "deadly")
     assert deadly["error"].startswith("its process ended")
+
+
+def test_a_process_that_ends_before_the_next_motion_is_handed_out_ends_no_batch(
+    motions: Path,
+) -> None:
+    def inputs() -> Iterator[Input]:
+        yield Input(DeadlyPath(motions / "a.json"), "deadly")
+        # The next motion takes long to find, as one after thousands that are done.
+        for thread in threading.enumerate():
+            if type(thread).__name__ == "_ExecutorManagerThread":
+                thread.join()  # it ends when it has given up the pool
+        yield Input(motions / "a.json", "later")
+
+    assert run_batch(CHECK, inputs(), Path("out"), workers=1).processed == 2
+    assert statuses(Path("out")) == {"deadly": "failed", "later": "ok"}
 
 
 def test_two_batches_do_not_write_to_one_folder(motions: Path) -> None:

@@ -118,7 +118,7 @@ def _process_locally(task: Task, items: Iterator[Input], out: Path, workers: int
                 len(pending) < workers * _QUEUED_PER_WORKER
                 and (item := next(items, None)) is not None
             ):
-                pending[pool.submit(_process_with_time_limit, task, item, out)] = item
+                pending[_submit(pool, task, item, out)] = item
             if not pending:
                 return
             done, _ = wait(pending, return_when=FIRST_COMPLETED)
@@ -137,6 +137,16 @@ def _process_locally(task: Task, items: Iterator[Input], out: Path, workers: int
                     yield future.result()
     finally:
         _stop_pool(pool)
+
+
+def _submit(pool: ProcessPoolExecutor, task: Task, item: Input, out: Path) -> "Future[Row]":
+    """Hand out a motion; if the pool is broken, the result is that error, as for motions before."""
+    try:
+        return pool.submit(_process_with_time_limit, task, item, out)
+    except BrokenProcessPool as error:
+        failed: Future[Row] = Future()
+        failed.set_exception(error)
+        return failed
 
 
 def _get_or_reprocess(future: "Future[Row]", task: Task, item: Input, out: Path) -> Row:
