@@ -4,6 +4,7 @@ import errno
 import json
 import multiprocessing
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -436,22 +437,82 @@ def test_two_batches_do_not_write_to_one_folder(motions: Path) -> None:
     assert run_batch(CHECK, inputs(), Path("out"), workers=1).processed == 4
 
 
-def test_on_a_ray_cluster_of_two_nodes_the_results_are_the_same(motions: Path) -> None:
+class LimitedPath(PosixPath):
+    """A file that cannot be read; the reason is its process's limit of processor time."""
+
+    def exists(self, **_options: Any) -> NoReturn:
+        limit_s, _ = resource.getrlimit(resource.RLIMIT_CPU)
+        raise OSError(errno.EIO, f"limit of {limit_s} s")
+
+
+class CrashingPath(PosixPath):
+    """A file that ends each process of a cluster that opens it."""
+
+    def is_file(self) -> bool:
+        if "default_worker" in sys.argv[0]:  # the program that Ray runs on its nodes
+            os._exit(9)
+        return super().is_file()
+
+
+@pytest.fixture(scope="module")
+def ray_cluster() -> Iterator[str]:
+    """The address of a Ray cluster of two nodes on this computer."""
     pytest.importorskip("ray", reason="ray is not installed: it brings 240 MB")
+    from ray import cloudpickle
     from ray.cluster_utils import Cluster
 
-    run_batch(CHECK, find_inputs(["data"]), Path("here"), workers=1)
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # its workers have no tests
     try:
         cluster.add_node(num_cpus=1)
-        run_batch(CHECK, find_inputs(["data"]), Path("there"), ray_address=cluster.address)
+        yield cluster.address
     finally:
+        cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
         cluster.shutdown()
+
+
+def test_on_a_ray_cluster_of_two_nodes_the_results_are_the_same(
+    motions: Path, ray_cluster: str
+) -> None:
+    run_batch(CHECK, find_inputs(["data"]), Path("here"), workers=1)
+    run_batch(CHECK, find_inputs(["data"]), Path("there"), ray_address=ray_cluster)
 
     def by_name(out: str) -> list[dict[str, Any]]:
         return sorted(read_rows(Path(out)), key=lambda row: str(row["name"]))
 
     assert by_name("there") == by_name("here")
+
+
+def test_on_a_ray_cluster_a_file_has_a_time_limit_and_one_that_ends_its_process_is_a_row(
+    motions: Path, ray_cluster: str
+) -> None:
+    inputs = [
+        Input(LimitedPath(motions / "a.json"), "limited"),
+        Input(CrashingPath(motions / "a.json"), "deadly"),
+        Input(motions / "a.json", "good"),
+    ]
+    run_batch(CHECK, inputs, Path("out"), ray_address=ray_cluster)
+    errors = {row["name"]: row.get("error") for row in read_rows(Path("out"))}
+    assert errors["good"] is None
+    assert errors["deadly"].startswith("its process or node ended (WorkerCrashedError)")
+    (limit_s,) = re.findall(r"limit of (\d+) s", errors["limited"])
+    assert 300 <= int(limit_s) < 400
+
+
+def test_on_a_ray_cluster_a_full_disk_ends_the_batch(motions: Path, ray_cluster: str) -> None:
+    convert = Task(kind=TaskKind.CONVERT, ending=".csv")
+    inputs = [Input(FullDiskPath(motions / "a.json"), "full")]
+    with pytest.raises(BadRequestError, match="cannot be written: No space left"):
+        run_batch(convert, inputs, Path("out"), ray_address=ray_cluster)
+    assert statuses(Path("out")) == {}
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "not an address"])
+def test_without_a_ray_cluster_a_batch_says_how_to_start_one(motions: Path, address: str) -> None:
+    pytest.importorskip("ray", reason="ray is not installed: it brings 240 MB")
+    with pytest.raises(BadRequestError, match=f"no Ray cluster at {address}") as missing:
+        run_batch(CHECK, find_inputs(["data"]), Path("out"), ray_address=address)
+    assert "ray start --head" in missing.value.remedy
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import itertools
 import multiprocessing
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -17,7 +18,7 @@ from rote.batch.inputs import Input
 from rote.batch.journal import Journal
 from rote.batch.summary import BatchSummary, render_report, summarise
 from rote.batch.task import Row, Task, hash_file, make_failed_row, process_input
-from rote.errors import BadRequestError, MissingExtraError
+from rote.errors import BadRequestError, MissingExtraError, RoteError
 from rote.platform import system
 from rote.platform.atomic_file import appearing
 
@@ -27,6 +28,8 @@ MAX_FILE_S = 300.0
 _MAX_MEMORY_BYTES = 8 << 30
 _QUEUED_PER_WORKER = 4
 """Motions that are handed out ahead."""
+_MAX_CONNECT_S = 10.0
+"""Time-out for finding out whether a Ray cluster listens at its address."""
 
 
 class BatchProgress(NamedTuple):
@@ -62,7 +65,8 @@ def run_batch(
 
     `workers` is the number of processes, by default one per core. With `ray_address` the motions
     are processed by a Ray cluster instead; all of its nodes must see the same files. Raises
-    `BadRequestError` if `out` holds anything but the results of the same task, or its disk is full.
+    `BadRequestError` if `out` holds anything but the results of the same task, its disk is full, or
+    the cluster cannot be reached.
     """
     if workers is not None and workers < 1:
         raise BadRequestError("a batch needs at least one worker", "Use 1 or more.")
@@ -234,9 +238,13 @@ def _process_on_ray(task: Task, items: Iterator[Input], out: Path, address: str)
         import ray  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingExtraError("a batch on a Ray cluster", "ray") from error
-    ray.init(address=address, logging_level="error", log_to_driver=False)
+    _require_listener(address)
     try:
-        remote_process_input = ray.remote(max_retries=1)(process_input)
+        ray.init(address=address, logging_level="error", log_to_driver=False)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise _make_unreachable_error(address, error) from error
+    try:
+        remote_process_input = ray.remote(max_retries=1)(_process_with_time_limit)
         max_pending = max(1, int(ray.cluster_resources().get("CPU", 1))) * _QUEUED_PER_WORKER
         shared_task = ray.put(task)
         pending: dict[object, Input] = {}
@@ -251,10 +259,51 @@ def _process_on_ray(task: Task, items: Iterator[Input], out: Path, address: str)
             for reference in ray.wait(list(pending), num_returns=1)[0]:
                 item = pending.pop(reference)
                 try:
-                    yield ray.get(reference)
+                    row = ray.get(reference)
+                except ray.exceptions.RayTaskError as error:
+                    raise _unwrap_task_error(error.cause) from error
                 except ray.exceptions.RayError as error:
-                    yield make_failed_row(
-                        item, hash_file(item.path), f"its node failed: {type(error).__name__}"
+                    row = make_failed_row(
+                        item,
+                        hash_file(item.path),
+                        f"its process or node ended ({type(error).__name__}): it crashed, or "
+                        f"needed more than {MAX_FILE_S:.0f} s",
                     )
+                yield row
     finally:
         ray.shutdown()
+
+
+def _require_listener(address: str) -> None:
+    """Raise `BadRequestError` if nothing listens at HOST:PORT: Ray would try for minutes.
+
+    Other forms of an address, such as `auto`, are left to Ray.
+    """
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=_MAX_CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        raise _make_unreachable_error(address, error) from error
+
+
+def _make_unreachable_error(address: str, error: Exception) -> BadRequestError:
+    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    return BadRequestError(
+        f"there is no Ray cluster at {address}: {reason}",
+        "Start one with `ray start --head`, which prints its address, and repeat the command.",
+    )
+
+
+def _unwrap_task_error(cause: object) -> RoteError:
+    """Return the error of a task as this process would raise it.
+
+    `process_input` makes a row of every error of a motion, so all motions would have this one.
+    """
+    if isinstance(cause, RoteError):  # a full disk
+        return cause
+    return BadRequestError(
+        f"a node of the Ray cluster cannot process motions: {cause}",
+        "Install the same version of rote on each node.",
+    )
