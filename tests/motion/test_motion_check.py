@@ -714,6 +714,16 @@ def test_a_step_of_the_speed_is_reported_though_its_acceleration_is_allowed() ->
     assert step.severity is Severity.NOTE
 
 
+def test_a_step_of_the_speed_is_reported_at_a_little_less_than_50_samples_a_second() -> None:
+    times_s = np.arange(101) / 49.8
+    angle_rad = 0.63 * np.minimum(times_s, 1.0)
+    track = Track(times_s=times_s, joints_rad=angle_rad[:, None], names=("left_elbow_joint",))
+    (step,) = speed_steps(track)
+    assert step.time_s == pytest.approx(1.0, abs=0.03)
+    quick_rad = 0.6 * np.sin(2 * np.pi * 1.5 * times_s)
+    assert speed_steps(replace(track, joints_rad=quick_rad[:, None])) == []
+
+
 def test_a_quick_or_noisy_motion_has_no_step_of_the_speed() -> None:
     times_s = np.arange(401) / 100
     quick = 0.6 * np.sin(2 * np.pi * 1.5 * times_s)

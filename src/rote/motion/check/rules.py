@@ -59,7 +59,9 @@ _ACCELERATION_WINDOW_S = 0.05
 # A step of speed is measured over this time, and at least this many samples, on either side.
 _STEP_WINDOW_S, _MIN_STEP_SAMPLES = 0.05, 5
 _STEP_ABOVE_NOISE = 8.0  # a real step exceeds this multiple of the median; noise reaches about 5
-_MIN_STEP_HZ = 50.0  # with fewer samples a quick motion looks like a step
+# With fewer samples a quick motion looks like a step. A robot that reports 50 states a second does
+# so only on average, so the limit is lower.
+_MIN_STEP_HZ = 47.0
 _LOAD_HZ = 25.0  # loads and balance change no faster than a body moves
 _ANGLES = np.arange(72) * (2 * np.pi / 72)
 _DIRECTIONS = np.stack([np.cos(_ANGLES), np.sin(_ANGLES)])  # on the ground, every 5 degrees
