@@ -312,6 +312,24 @@ def test_fit_keeps_the_tempo_of_all_motions_if_requested(
     assert "0 marks kept" in row["done"]
 
 
+def test_a_row_notes_what_was_assumed_when_its_file_was_read(motions: Path) -> None:
+    rows = (f"{10 * number},{0.001 * number}" for number in range(200))
+    Path("ms.csv").write_text("\n".join(["t,left_elbow_joint", *rows]))
+    half_turns = np.linspace(0.0, 1.5, 30)
+    turns = np.column_stack([np.sin(half_turns), np.cos(half_turns)])
+    table = np.hstack([np.tile([0, 0, 0.8, 0, 0], (30, 1)), 0.98 * turns, np.zeros((30, 29))])
+    np.savetxt("lafan.csv", table, delimiter=",")
+    convert = Task(kind=TaskKind.CONVERT, ending=".npz")
+    run_batch(convert, find_inputs(["ms.csv", "lafan.csv"]), Path("out"), workers=1)
+    notes = {
+        row["name"]: "; ".join(note["message"] for note in row["findings"])
+        for row in read_rows(Path("out"))
+    }
+    assert "the times were read as milliseconds" in notes["ms.csv"]
+    assert "read at 30 frames a second" in notes["lafan.csv"]
+    assert "they were normalised" in notes["lafan.csv"]
+
+
 def test_preview_tells_whether_a_body_follows(
     motions: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

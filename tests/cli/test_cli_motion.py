@@ -146,6 +146,29 @@ def test_info_tells_how_a_file_came_to_be(
     assert "most moved: right_" in shown
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("motion", "check", "{csv}", "--no-contact"),
+        ("motion", "trim", "{csv}", "{out}", "--end", "1"),
+        ("takes", "import", "{csv}"),
+        ("play", "{csv}", "--robot", "sim://g1?build=nothing"),
+    ],
+    ids=lambda words: words[0] + words[1],
+)
+def test_times_in_milliseconds_are_read_with_a_note(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "ms.csv", tmp_path / "out.csv"
+    rows = (f"{10 * number},{0.001 * number}" for number in range(200))
+    path.write_text("\n".join(["t,left_elbow_joint", *rows]))
+    _, _, err = ask(capsys, *(word.format(csv=path, out=out) for word in words))
+    note = "the times were read as milliseconds: as seconds they would be too far apart."
+    assert err.splitlines()[0] == f"Note: {path}: {note}"
+    if out.exists():
+        assert ask(capsys, "motion", "info", out)[2] == ""
+
+
 def test_a_check_says_whether_it_may_be_played(
     wave: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -135,6 +135,6 @@ def _draw_motion(row: Row, task: Task) -> str:
     if row["status"] == RowStatus.FAILED:
         return ""
     try:
-        return thumbnail(load_motion(task, Path(row["file"])))
+        return thumbnail(load_motion(task, Path(row["file"])).track)
     except (RoteError, OSError):
         return ""

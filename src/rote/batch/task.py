@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rote.batch.inputs import ENDINGS, Input
 from rote.errors import BadRequestError, RoteError
@@ -15,7 +15,7 @@ from rote.motion.body.preview import Base, preview
 from rote.motion.check.rules import check
 from rote.motion.edit.fit import fit
 from rote.motion.edit.operations import to_build
-from rote.motion.files import load, save
+from rote.motion.files import list_reading_notes, load, save
 from rote.motion.files.exchange import import_motion, is_own_file
 from rote.motion.formats import NATIVE
 from rote.motion.track import Track
@@ -83,7 +83,7 @@ def process_input(task: Task, item: Input, out: Path) -> Row:
     # The hash is taken first: if the file changes while it is read, it is processed again.
     digest = hash_file(item.path)
     try:
-        return _process_track(task, item, load_motion(task, item.path), out, digest)
+        return _process_motion(task, item, load_motion(task, item.path), out, digest)
     except Exception as error:  # one bad file must not end the batch
         reason = error if isinstance(error, OSError) else error.__cause__
         if isinstance(reason, OSError) and reason.errno in _DISK_FULL:
@@ -125,15 +125,25 @@ def _make_common_columns(item: Input, digest: str, status: RowStatus) -> Row:
     return {"name": item.name, "file": str(item.path), "sha256": digest, "status": status.value}
 
 
-def load_motion(task: Task, path: Path) -> Track:
+class LoadedMotion(NamedTuple):
+    """A motion, and what was assumed when it was read."""
+
+    track: Track
+    notes: tuple[Finding, ...]
+
+
+def load_motion(task: Task, path: Path) -> LoadedMotion:
     """Read a motion file of rote or of another program; raises `RoteError` if it cannot be read."""
     if is_own_file(path):
-        return load(path, degrees=task.degrees)
-    return import_motion(path, fps=task.fps).track
+        track = load(path, degrees=task.degrees)
+        return LoadedMotion(track, list_reading_notes(track, path))
+    imported = import_motion(path, fps=task.fps)
+    return LoadedMotion(imported.track, imported.notes)
 
 
-def _process_track(task: Task, item: Input, track: Track, out: Path, digest: str) -> Row:
+def _process_motion(task: Task, item: Input, motion: LoadedMotion, out: Path, digest: str) -> Row:
     """Do what the task requires with a motion that was read, and return its row."""
+    track = motion.track
     findings: Sequence[Finding] = ()
     extra_columns: dict[str, Any] = {}
     match task.kind:
@@ -161,7 +171,7 @@ def _process_track(task: Task, item: Input, track: Track, out: Path, digest: str
         "seconds": round(track.duration_s, 6),
         "samples": len(track),
         "joints": len(track.names),
-        "findings": [finding.as_json() for finding in findings],
+        "findings": [finding.as_json() for finding in (*findings, *motion.notes)],
         **extra_columns,
     }
 

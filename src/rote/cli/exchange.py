@@ -91,10 +91,11 @@ def import_file(options: ImportOptions, library: "Library", as_json: bool) -> No
 
 
 def _import_rote_file(options: ImportOptions, library: "Library", as_json: bool) -> None:
-    from rote.cli.takes import build_document
+    from rote.cli.takes import build_document, print_reading_notes
     from rote.motion.files import load
 
     track = load(options.file, degrees=options.degrees)
+    print_reading_notes(track, options.file)
     entry = library.save(track, options.name or options.file.stem)
     if as_json:
         take = _ImportedTake(entry, track.names, (), track.check().findings)

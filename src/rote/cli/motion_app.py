@@ -41,7 +41,7 @@ def load(path: Path, *, degrees: bool = False, take: bool = False) -> "Track":
 
     If there is a take but no file of that name, the error says how to use the take.
     """
-    from rote.cli.takes import check_no_take, library
+    from rote.cli.takes import check_no_take, library, print_reading_notes
     from rote.motion.files import load as load_file
 
     if take:
@@ -49,7 +49,9 @@ def load(path: Path, *, degrees: bool = False, take: bool = False) -> "Track":
             raise BadRequestError("takes contain rad, so --degrees has no effect", "Leave it out.")
         return library().load(str(path))
     check_no_take(path, "Add --take, or make a file of it: rote takes export {name} {file}")
-    return load_file(path, degrees=degrees)
+    track = load_file(path, degrees=degrees)
+    print_reading_notes(track, path)
+    return track
 
 
 def is_take_name(out: Path, take: bool) -> bool:

@@ -1,6 +1,7 @@
 """rote takes: the recordings on this computer."""
 
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -59,13 +60,21 @@ def load_motion(name: str, is_take: bool, remedy: str, *, any_joints: bool = Fal
     if is_take:
         return library().load(name)
     check_no_take(Path(name), remedy)
-    return load(Path(name), any_joints=any_joints)
+    track = load(Path(name), any_joints=any_joints)
+    print_reading_notes(track, Path(name))
+    return track
+
+
+def print_reading_notes(track: "Track", path: Path) -> None:
+    """Print what was assumed when a track was read from a file, on standard error."""
+    from rote.motion.files import list_reading_notes
+
+    for note in list_reading_notes(track, path):
+        print(f"Note: {one_line(str(path))}: {note.message}.", file=sys.stderr)
 
 
 def recover_unfinished_takes() -> list["Entry"]:
     """Recover takes that a crash cut off; print and return those that were recovered."""
-    import sys
-
     takes = library()
     rescued = []
     for part in takes.unfinished():

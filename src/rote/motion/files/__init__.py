@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from rote.errors import BadRequestError
+from rote.findings import Finding, FindingKind, Severity
+from rote.motion.files.csv_file import READ_AS_MS
 from rote.motion.files.metadata import (
     FileLocation,
     check_joints,
@@ -20,7 +22,10 @@ from rote.motion.files.metadata import (
 from rote.motion.formats import FORMATS, Format, endings
 from rote.motion.track import Track
 
-__all__ = ["save", "load", "format_of", "check_writable", "FilePath", "FORMATS", "Format"]
+__all__ = [
+    "save", "load", "list_reading_notes", "format_of", "check_writable", "FilePath", "FORMATS",
+    "Format",
+]  # fmt: skip
 
 FilePath = str | PathLike[str]
 """The name of a file: text, or a `pathlib.Path`."""
@@ -66,6 +71,14 @@ def load(path: FilePath, *, degrees: bool = False, any_joints: bool = False) -> 
         track = track.edited("degrees to rad", joints_rad=np.radians(track.joints_rad))
     check_unit(track, location)
     return track
+
+
+def list_reading_notes(track: Track, path: FilePath) -> tuple[Finding, ...]:
+    """Return a note for each assumption that `load` made about a file, whose track this is."""
+    # A CSV file holds no history, so this line is of this reading and not of an earlier one.
+    if format_of(path).ending != ".csv" or READ_AS_MS not in track.history:
+        return ()
+    return (Finding(Severity.NOTE, READ_AS_MS, kind=FindingKind.FILE),)
 
 
 def format_of(path: FilePath) -> Format:

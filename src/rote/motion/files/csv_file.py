@@ -27,7 +27,8 @@ from rote.motion.files.metadata import (
 from rote.motion.track import Array, Track
 
 _MIN_MS_SAMPLES = 20  # fewer times are always read as seconds
-_READ_AS_MS = "the times were read as milliseconds: as seconds they would be too far apart"
+READ_AS_MS = "the times were read as milliseconds: as seconds they would be too far apart"
+"""The line in the history of a track whose times were read as milliseconds."""
 
 
 def file_location(path: Path) -> FileLocation:
@@ -63,7 +64,7 @@ def load_csv(path: Path) -> Track:
     if in_ms:
         times_s = times_s / 1000.0
     metadata = TakeMetadata(
-        names=names, source=location.source, history=(_READ_AS_MS,) if in_ms else ()
+        names=names, source=location.source, history=(READ_AS_MS,) if in_ms else ()
     )
     return assemble_track(metadata, times_s, table[:, 1:], location)
 
