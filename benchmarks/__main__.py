@@ -28,6 +28,7 @@ CLAIMS = (
     "average",
     "adapt",
     "long_takes",
+    "library",
     "batch",
     "mirror",
     "contact",

@@ -84,7 +84,9 @@ class _FactCache:
             return
         known = {**self._cached, **self._used}
         existing = {
-            key: facts for key, facts in known.items() if (self._path.parent / key).exists()
+            key: facts
+            for key, facts in known.items()
+            if key in self._used or os.path.exists(self._prefix + key)  # noqa: PTH110 - for speed
         }
         part = self._path.with_name(f"{_CACHE_NAME}.{os.getpid()}.part")
         with suppress(OSError):
