@@ -107,6 +107,23 @@ def test_a_touch_between_two_far_samples_does_not_slip_through(body: ContactMode
     assert body.find_contacts(through(before, before)) == []
 
 
+def test_links_that_stay_are_found_beside_those_that_move(body: ContactModel) -> None:
+    legs = {"left_hip_roll": -0.3, "right_hip_roll": 0.3}
+    outside = {"right_shoulder_pitch": 0.0, "right_shoulder_yaw": 0.0, "right_elbow": -0.3}
+    inside = outside | {"right_shoulder_yaw": 1.5}
+    still, moving = held(**legs), through(outside, inside, outside)
+    both = through(legs | outside, legs | inside, legs | outside)
+    expected = {(c.a, c.b): c.distance_m for c in body.find_contacts(still)}
+    assert ("left_ankle_roll_link", "right_ankle_roll_link") in expected
+    expected |= {(c.a, c.b): c.distance_m for c in body.find_contacts(moving)}
+    found = {(c.a, c.b): c.distance_m for c in body.find_contacts(both)}
+    assert found == pytest.approx(expected)
+    turning = through(
+        legs | inside, {**legs, **inside, "waist_yaw": 0.4}, {**inside, "waist_yaw": 0.0}
+    )
+    assert pairs(body.find_contacts(both)) <= pairs(body.find_contacts(turning))
+
+
 def test_a_margin_finds_what_is_near_with_its_distance() -> None:
     near = ContactModel(G1, 0.05).find_contacts(held())
     arm = next(c for c in near if (c.a, c.b) == ("left_shoulder_yaw_link", "torso_link"))

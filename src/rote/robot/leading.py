@@ -354,7 +354,7 @@ def _explain_unchecked_contact(build: Build) -> str:
         names=build.bare.names,
         variant=build.name,
     )
-    for finding in check_contact(rest_pose, build=build.bare).findings:
+    for finding in check_contact(rest_pose, build=build.bare, clearance_m=0.0).findings:
         if finding.severity is Severity.NOTE and finding.kind is FindingKind.COLLISION:
             return str(finding.message)  # such a note says that contact was not checked
     return ""

@@ -6,6 +6,7 @@ that touch in the rest pose, are not tested.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
@@ -27,6 +28,7 @@ MAX_STEP_RAD = 0.03
 
 _MAX_POSES = 30_000
 _HOUSING_JOINTS = 2  # links at most this many joints apart share a housing
+_STILL_RAD = 1e-5  # a joint that moves less stays where it is; at 1 m that is 0.01 mm
 _MIN_KG = 1e-3  # mujoco needs a mass and an inertia; for contact they do not matter
 
 
@@ -151,7 +153,7 @@ class ContactModel:
         build = build or self._body.family.default
         absent = _find_absent_links(self._body, build)
         poses_rad = self._body.poses(track, start_pose, build)
-        contacts = self.iter_contacts(*_resample_finely(track.times_s, poses_rad))
+        contacts = self._iter_moving_contacts(*_resample_finely(track.times_s, poses_rad))
         worst: dict[tuple[str, str], _Meeting] = {}  # by pair of links
         for time_s, group in groupby(contacts, key=attrgetter("time_s")):
             for pair, now in _collect_meetings(time_s, group).items():
@@ -170,6 +172,20 @@ class ContactModel:
         Two links with several shapes in contact are yielded several times.
         """
         return _iter_contacts(self.mujoco, self._model, self._body, times_s, poses_rad)
+
+    def _iter_moving_contacts(self, times_s: Array, poses_rad: Array) -> Iterator[Contact]:
+        """Yield what `iter_contacts` yields; two links that never move only in the first pose.
+
+        So an arm that moves is not delayed by the legs, which touch each other in no later pose.
+        """
+        is_moving = np.ptp(poses_rad, axis=0) > _STILL_RAD
+        moving_joints = frozenset(
+            _find_first_joint(joint, self._body)
+            for joint in self._body.joints
+            if is_moving[joint.index]
+        )
+        later_model = _compile_moving_model(self._body.family, self.margin_m, moving_joints)
+        return _iter_contacts(self.mujoco, self._model, self._body, times_s, poses_rad, later_model)
 
 
 class _Meeting(NamedTuple):
@@ -206,16 +222,25 @@ def _collect_meetings(
 
 
 def _iter_contacts(
-    mujoco: Any, model: Any, body: Kinematics, times_s: Array, poses_rad: Array
+    mujoco: Any,
+    model: Any,
+    body: Kinematics,
+    times_s: Array,
+    poses_rad: Array,
+    later_model: Any = None,
 ) -> Iterator[Contact]:
-    """Yield what `ContactModel.iter_contacts` yields, for any model of mujoco."""
+    """Yield what `ContactModel.iter_contacts` yields, for any model of mujoco.
+
+    With `later_model`, a model of the same body, that is used after the first pose.
+    """
     data, bodies = mujoco.MjData(model), [model.body(i).name for i in range(model.nbody)]
-    qpos_indices = [model.joint(joint.name).qposadr[0] for joint in body.joints]
+    qpos_indices = np.array([model.joint(joint.name).qposadr[0] for joint in body.joints])
     body_of_shape = np.asarray(model.geom_bodyid)
     for time_s, pose in zip(times_s.tolist(), poses_rad, strict=True):
         data.qpos[qpos_indices] = pose
         mujoco.mj_kinematics(model, data)
         mujoco.mj_collision(model, data)
+        model = later_model or model
         if not data.ncon:
             continue
         pairs, distances = body_of_shape[data.contact.geom], data.contact.dist
@@ -243,6 +268,30 @@ def _compile_model(family: Family, margin_m: float) -> Any:
         for contact in _iter_contacts(mujoco, model_without_margin, body, np.zeros(2), rest_poses)
     }
     return mujoco.MjModel.from_xml_string(body_xml(family, margin_m, sorted(excluded_pairs)))
+
+
+def _find_first_joint(joint: Joint, body: Kinematics) -> str:
+    """Return the name of the first joint of an arm, a leg or another part that a joint belongs to.
+
+    If one joint moves, the whole part counts as moving, so that few models are needed.
+    """
+    while (parent := body.parents[joint.index]) >= 0 and body.joints[parent].part == joint.part:
+        joint = body.joints[parent]
+    return joint.name
+
+
+@lru_cache(maxsize=16)
+def _compile_moving_model(family: Family, margin_m: float, moving_joints: frozenset[str]) -> Any:
+    """Return mujoco's model of a family that does not test two links which both stay.
+
+    A link stays if none of `moving_joints` is between it and the base.
+    """
+    body, model = kinematics_of(family), copy(_compile_model(family, margin_m))
+    still_links = [link for link in body.links if moving_joints.isdisjoint(body.chain(link))]
+    still_bodies = [model.body(link).id for link in (family.body.base, *still_links)]
+    # Two shapes are tested if the type of one is among the affinities of the other.
+    model.geom_conaffinity[np.isin(model.geom_bodyid, still_bodies)] = 0
+    return model
 
 
 def find_contacts(track: Track, margin_m: float = 0.0) -> list[Contact]:
