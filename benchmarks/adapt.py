@@ -95,6 +95,7 @@ def _shift_rows() -> list[Row]:
         Row("adapt: hand shifted, error", "mm", error_mm, 1.0, "limit", at_most=1.0),
         Row("adapt: hand shifted, 10 s", "ms", 1000 * max(times_s), 200.0, "limit", at_most=1.0),
         Row("adapt: hand shifted, acceleration", "times", max(calls), 1.1, "limit", at_most=1.0),
+        _near_limit_row(),
     ]
     if find_spec("mink"):
         arm, track = MinkArm(build_named(BUILD), HAND), tracks[0]
@@ -108,6 +109,15 @@ def _shift_rows() -> list[Row]:
             ),
         ]
     return rows
+
+
+def _near_limit_row() -> Row:
+    """Move both hands of a clap to where their arms are nearly at their limits."""
+    track = scripted("clap", size(10.0, 2.0))
+    move = partial(move_hand, track, "both", by=(0.05, 0.05, 0.05))
+    spent_s = take_turns(3, {"ours": partial(cpu_s, move)})["ours"]
+    claim = "adapt: hands near their limits, 10 s"
+    return Row(claim, "ms", 1000 * spent_s, 200.0, "limit", at_most=1.0)
 
 
 def _shift(track: Track) -> Track:

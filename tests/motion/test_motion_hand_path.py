@@ -14,6 +14,7 @@ from rote.model.registry import build_named
 from rote.motion.body.kinematics import kinematics_of
 from rote.motion.check.limits import MAX_PLAYED_RAD_S2, TOLERANCE_RAD
 from rote.motion.edit.hand_path import hand_positions_m, move_hand
+from rote.motion.edit.retarget import to_robot
 from rote.motion.track import Array, Mark, Track
 from rote.motion.track_build import family_of, joints_of
 from rote.sim.hands import SCRIPTS
@@ -66,6 +67,16 @@ def test_a_path_is_led_through_points_at_their_times() -> None:
         assert hand_positions_m(result, "right")[row] == pytest.approx(point, abs=0.001)
     assert (result.joints_rad[[0, -1]] == track.joints_rad[[0, -1]]).all()
     assert result.history[-1] == "move the right hand through 2 points"
+
+
+def test_the_order_of_the_joints_in_a_file_does_not_matter() -> None:
+    track = make_scripted_track()
+    backwards = replace(track, names=track.names[::-1], joints_rad=track.joints_rad[:, ::-1])
+    result = move_hand(backwards, "right", by=UP)
+    assert result.joints_rad[:, ::-1] == pytest.approx(
+        move_hand(track, "right", by=UP).joints_rad, abs=1e-6
+    )
+    assert to_robot(backwards, "r1").history == to_robot(track, "r1").history
 
 
 def test_a_scaled_path_keeps_its_middle() -> None:
@@ -182,6 +193,21 @@ def processor_time(work: Callable[[], object]) -> float:
 def test_ten_seconds_are_moved_in_a_fifth_of_a_second() -> None:
     track = make_scripted_track("wave", 10.0)
     assert processor_time(lambda: move_hand(track, "right", by=UP)) < 0.2
+
+
+@pytest.mark.parametrize(
+    ("script", "hand", "by"),
+    [
+        ("clap", "both", (0.05, 0.05, 0.05)),
+        ("bow", "left", (0.05, 0.0, 0.0)),
+        ("wave", "left", (0.0, 0.05, 0.0)),
+    ],
+)
+def test_ten_seconds_near_a_limit_are_moved_in_a_fifth_of_a_second_too(
+    script: str, hand: str, by: tuple[float, float, float]
+) -> None:
+    track = make_scripted_track(script, 10.0)
+    assert processor_time(lambda: move_hand(track, hand, by=by)) < 0.2
 
 
 def test_a_sample_that_was_moved_to_a_point_is_not_reported_as_a_step_of_speed() -> None:

@@ -42,7 +42,9 @@ _FADE_WIDTHS = 4.0  # at the ends the smoothing fades out over this many standar
 _STEP_M = 0.03  # a longer shift is solved in steps of this length
 _STEP_ROUNDS = 2  # iterations per step but the last
 _LAST_ROUNDS = 60  # iterations of the last step, at most
+_STRAIGHT_ROUNDS = 2  # iterations that take the path of the hand for straight
 _SOFTNESS_M2 = 1e-5  # squared distance from the path, in m2, that weighs as much as a turn of 1 rad
+_MAX_STEP_RAD = 0.3  # of a joint in one iteration
 _MIN_DAMPING = 1.0  # after an iteration that did not improve a sample
 _SETTLED_RAD = 2e-5  # a pose that changes by less in an iteration is solved
 _BARRIER = 0.003  # nearer to its limit than the root of this, in rad, a joint yields to others
@@ -62,6 +64,8 @@ class _LinearTask(NamedTuple):
     """(n, 3 or 6, joints)."""
     size_m: Array
     """The length of the error, (n,)."""
+    axes: Array
+    """The axes of the joints, (n, joints, 3)."""
 
 
 class _SampleSubset(NamedTuple):
@@ -125,10 +129,13 @@ class ArmSolver:
     def _find_arm_joints(self, hand: str, tip: Point, track: Track) -> list[str]:
         """Return the joints of the track that move a hand's tip and belong to its arm.
 
+        They are in the order from the shoulder to the hand.
+
         Raises `BadRequestError` if they are fewer than 3: then a hand can follow hardly any path.
         """
         chain = self.kinematics.chain(tip[0])
-        names = [name for name in track.names if name in chain and name.startswith(f"{hand}_")]
+        moved = {name for name in chain.intersection(track.names) if name.startswith(f"{hand}_")}
+        names = [joint.name for joint in self.kinematics.joints if joint.name in moved]
         if len(names) < 3:
             raise BadRequestError(
                 Text(
@@ -191,19 +198,26 @@ class ArmSolver:
         return position, jacobian
 
     def solve(
-        self, offsets_m: Array, keep_orientation: bool = False, posture: Array | None = None
+        self,
+        offsets_m: Array,
+        keep_orientation: bool = False,
+        posture: Array | None = None,
+        solved: Array | None = None,
     ) -> Array:
         """Return the poses, (n, joints), with the hands moved by `offsets_m`, (hands, n, 3).
 
         Of all such poses they are the nearest to `posture`, by default to the recorded ones. Where
-        the path is out of reach, the hand comes as near as the solver finds.
+        the path is out of reach, the hand comes as near as the solver finds. `solved` are poses on
+        the path for another posture, to begin from.
         """
         self._posture = self.poses_rad if posture is None else posture
-        poses = self._posture.copy()
+        poses = self._posture.copy() if solved is None else solved.copy()
         paths_m = self.positions_m() + offsets_m
         for hand, offset_m in enumerate(offsets_m):
             # Newton steps converge only near the solution, so the hand is moved step by step.
-            steps = max(1, int(np.ceil(np.linalg.norm(offset_m, axis=1).max() / _STEP_M)))
+            steps = 1
+            if solved is None:
+                steps = max(1, int(np.ceil(np.linalg.norm(offset_m, axis=1).max() / _STEP_M)))
             for step in range(1, steps + 1):
                 target_m = paths_m[hand] - offset_m * (1.0 - step / steps)
                 rounds = _STEP_ROUNDS if step < steps else _LAST_ROUNDS
@@ -237,10 +251,12 @@ class ArmSolver:
         task = self._linearize(poses, hand, target_m, samples, keep_orientation)
         costs = self._compute_costs(poses[:, columns], hand, task, samples)
         damping = np.zeros(len(poses))
-        for _ in range(rounds):
+        for number in range(rounds):
             tried = poses[rows]
             angles = tried[:, columns]
-            tried[:, columns] = self._take_newton_step(angles, hand, task, damping, samples)
+            tried[:, columns] = self._take_newton_step(
+                angles, hand, task, damping, samples, bends=number >= _STRAIGHT_ROUNDS
+            )
             new_task = self._linearize(tried, hand, target_m[rows], samples, keep_orientation)
             new_costs = self._compute_costs(tried[:, columns], hand, new_task, samples)
             improved = new_costs <= costs
@@ -312,14 +328,22 @@ class ArmSolver:
             error = np.hstack([error, _TURN_WEIGHT_M * turn])
             turn_jacobian = _TURN_WEIGHT_M * axes.transpose(2, 1, 0)
             jacobian = np.concatenate([jacobian, turn_jacobian], axis=1)
-        return _LinearTask(error, jacobian, np.linalg.norm(error, axis=1))
+        return _LinearTask(error, jacobian, np.linalg.norm(error, axis=1), axes.transpose(2, 0, 1))
 
     def _take_newton_step(
-        self, angles: Array, hand: int, task: _LinearTask, damping: Array, samples: _SampleSubset
+        self,
+        angles: Array,
+        hand: int,
+        task: _LinearTask,
+        damping: Array,
+        samples: _SampleSubset,
+        *,
+        bends: bool = False,
     ) -> Array:
         """Return the joints of an arm after a damped Newton step, (n, joints of the arm).
 
-        `damping`, (n,), makes the step of a sample smaller.
+        `damping`, (n,), makes the step of a sample smaller. With `bends`, the step takes into
+        account that the hand moves on an arc, without which it converges slowly near a limit.
         """
         low, high = self._low[hand], self._high[hand]
         _, gradient, curvature = self._compute_posture_cost(angles, hand, samples)
@@ -332,6 +356,11 @@ class ArmSolver:
         residual = task.error + np.einsum("nij,nj->ni", weighted, gradient)
         multipliers = np.linalg.solve(square, residual[..., None])[..., 0]
         change = np.einsum("nji,nj->ni", weighted, multipliers) - compliance * gradient
+        if bends:
+            bent_change, is_descent = _solve_on_arcs(task, multipliers, gradient, 1.0 / compliance)
+            change[is_descent] = bent_change[is_descent]
+        too_long = np.abs(change).max(axis=1, keepdims=True) / _MAX_STEP_RAD
+        change /= np.maximum(too_long, 1.0)
         # A step ends before the limit, because the barrier is infinite there.
         min_change = np.minimum(_MAX_APPROACH * (low - angles), 0.0)
         max_change = np.maximum(_MAX_APPROACH * (high - angles), 0.0)
@@ -358,6 +387,28 @@ class ArmSolver:
             for link in links
         ]
         return distances_m, np.array(turns_rad)
+
+
+def _solve_on_arcs(
+    task: _LinearTask, multipliers: Array, gradient: Array, curvature: Array
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Return a Newton step with the second derivative of the position, and where it descends.
+
+    `multipliers` are the forces at the hand that a step without it needs, (n, 3 or 6); `gradient`
+    and `curvature` are those of the posture, (n, joints).
+    """
+    # The second derivative by two joints is the axis of the inner one times the Jacobian of the
+    # outer one, as vectors.
+    torques = np.cross(multipliers[:, None, :3], task.axes)
+    bends = np.triu(torques @ task.jacobian[:, :3])
+    bends += np.triu(bends, 1).transpose(0, 2, 1)
+    transposed = task.jacobian.transpose(0, 2, 1)
+    hessian = transposed @ task.jacobian / _SOFTNESS_M2 - bends
+    joints = np.arange(curvature.shape[1])
+    hessian[:, joints, joints] += curvature
+    descent = (transposed @ task.error[..., None])[..., 0] / _SOFTNESS_M2 - gradient
+    change = np.linalg.solve(hessian, descent[..., None])[..., 0]
+    return change, np.einsum("ni,ni->n", change, descent) > 0.0
 
 
 def _compute_turn(actual: Array, target: Array) -> Array:
@@ -642,7 +693,7 @@ def _smooth_change(attempt: _PathAttempt, poses: Array, max_acceleration: float)
         solved = poses
         if posture_s:
             posture = attempt.smooth(poses, posture_s)
-            solved = solver.solve(attempt.offsets_m, attempt.keep_orientation, posture)
+            solved = solver.solve(attempt.offsets_m, attempt.keep_orientation, posture, poses)
         for width_s in _SMOOTHING_WIDTHS_S:
             tried = attempt.smooth(solved, width_s)
             if not attempt.is_reached(tried):
