@@ -18,6 +18,7 @@ from rote.findings import Finding, FindingKind, Severity
 from rote.model.a1 import A1, A1_STAND_RAD
 from rote.model.g1 import G1_29
 from rote.motion.check.report import CheckReport
+from rote.motion.edit.hand_path import hand_positions_m
 from rote.motion.files import load, save
 from rote.motion.files.library import Library
 from rote.motion.track import Track
@@ -612,3 +613,39 @@ def test_what_a_crash_cut_off_is_kept_on_the_next_start(
     assert code == 0
     assert "cut off" in err
     assert "lost" in out
+
+
+def test_a_learned_motion_begins_in_the_pose_of_its_own_robot_only(
+    tmp_path: Path, wave: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, out = tmp_path / "wave.model", tmp_path / "new.mcap"
+    ask_json(capsys, "motion", "learn", wave, wave, wave, "--out", model)
+    line = ["motion", "adapt", model, out, "--start", "current"]
+    for other in ("sim://r1", "sim://a1"):
+        code, _, err = ask(capsys, *line, "--robot", other)
+        assert code == 2
+        assert "the motion was learned on" in err
+        assert not out.exists()
+    elbow = "right_elbow_joint=0.5"
+    ask_json(capsys, *line, "--start", elbow, "--robot", "sim://g1?store=:memory:")
+    begun = load(out)
+    assert begun.joints_rad[0, begun.columns_of(["right_elbow_joint"])] == pytest.approx(0.5)
+    rest = [G1_29.rest[name] for name in ("left_elbow_joint", "right_shoulder_pitch_joint")]
+    columns = begun.columns_of(["left_elbow_joint", "right_shoulder_pitch_joint"])
+    assert begun.joints_rad[0, columns] == pytest.approx(rest, abs=0.02)
+
+
+def test_a_learned_motion_passes_a_point_and_names_one_that_is_far(
+    tmp_path: Path, wave: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, out = tmp_path / "wave.model", tmp_path / "new.mcap"
+    ask_json(capsys, "motion", "learn", wave, wave, wave, "--out", model)
+    point = hand_positions_m(load(wave), "right")[150] + [0.0, 0.03, -0.05]
+    text = f"1.5 s: {','.join(f'{each:.4f}' for each in point)}"
+    done = ask_json(capsys, "motion", "adapt", model, out, "--through", text)["done"]
+    assert "standard deviations from the takes" in done
+    adapted = load(out)
+    row = int(np.abs(adapted.times_s - adapted.times_s[0] - 1.5).argmin())
+    assert hand_positions_m(adapted, "right")[row] == pytest.approx(point, abs=0.005)
+    few = ["motion", "adapt", model, tmp_path / "none.mcap", "--through", "1.5: 0.3,-0.2"]
+    assert "has 3 numbers, not 4" in ask(capsys, *few)[2]

@@ -35,6 +35,7 @@ from rote.transport.wires import EMBEDDED
 
 if TYPE_CHECKING:
     from rote.motion.check.report import CheckReport
+    from rote.motion.learn import MotionModel
     from rote.motion.track import Track
 
 _UNIT_METAVARS = {"_s": "SECONDS", "_hz": "HZ", "_rad": "RAD"}
@@ -380,7 +381,7 @@ def adapt_model(
     target = RobotChoice(robot, key, None, timeout)
 
     async def adapt() -> None:
-        robot_pose = await _read_pose(target, model.names) if starts_in_robot_pose else {}
+        robot_pose = await _read_pose(target, model) if starts_in_robot_pose else {}
         track = model.adapt(
             start=robot_pose | _parse_pose(start_angles),
             end=_parse_pose(end or ()),
@@ -400,9 +401,17 @@ def _parse_point(text: str) -> tuple[float, float, float, float]:
     return row[0], row[1], row[2], row[3]
 
 
-async def _read_pose(target: RobotChoice, names: Sequence[str]) -> dict[str, float]:
-    """Return the current angles of these joints of a robot, in rad."""
+async def _read_pose(target: RobotChoice, model: "MotionModel") -> dict[str, float]:
+    """Return the current angles in rad of those joints of a robot that a learned motion has."""
+    from rote.model.registry import find_build
+
+    names, learned_on = model.names, find_build(model.variant)
     async with connect_to(target, "states", quiet=True) as robot:
+        if learned_on is not None and robot.build.family != learned_on.family:
+            raise BadRequestError(
+                f"the motion was learned on {learned_on.title}, not on {robot.build.title}",
+                "Choose its robot with --robot, or give the angles: --start JOINT=RAD.",
+            )
         async for state in robot.states():
             # Not strict: a state may report no joints.
             angles = dict(zip(robot.build.names, state.joints_rad, strict=False))

@@ -353,9 +353,11 @@ def learn(takes: Sequence[Track]) -> MotionModel:
     phases = (mean.times_s - mean.times_s[0]) / mean.duration_s
     basis_count = min(max(round(mean.duration_s / _BASIS_S), _MIN_BASES), _MAX_BASES)
     bases = _evaluate_bases(phases, basis_count)
-    # The weights of each take, by least squares.
+    # The weights of each take, by least squares. The ridge draws them to the mean pose, not to 0:
+    # so a joint that never moves stays where it is.
     ridge = _RIDGE * len(phases) * np.eye(basis_count)
-    weights = np.linalg.solve(bases.T @ bases + ridge, bases.T) @ aligned
+    mean_pose = aligned.mean(axis=(0, 1))
+    weights = np.linalg.solve(bases.T @ bases + ridge, bases.T) @ (aligned - mean_pose) + mean_pose
     mean_weights = weights.mean(axis=0)
     return MotionModel(
         names=mean.names,
