@@ -240,7 +240,7 @@ export interface EditFacts {
 export interface EditKeyframes {
   take: string;
   version?: number | null;
-  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | ToRobotStep | KeyframeStep | ThroughStep | MoveHandStep | WarpStep | BeatStep | SegmentsStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep | MergeStep)[];
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | ToRobotStep | KeyframeStep | ThroughStep | MoveHandStep | WarpStep | BeatStep | SegmentsStep | KeepPartStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep | MergeStep)[];
   joints?: string[] | null;
 }
 
@@ -265,7 +265,7 @@ export interface EditParameter {
 export interface EditPart {
   take: string;
   version?: number | null;
-  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | ToRobotStep | KeyframeStep | ThroughStep | MoveHandStep | WarpStep | BeatStep | SegmentsStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep | MergeStep)[];
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | ToRobotStep | KeyframeStep | ThroughStep | MoveHandStep | WarpStep | BeatStep | SegmentsStep | KeepPartStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep | MergeStep)[];
   start_s?: number;
   end_s?: number | null;
 }
@@ -274,7 +274,7 @@ export interface EditPart {
 export interface EditSave {
   take: string;
   version?: number | null;
-  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | ToRobotStep | KeyframeStep | ThroughStep | MoveHandStep | WarpStep | BeatStep | SegmentsStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep | MergeStep)[];
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | ToRobotStep | KeyframeStep | ThroughStep | MoveHandStep | WarpStep | BeatStep | SegmentsStep | KeepPartStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep | MergeStep)[];
   name: string;
   over?: number | null;
 }
@@ -283,7 +283,7 @@ export interface EditSave {
 export interface EditTake {
   take: string;
   version?: number | null;
-  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | ToRobotStep | KeyframeStep | ThroughStep | MoveHandStep | WarpStep | BeatStep | SegmentsStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep | MergeStep)[];
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | ToRobotStep | KeyframeStep | ThroughStep | MoveHandStep | WarpStep | BeatStep | SegmentsStep | KeepPartStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep | MergeStep)[];
 }
 
 /** An edited take, and the result of its check. */
@@ -455,6 +455,12 @@ export interface JointTree {
   floor: LinkPlace[];
   ends: LimbEnd[];
   model: boolean;
+}
+
+/** Cut out one part: from the mark with this label to the next mark. */
+export interface KeepPartStep {
+  op: "keep_part";
+  label: string;
 }
 
 /** Keep only some joints. */
@@ -690,7 +696,7 @@ export interface Play {
 export interface PlayTake {
   take: string;
   version?: number | null;
-  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | ToRobotStep | KeyframeStep | ThroughStep | MoveHandStep | WarpStep | BeatStep | SegmentsStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep | MergeStep)[];
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | ToRobotStep | KeyframeStep | ThroughStep | MoveHandStep | WarpStep | BeatStep | SegmentsStep | KeepPartStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep | MergeStep)[];
   speed?: number | null;
   force?: boolean;
   mapped?: boolean;
@@ -1194,7 +1200,7 @@ export interface StoreTake {
   take: string;
   name: string;
   version?: number | null;
-  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | ToRobotStep | KeyframeStep | ThroughStep | MoveHandStep | WarpStep | BeatStep | SegmentsStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep | MergeStep)[];
+  steps?: (TrimStep | SmoothStep | SpeedStep | RetimeStep | MirrorStep | ReverseStep | ResampleStep | CloseLoopStep | KeepStep | DropStep | ToBuildStep | ToRobotStep | KeyframeStep | ThroughStep | MoveHandStep | WarpStep | BeatStep | SegmentsStep | KeepPartStep | FitStep | MarkStep | ChangeMarkStep | RemoveMarkStep | CrossFadeStep | ConcatenateStep | BlendStep | LayerStep | AverageStep | MergeStep)[];
 }
 
 /** The keyframes of a take that were stored on the robot. */
@@ -1378,6 +1384,7 @@ export type Step =
   | CrossFadeStep
   | DropStep
   | FitStep
+  | KeepPartStep
   | KeepStep
   | KeyframeStep
   | LayerStep

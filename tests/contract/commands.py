@@ -100,6 +100,7 @@ motion to-robot FILES/wave.mcap FILES/o24.mcap --robot r1
 motion move-hand FILES/wave.mcap FILES/o25.mcap --hand right --by 0,0,0.02
 motion warp FILES/wave.mcap FILES/o26.mcap --move 1=1.2
 motion segments FILES/wave.mcap FILES/parts.mcap
+motion keep-part FILES/parts.mcap FILES/o30.mcap --label "part 2"
 motion beat FILES/parts.mcap FILES/o27.mcap --bpm 100
 motion fit FILES/wave.mcap FILES/o14.mcap
 motion mark FILES/wave.mcap FILES/marked.mcap --time 1 --label high

@@ -68,6 +68,7 @@ _VALUES: dict[str, dict[str, object]] = {
     "beat": {"bpm": 60.0},
     "merge": {"parts": [[1.0, 2.0]]},
     "mark": {"time_s": 1.0, "label": "here"},
+    "keep_part": {"label": "one"},
     "layer": {"joints": [NAMES[0]]},
     "retime": {"velocity": 0.5},
     "cross_fade": {"overlap_s": 1.0},
@@ -91,7 +92,11 @@ def walking_with_an_arm() -> Track:
 @pytest.mark.parametrize("name", [n for n in EDITS if n not in {"change_mark", "remove_mark"}])
 def test_an_edit_keeps_the_root_or_says_that_it_is_left_out(name: str) -> None:
     edit = EDITS[name]
-    track = walking_with_an_arm() if name in {"to_robot", "move_hand", "beat"} else walking()
+    track = (
+        walking_with_an_arm()
+        if name in {"to_robot", "move_hand", "beat", "keep_part"}
+        else walking()
+    )
     tracks = [track] * (edit.tracks or 2)
     after = edit.apply(tracks, _VALUES.get(name, {}))
     assert after.origin == track.origin

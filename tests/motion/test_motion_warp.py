@@ -15,6 +15,7 @@ from rote.motion.edit.warp import (
     TEMPO_FACTOR,
     beat,
     find_key_poses_s,
+    keep_part,
     segments,
     split_at_marks,
     warp,
@@ -175,6 +176,21 @@ def test_a_pause_divides_a_motion_and_its_parts_can_be_taken_out() -> None:
     parts = split_at_marks(segments(both))
     assert [label for label, _ in parts][:2] == ["part 1", "part 2"]
     assert sum(part.duration_s for _, part in parts) == pytest.approx(both.duration_s, abs=0.2)
+
+
+def test_one_part_is_cut_out_by_its_label() -> None:
+    track = marked(scripted("bow"), 1.0, 2.5, 4.0)
+    part = keep_part(track, "at 2.5")
+    assert part.times_s[[0, -1]] == pytest.approx([7.5, 9.0])
+    assert part.history[-1] == "part: at 2.5"
+    assert keep_part(track, "beginning").duration_s == pytest.approx(1.0)
+    assert keep_part(track, "at 4").duration_s == pytest.approx(2.0)
+    with pytest.raises(BadRequestError, match="no part 'at 9'") as refused:
+        keep_part(track, "at 9")
+    assert "beginning, at 1, at 2.5, at 4" in str(refused.value.remedy)
+    with pytest.raises(BadRequestError) as refused:
+        keep_part(scripted(), "part 1")
+    assert "segments" in str(refused.value.remedy)
 
 
 def test_marks_that_are_there_stay() -> None:

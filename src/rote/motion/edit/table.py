@@ -719,6 +719,13 @@ EDITS: dict[str, Edit] = {
             function="rote.motion.edit.warp:segments",
         ),
         Edit(
+            name="keep_part",
+            title="Keep a part",
+            summary="Cut out one part: from the mark with this label to the next mark.",
+            function="rote.motion.edit.warp:keep_part",
+            parameters=(replace(_LABEL, help="The label of the mark where the part begins."),),
+        ),
+        Edit(
             name="fit",
             title="Make it playable",
             summary="Remove joints that the robot does not play, keep joints within their range, "

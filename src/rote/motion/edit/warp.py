@@ -18,7 +18,7 @@ from rote.motion.interpolate import average_gaussian, sample
 from rote.motion.track import Array, Mark, Track
 from rote.motion.track_build import joints_of
 
-__all__ = ["beat", "find_key_poses_s", "segments", "split_at_marks", "warp"]
+__all__ = ["beat", "find_key_poses_s", "keep_part", "segments", "split_at_marks", "warp"]
 
 TEMPO_FACTOR = 1.5
 """A tempo further from the recorded one than this factor, up or down, is stated in the history."""
@@ -265,6 +265,22 @@ def split_at_marks(track: Track) -> list[tuple[str, Track]]:
         for mark, end_s in zip(starts, ends_s, strict=True)
         if end_s - mark.time_s > _MIN_GAP_S
     ]
+
+
+def keep_part(track: Track, label: str) -> Track:
+    """Return the part of a track from the mark with this label to the next mark.
+
+    Of several marks with the label the first counts. Raises `BadRequestError` if there is none.
+    """
+    parts = split_at_marks(track)
+    for part_label, part in parts:
+        if part_label == label:
+            return replace(part, history=(*track.history, f"part: {label}"))
+    labels = ", ".join(dict.fromkeys(part_label for part_label, _ in parts))
+    raise BadRequestError(
+        f"the motion has no part {label!r}",
+        f"It has: {labels}." if track.marks else "Set marks, or let `segments` find parts.",
+    )
 
 
 def _find_part_starts_s(track: Track) -> list[float]:
