@@ -64,20 +64,16 @@ demo-site: $(READY)
 	@$(BIN)/python scripts/demo_site.py
 
 # What is fetched waits for the network while what is checked computes. More workers than processors, because many
-# tests wait; then, one at a time, those whose limits in real time need an idle computer.
+# tests wait; those whose limits in real time need an idle computer run last, one at a time.
 test: $(READY)
 	@$(MAKE) --no-print-directory -j 4 --output-sync=recurse check peers system page
 	@$(BIN)/pytest --workers $(WORKERS) -m "not soak"
-	@$(BIN)/pytest -q -p no:xdist -m "quiet and not soak" $(QUIET)
 
 test-fast: $(READY)
 	@$(BIN)/pytest -q --workers 2 --fast
 
 # Number of test processes. They share one collection, so that more of them cost little.
 WORKERS ?= 5
-
-# Files of the tests marked `quiet`: to collect all others for them would take longer than they do.
-QUIET = $$(grep -rlE "mark\.quiet" tests --include="test_*.py")
 
 # The same tests, counted line by line and branch by branch, which takes twice as long.
 coverage: $(READY) peers system page

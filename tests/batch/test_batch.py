@@ -510,8 +510,10 @@ def test_on_a_ray_cluster_a_file_has_a_time_limit_and_one_that_ends_its_process_
         Input(motions / "a.json", "good"),
     ]
     run_batch(CHECK, inputs, Path("out"), ray_address=ray_cluster)
-    errors = {row["name"]: row.get("error") for row in read_rows(Path("out"))}
-    assert errors["good"] is None
+    rows = read_rows(Path("out"))
+    errors = {row["name"]: str(row["error"]) for row in rows if "error" in row}
+    assert sorted(row["name"] for row in rows) == ["deadly", "good", "limited"]
+    assert "good" not in errors
     assert errors["deadly"].startswith("its process or node ended (WorkerCrashedError)")
     (limit_s,) = re.findall(r"limit of (\d+) s", errors["limited"])
     assert 300 <= int(limit_s) < 400

@@ -407,8 +407,9 @@ def _solve_on_arcs(
     joints = np.arange(curvature.shape[1])
     hessian[:, joints, joints] += curvature
     descent = (transposed @ task.error[..., None])[..., 0] / _SOFTNESS_M2 - gradient
-    change = np.linalg.solve(hessian, descent[..., None])[..., 0]
-    return change, np.einsum("ni,ni->n", change, descent) > 0.0
+    change = np.asarray(np.linalg.solve(hessian, descent[..., None])[..., 0], dtype=np.float64)
+    descends: NDArray[np.bool_] = np.einsum("ni,ni->n", change, descent) > 0.0
+    return change, descends
 
 
 def _compute_turn(actual: Array, target: Array) -> Array:
