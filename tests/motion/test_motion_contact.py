@@ -108,7 +108,7 @@ def test_a_touch_between_two_far_samples_does_not_slip_through(body: ContactMode
 
 
 def test_links_that_stay_are_found_beside_those_that_move(body: ContactModel) -> None:
-    legs = {"left_hip_roll": -0.3, "right_hip_roll": 0.3}
+    legs = {"left_hip_roll": -0.2, "right_hip_roll": 0.2}
     outside = {"right_shoulder_pitch": 0.0, "right_shoulder_yaw": 0.0, "right_elbow": -0.3}
     inside = outside | {"right_shoulder_yaw": 1.5}
     still, moving = held(**legs), through(outside, inside, outside)

@@ -32,6 +32,7 @@ from rote.errors import (
 )
 from rote.model.a1 import A1 as A1_FAMILY
 from rote.motion.check.limits import MAX_PLAYED_RAD_S
+from rote.platform import clock
 from rote.session.a1 import Level
 from rote.sim.quadruped.simulator import A1Simulator
 from rote.transport.a1 import sender as a1_sender
@@ -771,6 +772,48 @@ def test_the_process_says_what_it_is_told_until_its_line_ends() -> None:
         while message := line.receive():
             kinds.append(a1_sender._REPORT.unpack(message)[0])
         assert b"S" in [row[0] for row in told] + kinds
+
+
+@pytest.mark.parametrize("cycle", [50, 51])
+def test_a_process_that_is_stopped_while_it_reads_its_orders_does_not_jump(
+    monkeypatch: pytest.MonkeyPatch, cycle: int
+) -> None:
+    """The program goes on for 60 ms. What it set meanwhile is read when the process continues."""
+    now_s, steps = 0.0, 0
+    robot, carrier = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    ours, theirs = socket.socketpair()
+    line = a1_sender.Line(ours)
+
+    def advance(duration_s: float) -> None:
+        nonlocal now_s, steps
+        now_s += duration_s
+        while steps * 0.002 <= now_s:
+            line.send(a1_sender._ORDER_HEADER.pack(b"s", 1.0) + moved(0.006 * steps))
+            steps += 1
+        if now_s > 1.0:
+            ours.shutdown(socket.SHUT_WR)
+
+    def wait(_: float) -> None:
+        sent.append(robot.recv(2048))
+        advance(0.002)
+
+    class StoppedLine(a1_sender.Line):
+        def receive(self) -> bytes | None:
+            if 0.002 * cycle <= now_s < 0.002 * cycle + 0.06:
+                advance(0.06)
+            return super().receive()
+
+    monkeypatch.setattr(clock, "continuous_s", lambda: now_s)
+    monkeypatch.setattr(time, "sleep", wait)
+    sent: list[bytes] = []
+    with robot, carrier, ours, theirs:
+        line.send(a1_sender._ORDER_HEADER.pack(b"f", 0.0) + b"safe")
+        advance(0.0)
+        a1_sender._SenderProcess(carrier, StoppedLine(theirs), 0.002).run()
+    steps_rad = np.diff([thigh_of(datagram) for datagram in sent if datagram != b"safe"])
+    assert len(steps_rad) > 400
+    assert 0.0 <= steps_rad.min() <= steps_rad.max() <= 0.02
+    assert steps_rad.sum() == pytest.approx(3.0, abs=0.1), "it has caught up"
 
 
 def test_messages_stay_whole_on_a_line_that_is_full_and_none_comes_after_its_end() -> None:

@@ -18,6 +18,7 @@ PAGE = Path(__file__).parents[2] / "page" / "src"
 EDGES = {"cli", "web", "__main__.py"}
 WITHOUT_A_PAGE = {
     "cli",  # the command line itself
+    "batch",  # only the command line runs batches
     "capture",  # only the command line reads captures
     "trial",  # only the command line runs trials
     "__main__.py",

@@ -62,6 +62,7 @@ motion move-hand | wave.mcap higher.mcap --hand right --by 0,0,0.05
 motion warp | wave.mcap later.mcap --move 1.2=1.5
 motion beat | marked.mcap danced.mcap --bpm 120
 motion segments | wave.mcap parts.mcap
+motion keep-part | parts.mcap part-2.mcap --label "part 2"
 motion fit | wave.mcap fitted.mcap
 motion mark | wave.mcap marked.mcap --time 1.2 --label top
 motion change-mark | marked.mcap moved.mcap --time 1.2 --to 1.5

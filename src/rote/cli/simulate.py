@@ -45,6 +45,8 @@ _DEFAULT_UDP = "127.0.0.1:49504"
 _DEFAULT_ROBOT = "g1-29"
 _A1_WIRE = "a1"
 _LOOPBACK = "127.0.0.1"
+_LOCAL_ADDRESSES = {"webrtc": _LOOPBACK, "dds": "lo"}
+"""Where `rote sim` serves a wire on this computer only."""
 _DEFAULT_DIALECT = "3.3.4"
 _DEFAULT_SERIAL = "E2100SIMULATED01"
 _LIST_QUIRKS = "list"
@@ -344,9 +346,8 @@ def _add_profile(options: SimOptions, profile: "RobotProfile") -> SimOptions:
     options = replace(options, robot=options.robot or profile.build.name)
     if options.udp or options.webrtc or options.dds:
         return options
-    if profile.wire == "webrtc":
-        return replace(options, webrtc=_LOOPBACK)
-    return replace(options, dds="lo") if profile.wire == "dds" else options
+    addresses = {profile.wire: _LOCAL_ADDRESSES.get(profile.wire)}
+    return replace(options, webrtc=addresses.get("webrtc"), dds=addresses.get("dds"))
 
 
 def _read_profile(path: Path) -> "RobotProfile":

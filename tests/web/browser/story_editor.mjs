@@ -117,7 +117,7 @@ const story = {
     await $("handle-playhead").press("PageUp");
     await $("add-mark").click();
     await page.getByRole("dialog").getByText("Mark at 0.50 s").waitFor();
-    await page.getByLabel("Label").fill("hit the drum");
+    await page.getByRole("dialog").getByLabel("Label").fill("hit the drum");
     await page.getByRole("dialog").getByRole("button", { name: "Set the mark" }).click();
     await steps(1);
     const mark = $("mark").filter({ hasText: "hit the drum" });
@@ -135,7 +135,7 @@ const story = {
     await steps(3);
     check(Math.abs((await number($("mark").first(), "data-time")) - 1.6) < 0.03, "it is dragged by a second");
     await button("Rename the mark hit the drum").click();
-    await page.getByLabel("Label").fill("drum");
+    await page.getByRole("dialog").getByLabel("Label").fill("drum");
     await page.getByRole("dialog").getByRole("button", { name: "Rename" }).click();
     await page.locator('[data-testid=mark-row][data-label="drum"]').waitFor();
     await page.locator("[data-edit=reverse]").getByRole("button").click();
@@ -153,7 +153,7 @@ const story = {
     await $("joints").locator('[data-joint=""]').click();
     check((await angle("right_elbow_joint")) === (await angle("left_elbow_joint")), "the right arm is the image of the left");
     await $("add-mark").click();
-    await page.getByLabel("Label").fill("end");
+    await page.getByRole("dialog").getByLabel("Label").fill("end");
     await page.keyboard.press("Enter");
     await steps(8);
     const table = await page.evaluate(async () => (await (await fetch("/api/edits")).json()).edits.map(({ name }) => name));

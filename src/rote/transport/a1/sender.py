@@ -430,8 +430,11 @@ class _SenderProcess:
         """Send until the program has ended and the safe command was sent for long enough."""
         due_s = clock.continuous_s()
         cycles = 0
-        while (now := clock.continuous_s()) < self._end_s:
-            self._receive_orders(now)
+        while clock.continuous_s() < self._end_s:
+            self._receive_orders()
+            # Read after the orders: if this process was stopped while it read them, it must not
+            # take the newest command for the next one after the last that it sent.
+            now = clock.continuous_s()
             if datagram := self._sequence.choose_command(now, clock.suspended_s()):
                 self._sent += 1
                 with suppress(OSError):  # the robot's port is not open
@@ -443,9 +446,9 @@ class _SenderProcess:
             due_s += (missed + 1) * self._period_s
             time.sleep(max(0.0, due_s - clock.continuous_s()))
 
-    def _receive_orders(self, now: float) -> None:
+    def _receive_orders(self) -> None:
         while self._end_s == math.inf and (message := self._line.receive()) is not None:
-            self._execute_order(message, now)
+            self._execute_order(message, clock.continuous_s())
 
     def _execute_order(self, message: bytes, now: float) -> None:
         was_killed = not message  # the program closed its end without the order to end
