@@ -1134,7 +1134,7 @@ def test_a_seventeenth_client_may_stop_the_robot_and_start_nothing(frames: str) 
             for _ in range(6):  # more than there are spare places: the oldest makes room
                 group.create_task(stay())
                 await asyncio.sleep(0.1)
-            assert one.simulator.refused == 6
+            assert one.simulator.spare_count == 6
             playing = first.play("wave")
             await asyncio.sleep(2.5)
             async with one.connect() as robot:

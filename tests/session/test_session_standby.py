@@ -71,6 +71,17 @@ def test_a_standby_takes_over_when_the_conductor_is_lost_and_nothing_moves_befor
         assert member.robot.began[-1][1] == pytest.approx(committed.start_s, abs=0.003)
 
 
+def test_a_standby_tells_a_conductor_that_has_ended_from_a_lost_one() -> None:
+    world = settled()
+    first, standby = world.directors
+    first.session.show_section("two", ())
+    first.session.end()
+    world.run(0.5)
+    first.alive = False
+    world.run(TAKEN_OVER_S + 1.5)
+    assert standby.seen(ConductingBegan) == [ConductingBegan(2, "two", (), other_has_ended=True)]
+
+
 def test_a_standby_without_a_conductor_waits_for_one() -> None:
     world = World(1, Network(), [Robot()], standbys=1)
     world.directors[0].alive = False

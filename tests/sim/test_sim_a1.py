@@ -297,7 +297,7 @@ def test_clients_above_the_limit_may_watch_and_stop_but_drive_nothing() -> None:
                 links.append(link)
             await asyncio.sleep(0.05)
             assert robot.clients == MAX_CLIENTS + SPARE_CLIENTS
-            assert robot.refused == SPARE_CLIENTS + 2
+            assert robot.spare_count == SPARE_CLIENTS + 2
             world.told.clear()
             states.clear()
             for each in (walking(robot.dialect), HighCmd(), HighCmd(mode=7)):

@@ -293,7 +293,7 @@ def test_the_conductor_knows_which_agents_will_be_refused(
             assert opened.refused.keys() == {"bob", "cid"}
             assert "it expired on 2" in opened.refused["bob"]
             assert [text.partition(":")[0] for text in told] == ["bob", "cid"]
-            said = str(opened.absence(("ann", "bob")))
+            said = str(opened.make_absence_error(("ann", "bob")))
             assert "bob: its certificate will be refused: it expired on 2" in said
             page = StageService(
                 PendantStage(opened, "hall", ("ann", "bob")),

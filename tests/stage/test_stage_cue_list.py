@@ -439,6 +439,31 @@ def test_a_conductor_that_stalled_between_two_sections_begins_nothing_by_itself(
     virtual.run(story())
 
 
+@pytest.mark.parametrize("is_suspended", [False, True])
+def test_a_go_that_was_given_while_the_conductor_hung_is_refused(is_suspended: bool) -> None:
+    async def story() -> None:
+        async with cue_run("two") as run, asyncio.timeout(300.0):
+            stage = run.one.stage
+            await run.until_moving()
+            stage.back()
+            await run.until_state(CueState.WAITING, "two")
+            if is_suspended:
+                virtual.suspend(3.0)
+            else:
+                run.one.conductor._last_run_s -= 3.0  # as after SIGSTOP
+            for late in (stage.go, stage.resume):
+                with pytest.raises(BadRequestError, match="hung until just now"):
+                    late()
+            await asyncio.sleep(10.0)
+            assert run.status.state is CueState.WAITING
+            assert run.one.rig.world.state().phase is Phase.NONE
+            stage.go()
+            await run.task
+            assert run.names[-2:] == ["two", "three"]
+
+    virtual.run(story())
+
+
 def test_a_section_that_is_packed_while_the_conductor_stalls_never_begins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

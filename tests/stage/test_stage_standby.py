@@ -262,6 +262,22 @@ def test_at_a_standby_go_and_reset_are_refused_stop_works_and_its_end_disturbs_n
     virtual.run(story())
 
 
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_standby_says_whether_the_conductor_has_ended_or_is_lost(is_lost: bool) -> None:
+    async def story() -> None:
+        async with memory_stage() as one, standing_by(one) as stage:
+            one.bus.drops = lambda key: is_lost and key == one.keys.conductor
+            await one.conductor.__aexit__(None, None, None)
+            fate = "the conductor is LOST" if is_lost else "the conductor has ended"
+            await one.until(lambda: fate in stage.other_conductor, 2.0)
+            one.bus.drops = lambda _: False
+            began = await stage.wait_for_takeover()
+            assert began is not None
+            assert began.other_has_ended is not is_lost
+
+    virtual.run(story())
+
+
 def test_a_superseded_show_ends_and_does_not_stop_the_robots_of_the_other_conductor() -> None:
     async def story() -> None:
         for waits in (False, True):

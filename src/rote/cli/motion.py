@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rote.motion.track import Track
 
 _UNIT_METAVARS = {"_s": "SECONDS", "_hz": "HZ", "_rad": "RAD"}
-"""How the help shows a number, by the unit at the end of the parameter's name."""
+"""What the help shows for an option's value, by the unit at the end of the parameter's name."""
 _Sources = Annotated[list[Path], typer.Argument(metavar="FILE", help="Takes of the same motion.")]
 _OutOption = Annotated[
     Path, typer.Option("--out", metavar="OUT", help="Where to write the result.")

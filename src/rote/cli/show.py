@@ -320,8 +320,9 @@ class _ShowRun:
             where = f"Its section {began.section!r} is not in the show of this standby"
         else:
             where = "It had no show under way"
+        fate = "has ended" if began.other_has_ended else "is LOST"
         self._print(
-            "The other conductor is LOST or has ended. This standby conducts now. "
+            f"The other conductor {fate}. This standby conducts now. "
             f"{where}. {describe_rest(stage.robots, alive=stage.conductor.alive)}. "
             "Look at the robots before GO.",
             style="bold red",
@@ -446,7 +447,7 @@ class _ShowRun:
         missing = await stage.conductor.wait_for_agents(names, timeout_s)
         if needed := set(missing) - set(may_miss):
             if not self._took_over:
-                raise stage.absence(missing)
+                raise stage.make_absence_error(missing)
             self._print(
                 f"Not connected: {', '.join(sorted(needed))}. Wait, or mute: m ROBOT",
                 style="bold red",

@@ -154,7 +154,8 @@ _UNTAUGHT_MODES = (
     (
         AFTER_ARM_SDK,
         "after arm_sdk",
-        "reached by streaming to the arms; it cannot walk, and does not come back by itself",
+        "entered when the arms are streamed to; the robot cannot walk in it, "
+        "and does not leave it by itself",
     ),
     (831, "arm_sdk (Air)", "walking with arms that follow arm_sdk"),
     (_ARM_SDK_GAIT, "arm_sdk 833", "walking with arms that follow arm_sdk"),

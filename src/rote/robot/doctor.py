@@ -102,7 +102,8 @@ def _find_package_conflicts(dds_version: str) -> list[Finding]:
             Finding(
                 Severity.ERROR,
                 f"{unitree[0]} with CycloneDDS {dds_version} crashes programs on the robot: the "
-                "robot's CycloneDDS 0.10.2 cannot read its type descriptions",
+                "robot's CycloneDDS 0.10.2 cannot read the type descriptions that version "
+                f"{dds_version} sends",
                 f"Install {unitree[0]} in a separate environment, with cyclonedds 0.10.2.",
                 kind=FindingKind.SOFTWARE,
             )

@@ -58,8 +58,11 @@ class PlayOptions:
         """
         return bool(check_frames(self.frames) or self.keyframes)
 
-    def check_part(self) -> None:
-        """Raise `BadRequestError` if options of a partial playback contradict each other."""
+    def require_consistent_part(self) -> None:
+        """Raise `BadRequestError` if options of a partial playback contradict each other.
+
+        Call it only if `is_partial`.
+        """
         if self.speed is not None:
             raise BadRequestError(
                 "`speed` cannot be combined with `frames` or `keyframes`: their length is unknown",

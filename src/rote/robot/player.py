@@ -41,7 +41,7 @@ class Player:
             self._link.require_ability("tempo", "change how an action is played")
         if options.is_partial:
             self._link.require_ability("frames", "play a part of an action, or keyframes instead")
-            options.check_part()
+            options.require_consistent_part()
         keyframes = check_keyframes(options.keyframes, self._link.build)
         stop_count = self._link.stops.count
 

@@ -97,6 +97,7 @@ class ConductorSession:
         self._first_epoch, self._suspensions = epoch, 0
         self._term, self._number = 0, 0
         self._cue_section, self._muted = "", tuple[str, ...]()
+        self._has_ended = False
         self._own_stop = ""
         """The stop that was requested here last."""
         self._own_stop_holder = ""
@@ -118,6 +119,7 @@ class ConductorSession:
             self._term,
             self._cue_section,
             self._muted,
+            self._has_ended,
         )
 
     def state(self) -> ConductorState:
@@ -128,6 +130,10 @@ class ConductorSession:
     def show_section(self, section: str, muted: Collection[str]) -> None:
         """Publish the position of the cue list, for a standby that takes over."""
         self._cue_section, self._muted = section, tuple(sorted(muted))[:MAX_MUTED]
+
+    def end(self) -> None:
+        """Publish from now on that this conductor has ended, so that it does not count as lost."""
+        self._has_ended = True
 
     # ---- commands -----------------------------------------------------------------------
 
@@ -277,11 +283,11 @@ class ConductorSession:
         terms += [] if self.other.state is None else [self.other.state.term]
         self._term = 1 + max(terms)
         self.standing = Standing.CONDUCTING
-        show = self.other.show
+        show = self.other.show or self.other.state
         if show is None:
             return [ConductingBegan(self._term)]
         section = show.section or ("" if show.run is None else show.run.section)
-        return [ConductingBegan(self._term, section, show.muted)]
+        return [ConductingBegan(self._term, section, show.muted, show.has_ended)]
 
     def _supersede(self, term: int) -> list[ConductorEvent]:
         """Stop conducting for good: another conductor has a higher rank."""

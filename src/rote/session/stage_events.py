@@ -99,9 +99,11 @@ class ConductingBegan:
 
     term: int
     section: str = ""
-    """Where the show of the lost conductor was interrupted; "" if there was none."""
+    """Where the show of the other conductor was interrupted; "" if there was none."""
     muted: tuple[str, ...] = ()
     """The robots that were muted in that show."""
+    other_has_ended: bool = False
+    """Whether the other conductor ended by itself, and was not lost."""
 
 
 @dataclass(frozen=True, slots=True)

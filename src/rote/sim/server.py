@@ -64,8 +64,8 @@ class Simulator:
         timing: TeachingTiming | None = None,
     ) -> None:
         self.world = world
-        self.refused = 0
-        """Number of clients that may only watch and stop because too many were connected."""
+        self.spare_count = 0
+        """Number of clients that were admitted only to watch and stop: too many were connected."""
         self._impairment = impairment
         self._timing = timing
         self._loop = asyncio.get_running_loop()
@@ -265,7 +265,7 @@ class Simulator:
         spare = [client for client in self._clients.values() if client.is_spare]
         is_spare = len(self._clients) - len(spare) >= MAX_CLIENTS
         if is_spare:
-            self.refused += 1
+            self.spare_count += 1
             if len(spare) >= SPARE_CLIENTS:
                 del self._clients[spare[0].address]
         session = TeachingSession(Role.ROBOT, timing=self._timing, now=self._loop.time())

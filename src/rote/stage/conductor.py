@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import threading
 import uuid
 from collections import defaultdict
@@ -47,11 +48,13 @@ STOP_REPEAT_DELAYS_S = (0.015, 0.04)
 """Delays after which a stop is repeated, because messages may get lost."""
 RECEIVE_S = 0.02
 """Interval at which the states of the agents are collected; each pass reads many states."""
+LATE_GO_S = 0.5
+"""After this computer hung: time in which GO is refused, because it may have been given before."""
 Listener = Callable[[ConductorEvent], None]
 
 
 class SectionError(RoteError):
-    """A section did not begin, or was ended."""
+    """A section, or the show before its first section, did not begin or was ended."""
 
     kind = "section"
     exit_code = 5
@@ -71,6 +74,8 @@ class SectionError(RoteError):
 
     def __str__(self) -> str:
         agents = f" ({', '.join(self.agents)})" if self.agents else ""
+        if not self.section:
+            return f"the show cannot begin: {self.reason}{agents}"
         return f"the section {self.section!r} was ended or refused: {self.reason}{agents}"
 
     @property
@@ -123,6 +128,8 @@ class Conductor:
         self._suspensions = Suspensions()
         self._last_run_s = self._clock()
         """When one of our periodic tasks last ran."""
+        self._continued_s = -math.inf
+        """When this process last continued after a stall or suspension."""
         self._blobs: dict[str, bytes] = {}
         self._blobs_lock = threading.Lock()
         self._readers: defaultdict[str, AgentReader] = defaultdict(AgentReader)
@@ -147,6 +154,8 @@ class Conductor:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self.session.end()
+        self._publish_now()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -263,6 +272,19 @@ class Conductor:
             raise SupersededError("")
         if reason := self.session.refusal:
             raise BadRequestError(reason, "Do it at that conductor. STOP works here, too.")
+
+    def refuse_late_go(self) -> None:
+        """Raise `BadRequestError` if GO may have been given while this computer hung.
+
+        It was given for what the person saw before, and would move the robots only now.
+        """
+        self._notice_stall()
+        self._notice_suspension()
+        if self._clock() - self._continued_s < LATE_GO_S:
+            raise BadRequestError(
+                "this computer hung until just now, so this GO may have been given before",
+                "Look at the robots, then give GO again.",
+            )
 
     def cancel(self, reason: str) -> None:
         """End the section: moving robots stop softly. No stop needs to be reset after it."""
@@ -396,15 +418,21 @@ class Conductor:
         """
         stalled_s, self._last_run_s = self._clock() - self._last_run_s, self._clock()
         if stalled_s > CONDUCTOR_LOST_S:
+            self._continued_s = self._last_run_s
             self._notify_listeners(self.session.stall(stalled_s, self._last_run_s))
+            self._publish_now()
+
+    def _notice_suspension(self) -> None:
+        """End the section if this computer was suspended."""
+        if suspended_s := self._suspensions.take():
+            self._continued_s = self._clock()
+            self._notify_listeners(self.session.resume(suspended_s))
             self._publish_now()
 
     async def _receive_states(self, states: Callable[[], dict[str, bytes]]) -> None:
         while True:
             self._notice_stall()
-            if suspended_s := self._suspensions.take():
-                self._notify_listeners(self.session.resume(suspended_s))
-                self._publish_now()
+            self._notice_suspension()
             if messages := states():
                 with self._publishing_changes():
                     read = [self._read_state(key, data) for key, data in messages.items()]

@@ -124,7 +124,9 @@ def describe_other_conductor(
     """
     if state is None:
         return "standby: no conductor runs this stage yet"
-    if is_silent:
+    if state.has_ended:
+        activity = "the conductor has ended"
+    elif is_silent:
         activity = "the conductor is LOST"
     elif state.stop is not None:
         activity = f"STOP by {state.stop.by} is active"

@@ -133,8 +133,8 @@ class ShowRun:
         self._selected_index: int | None = None
         """The index of the section that BACK, a jump or a skip has selected."""
         self._section_selected = asyncio.Event()
-        self._allowed_endings = endings
-        """The session's `endings` when the show began, or was last let go on by a trigger or GO."""
+        self._known_ending_count = endings
+        """Number of stops and cancels when the show began, or last continued by a trigger or GO."""
 
     # ---- commands of the operator -----------------------------------------------------------
 
@@ -306,7 +306,7 @@ class ShowRun:
 
     def _require_no_ending(self, section: Section) -> None:
         """Raise `SectionError` if a stop or cancel came after a person let the show go on."""
-        if self._conductor.session.endings != self._allowed_endings:
+        if self._conductor.session.endings != self._known_ending_count:
             raise SectionError(section.name, "it was stopped before it began")
 
     async def _wait_for_trigger(self, cursor: _Cursor, ended_s: float) -> None:
@@ -350,7 +350,7 @@ class ShowRun:
             done, _ = await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
             for each in done:
                 each.result()
-            self._allowed_endings = self._conductor.session.endings
+            self._known_ending_count = self._conductor.session.endings
         finally:
             remove_listener()
             for each in futures:

@@ -115,9 +115,11 @@ class Stage:
 
         At the end of a section with `hold` it also begins the next section that waits for GO.
 
-        Raises `BadRequestError` if a paused section cannot go on, or at a standby.
+        Raises `BadRequestError` if a paused section cannot go on, at a standby, or if this computer
+        hung until just now.
         """
         self.conductor.require_conducting()
+        self.conductor.refuse_late_go()
         if self._run is not None:
             self._run.go()
         elif self.conductor.session.section.is_paused:
@@ -134,8 +136,10 @@ class Stage:
     def resume(self) -> None:
         """Let a paused section go on where it is.
 
-        Raises `BadRequestError` if a robot does not hold its pose; then all stay paused.
+        Raises `BadRequestError` if a robot does not hold its pose, or if this computer hung until
+        just now; then all stay paused.
         """
+        self.conductor.refuse_late_go()
         (self._run or self.conductor).resume()
 
     def back(self) -> None:
@@ -327,13 +331,15 @@ class Stage:
     def _check_present(self, cast: Cast, may_drop: Collection[str]) -> None:
         needed = set(cast.robots.values()) - set(may_drop) - self.muted
         if absent := [name for name in needed if not self.conductor.alive(name)]:
-            raise self.absence(tuple(sorted(absent)))
+            raise self.make_absence_error(tuple(sorted(absent)))
 
-    def absence(self, names: tuple[str, ...]) -> SectionError:
-        """Return the error for a show whose robots are not all connected."""
+    def make_absence_error(self, names: tuple[str, ...]) -> SectionError:
+        """Return the error for a show that cannot begin because these robots are not connected,
+        with the reason for each of them that was refused.
+        """
         refusals = [f"{name}: {self.refused[name]}" for name in names if name in self.refused]
         reason = "; ".join(["not all robots are connected", *refusals])
-        return SectionError("the first one", reason, names)
+        return SectionError("", reason, names)
 
 
 def _make_refusal_answerer(folder: StageFolder, stage: Stage) -> Callable[[str, bytes], bytes]:

@@ -102,6 +102,8 @@ class ConductorState:
     """The section of its cue list that plays, or that begins next; "" if no show is under way."""
     muted: tuple[str, ...] = ()
     """The robots that take no part in its show until they are unmuted."""
+    has_ended: bool = False
+    """Whether its program has ended by itself: this is its last message."""
 
     @property
     def rank(self) -> tuple[int, str]:
@@ -247,6 +249,7 @@ def decode_conductor(data: bytes) -> ConductorState:
         reader.count("term"),
         reader.text("section", ""),
         reader.texts("muted", MAX_MUTED),
+        reader.values.get("has_ended") is True,
     )
 
 

@@ -53,34 +53,34 @@ class Flows:
 
     def add(self, batch: DatagramBatch, kinds: PacketKinds) -> Numbers:
         """Count a batch; return the row of each packet's direction."""
-        known = len(self._keys)
-        flow = self._keys.numbers(batch.flow_addresses, batch.flow_ports)
-        if not flow.size:
-            return flow
+        previous_count = len(self._keys)
+        rows = self._keys.numbers(batch.flow_addresses, batch.flow_ports)
+        if not rows.size:
+            return rows
         self._grow_tables(len(self._keys) + 1)
-        wire = np.bincount(flow, batch.wire)
+        wire = np.bincount(rows, batch.wire)
         self._wire[: wire.size] += wire.astype(np.int64)
         # Row and kind in one number, so that one count serves both.
-        pairs = np.bincount(flow * _KINDS + kinds)
+        pairs = np.bincount(rows * _KINDS + kinds)
         self._kinds.ravel()[: pairs.size] += pairs
-        self._add_times(flow, batch.time_ns, known)
-        return flow
+        self._add_times(rows, batch.time_ns, previous_count)
+        return rows
 
-    def _add_times(self, flow: Numbers, time_ns: Numbers, known: int) -> None:
-        """Update the first and last times by those of a batch.
+    def _add_times(self, rows: Numbers, time_ns: Numbers, previous_count: int) -> None:
+        """Update the first and last time of each direction by those of a batch.
 
-        Before the batch there were `known` directions.
+        `rows` are the rows of the packets' directions. Rows from `previous_count` on are new.
         """
         if time_ns[0] < self._newest_ns or (time_ns[1:] < time_ns[:-1]).any():
-            np.minimum.at(self._first, flow, time_ns)
-            np.maximum.at(self._last, flow, time_ns)
+            np.minimum.at(self._first, rows, time_ns)
+            np.maximum.at(self._last, rows, time_ns)
             self._newest_ns = max(self._newest_ns, int(time_ns.max()))
             return
         # In order, as nearly always. The last assignment to a row is the one that stays; for the
         # first times it must be the earliest, so they are assigned backwards.
-        self._last[flow] = time_ns
-        new = np.flatnonzero(flow >= known)[::-1]
-        self._first[flow[new]] = time_ns[new]
+        self._last[rows] = time_ns
+        new = np.flatnonzero(rows >= previous_count)[::-1]
+        self._first[rows[new]] = time_ns[new]
         self._newest_ns = int(time_ns[-1])
 
     def _grow_tables(self, row_count: int) -> None:

@@ -290,7 +290,7 @@ def _end_play_at_stop(play: TimelineEntry, empty_requests: list[int]) -> Timelin
     return replace(play, evidence=evidence)
 
 
-def _is_subscription(sent: SentRecords, overhead: int) -> NDArray[np.bool_]:
+def _has_subscription_length(sent: SentRecords, overhead: int) -> NDArray[np.bool_]:
     """Return which records have the length of a subscription, padded to four bytes."""
     lengths = {overhead + HEADER + DATA + size + -size % 4 for size in _SUBSCRIBE_BYTES}
     return is_one_of(sent.length, (*lengths, *(length + SACK for length in lengths)))
@@ -298,7 +298,7 @@ def _is_subscription(sent: SentRecords, overhead: int) -> NDArray[np.bool_]:
 
 def _find_subscriptions(sent: SentRecords, overhead: int) -> list[TimelineEntry]:
     """Propose subscriptions: bursts of messages with the length of a subscription."""
-    times = sent.time_ns[_is_subscription(sent, overhead)]
+    times = sent.time_ns[_has_subscription_length(sent, overhead)]
     if not times.size:
         return []
     # A burst begins after a quarter of a second without a subscription.
@@ -324,7 +324,7 @@ def _find_toggle_times(sent: SentRecords, overhead: int) -> Ints:
     Both messages have the same length after padding. Several subscriptions at once are a change of
     page in the app.
     """
-    is_subscription = _is_subscription(sent, overhead)
+    is_subscription = _has_subscription_length(sent, overhead)
     times = sent.time_ns[is_subscription]
     is_toggle = _has_length(sent, overhead + HEADER + DATA + _TOGGLE_BYTES)[is_subscription]
     if not times.size:

@@ -78,11 +78,12 @@ class JointGraph:
         lowest = np.minimum.accumulate(values[::-1])[::-1]
         self.hold_errors_rad = np.maximum(highest - values, values - lowest)
         """For each sample, the largest error if its value is held to the end."""
+        self._keeps_floors = keep
         size = values.size if keep else 0
         # A lower bound of the error of each stretch, (starts, ends), and for which starts the
         # bounds are known.
-        self.error_floors = np.zeros((size, size))
-        self.has_floors = np.zeros(size, dtype=bool)
+        self._error_floors = np.zeros((size, size))
+        self._is_floor_known = np.zeros(size, dtype=bool)
         self.last_result: tuple[float, float, Path] = (0.0, np.inf, [])
         """The last result: its bound, its error, and its path."""
         # Results of cheap tests for the present bound; empty until they are needed.
@@ -176,7 +177,7 @@ class JointGraph:
         Short tracks are tested by the rises and falls of their values, long ones block by block.
         """
         if self.values.size < _LONG_TRACK or self._node_step > 1:
-            if self.has_floors.size:  # kept errors are tested instead
+            if self._keeps_floors:  # kept errors are tested instead
                 return ends
             if not self._last_reachable.size:
                 self._last_reachable = find_last_reachable(self.values, 2.0 * bound_rad)
@@ -204,8 +205,8 @@ class JointGraph:
             is_tried = rank < attempts
             first, last = starts[is_tried], ends[is_tried]
             errors = self._bound_errors(first, last, bound_rad)
-            if self.has_floors.size:
-                self.error_floors[first, last] = errors
+            if self._keeps_floors:
+                self._error_floors[first, last] = errors
             is_within = errors <= bound_rad
             parents[last[is_within]] = first[is_within]
             is_still_open = ~is_tried & (parents[ends] < 0)
@@ -236,16 +237,17 @@ class JointGraph:
         return errors
 
     def _get_error_floors(self, starts: Indices, ends: Indices) -> Array:
-        """Return a lower bound of the error from each start to each end, (starts, ends).
+        """Return a lower bound of the error of each stretch, (starts, ends).
 
-        It is infinite for an end before its start.
+        It is computed once for each start if this graph keeps its bounds. It is infinite for an end
+        that is not after its start.
         """
-        if not self.has_floors.size:
+        if not self._keeps_floors:
             return self._probe_errors(starts, ends)
-        fresh = starts[~self.has_floors[starts]]
-        self.error_floors[fresh] = self._probe_errors(fresh, np.arange(self.values.size))
-        self.has_floors[fresh] = True
-        return self.error_floors[np.ix_(starts, ends)]
+        unknown = starts[~self._is_floor_known[starts]]
+        self._error_floors[unknown] = self._probe_errors(unknown, np.arange(self.values.size))
+        self._is_floor_known[unknown] = True
+        return self._error_floors[np.ix_(starts, ends)]
 
     def _probe_errors(self, starts: Indices, ends: Indices) -> Array:
         """Return a cheap lower bound of the error from each start to each end, (starts, ends).

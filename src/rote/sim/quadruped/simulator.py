@@ -82,8 +82,8 @@ class A1Simulator:
         self.world = world
         self.host = host
         self.dialect = world.dialect
-        self.refused = 0
-        """Number of clients that may only watch and stop because too many were connected."""
+        self.spare_count = 0
+        """Number of clients that were admitted only to watch and stop: too many were connected."""
         self._requested_ports = Ports(high_port, low_port)
         self._impairment = impairment
         low = timing or A1Timing()
@@ -91,7 +91,7 @@ class A1Simulator:
             Level.LOW: low,
             Level.HIGH: A1Timing(watchdog_s=max(HIGH_WATCHDOG_S, low.watchdog_s)),
         }
-        self._dropped_before: Counter[str] = Counter()
+        self._dropped_by_past_sessions: Counter[str] = Counter()
         self._clients: dict[tuple[Address, Level], _A1Client] = {}
         self._ports: dict[Level, UdpPort] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -182,7 +182,7 @@ class A1Simulator:
     @property
     def dropped(self) -> Counter[str]:
         """Number of unused datagrams, by reason."""
-        total = Counter(self._dropped_before)
+        total = Counter(self._dropped_by_past_sessions)
         for client in self._clients.values():
             total.update(client.session.dropped)
         return total
@@ -279,11 +279,11 @@ class A1Simulator:
         session = client.session
         session.receive(datagram, now)
         if not session.received:
-            self._dropped_before.update(session.dropped)
+            self._dropped_by_past_sessions.update(session.dropped)
             return None
         spare = [key for key, known in self._clients.items() if known.is_spare]
         if len(self._clients) - len(spare) >= MAX_CLIENTS:
-            self.refused += 1
+            self.spare_count += 1
             client.is_spare = True
             if len(spare) >= SPARE_CLIENTS:
                 del self._clients[spare[0]]
@@ -328,7 +328,7 @@ class A1Simulator:
         )
 
     def _drop_client(self, client: _A1Client) -> None:
-        self._dropped_before.update(client.session.dropped)
+        self._dropped_by_past_sessions.update(client.session.dropped)
         del self._clients[client.address, client.level]
         if self._is_alone(client):
             self.world.forget(client.level)

@@ -140,8 +140,10 @@ IDLE, STAND, WALK, GO_TO, LIE_DOWN, GET_UP, DAMP, RECOVER = 0, 1, 2, 3, 5, 6, 7,
 MODES = frozenset(range(14)) - {4}
 OLD_MODES = frozenset({IDLE, STAND, WALK})
 
-FORWARD_M_S, BACKWARD_M_S, ASIDE_M_S, TURN_RAD_S = 1.0, 0.7, 0.4, 2.0 * math.pi / 3.0
+FORWARD_M_S, BACKWARD_M_S, SIDEWAYS_M_S, TURN_RAD_S = 1.0, 0.7, 0.4, 2.0 * math.pi / 3.0
 """The speeds for a value of 1 in dialect 3.2, by a public report."""
+_BACKWARD_SHARE = BACKWARD_M_S / FORWARD_M_S
+"""Maximum speed backwards as a share of that forwards."""
 HEIGHT_SHARE_M = 0.1
 """The body's height above the usual one for a value of 1 in dialect 3.2; a guess."""
 
@@ -160,7 +162,7 @@ _GAITS = {
     3: _Gait(0.5, 0.7),
     4: _Gait(0.7, 0.6),
 }
-_MAX_ASIDE_M_S, _MAX_TURN_RAD_S = 0.8, 2.5
+_MAX_SIDEWAYS_M_S, _MAX_TURN_RAD_S = 0.8, 2.5
 _SPEED_UP_M_S2, _TURN_UP_RAD_S2, _LIFT_M_S, _LEAN_RAD_S = 2.5, 8.0, 0.2, 1.5
 """How fast the velocity, the turning, the height and the tilt may change."""
 _GO_TO_M_S = (0.3, 0.6, 0.9)
@@ -218,7 +220,7 @@ def walk_goal_from(command: HighCmd | ScaledHighCmd) -> WalkGoal:
     return WalkGoal(
         mode=command.mode,
         gait=1,
-        along_m_s=(forward * (FORWARD_M_S if forward > 0 else BACKWARD_M_S), left * ASIDE_M_S),
+        along_m_s=(forward * (FORWARD_M_S if forward > 0 else BACKWARD_M_S), left * SIDEWAYS_M_S),
         turn_rad_s=turn * TURN_RAD_S,
         euler_rad=(command.roll_rad, command.pitch_rad, command.yaw_rad),
         lift_m=height * HEIGHT_SHARE_M,
@@ -362,20 +364,22 @@ class Walker:
         self._euler = (roll, pitch, yaw)
 
     def _compute_target_motion(self) -> tuple[Three, Three, float]:
-        """Return the commanded velocity, tilt and height above the usual one."""
+        """Return the velocity, tilt and height above the usual one that the goal demands, within
+        the limits of the robot.
+        """
         goal = self.goal
         if goal.mode == STAND:
             roll, pitch, yaw = (
-                clamp(angle, -most, most)
-                for angle, most in zip(goal.euler_rad, MAX_EULER_RAD, strict=True)
+                clamp(angle, -max_rad, max_rad)
+                for angle, max_rad in zip(goal.euler_rad, MAX_EULER_RAD, strict=True)
             )
             return _ZERO, (roll, pitch, yaw), goal.lift_m
         if goal.mode == WALK:
             ahead, left = goal.along_m_s
             max_m_s = _get_gait(goal.gait).max_m_s
             velocity = (
-                clamp(ahead, -max_m_s * BACKWARD_M_S, max_m_s),
-                clamp(left, -_MAX_ASIDE_M_S, _MAX_ASIDE_M_S),
+                clamp(ahead, -max_m_s * _BACKWARD_SHARE, max_m_s),
+                clamp(left, -_MAX_SIDEWAYS_M_S, _MAX_SIDEWAYS_M_S),
                 clamp(goal.turn_rad_s, -_MAX_TURN_RAD_S, _MAX_TURN_RAD_S),
             )
             return velocity, _ZERO, goal.lift_m

@@ -25,7 +25,7 @@ from rote.web.routes import shows as show_routes
 from rote.web.routes import takes as take_routes
 from rote.web.routes.live import serve_browser, serve_viewer
 from rote.web.server.compression import Compression
-from rote.web.server.problems import ProblemError, document_of, status_of, to_json
+from rote.web.server.problems import ProblemError, make_problem, status_of, to_json
 from rote.web.services.hub import Hub, Start
 
 STATIC = Path(__file__).parents[1] / "static"
@@ -142,7 +142,7 @@ def _add_error_handlers(app: FastAPI) -> None:
 async def _answer_error(_: Request, error: Exception) -> Response:
     if isinstance(error, ProblemError):
         return _json_response(error.status, error.document())
-    return _json_response(status_of(error), document_of(error))
+    return _json_response(status_of(error), make_problem(error))
 
 
 async def _answer_schema_error(_: Request, error: Exception) -> Response:

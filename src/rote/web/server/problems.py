@@ -63,7 +63,7 @@ def status_of(error: Exception) -> int:
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
 
 
-def document_of(error: Exception) -> "Problem":
+def make_problem(error: Exception) -> "Problem":
     """Return the answer to the page for a `RoteError` or a `TimeoutError`."""
     if isinstance(error, RoteError):
         document = _make_document(error.kind, error.text, error.remedy)

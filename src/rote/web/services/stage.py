@@ -489,7 +489,7 @@ async def _wait_for_robots(stage: Stage, checked: CheckedShow, cast: Cast) -> No
     robots = tuple(sorted(set(cast.robots.values()) - stage.muted))
     missing = await stage.conductor.wait_for_agents(robots, AGENTS_S)
     if needed := set(missing) - find_droppable(checked.show, cast):
-        raise stage.absence(tuple(sorted(needed)))
+        raise stage.make_absence_error(tuple(sorted(needed)))
 
 
 async def _check_osc_targets(checked: CheckedShow) -> None:

@@ -498,7 +498,8 @@ _ENCODERS: dict[type, tuple[str, Callable[..., bytes | tuple[Any, ...]]]] = {
     m.PlayAction: ("play", _encode_play),
     m.StopMotion: ("play", lambda _: (0, 0, 0, 0, b"")),
 }
-"""For each message its layout, and the function that returns the values or the whole payload."""
+"""For each message: its layout, and a function that returns the values to pack into that layout,
+or the complete payload as bytes."""
 
 _DECODERS: dict[int, Callable[[bytes], m.Command]] = {
     CommandId.CONTROL_MODE: _decode_control_mode,
