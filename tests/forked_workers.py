@@ -5,9 +5,10 @@ The workers are forked from the process that collected, so the tests are there a
 worker is nearly done it gets the next chunk: neighbours of one file, so that fixtures of a module
 are rarely set up twice.
 
-Foreground workers run the patient tests, one file at a time. When all of those have ended, one
-worker runs the quiet tests. Background workers run the computing tests meanwhile. Their low
-priority leaves the processors to whatever waits in real time: a quiet test finds an idle computer.
+Foreground workers run the patient tests, one file or part of a long file at a time. When all of
+those have ended, one worker runs the quiet tests, and another one those of the page. Background
+workers run the computing tests meanwhile. Their low priority leaves the processors to whatever
+waits in real time: a quiet test finds an idle computer.
 
 A worker that ends without notice fails the test that it ran, and another one takes its place.
 """
@@ -16,7 +17,7 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum, auto
 from io import StringIO
@@ -49,10 +50,13 @@ class Kind(Enum):
     """Processor time, whenever there is some."""
     PATIENT = auto()
     """It waits in real time for other programs, and may do so beside other patient tests."""
+    QUIET_PAGE = auto()
+    """Like `QUIET`, but beside one of those: what a browser draws has a low priority."""
     QUIET = auto()
     """Its real-time limits need a computer that is otherwise idle."""
 
 
+QUIET_KINDS = (Kind.QUIET_PAGE, Kind.QUIET)
 Classify = Callable[[pytest.Item], Kind]
 _REPORTER = "terminalreporter"
 
@@ -68,11 +72,17 @@ def add_options(parser: pytest.Parser) -> None:
     )
 
 
-def register(config: pytest.Config, classify: Classify) -> None:
-    """Run the tests in several processes if requested and possible."""
+def register(
+    config: pytest.Config, classify: Classify, long_files: Mapping[str, int] | None = None
+) -> None:
+    """Run the tests in several processes if requested and possible.
+
+    `long_files` are names of files of patient tests, each with the number of parts that different
+    workers may run.
+    """
     count: int = config.getoption(OPTION)
     if count > 1 and hasattr(os, "fork"):
-        config.pluginmanager.register(_Coordinator(count, classify))
+        config.pluginmanager.register(_Coordinator(count, classify, long_files or {}))
 
 
 def make_chunks(items: Iterable[pytest.Item], chosen: Iterable[bool]) -> Iterator[Chunk]:
@@ -83,20 +93,24 @@ def make_chunks(items: Iterable[pytest.Item], chosen: Iterable[bool]) -> Iterato
         yield deque(index for index, _ in group)
 
 
-def split_chunk(chunk: Chunk) -> Iterator[Chunk]:
-    """Yield parts of a chunk that are not too large."""
+def split_chunk(chunk: Chunk, size: int = LARGEST_CHUNK) -> Iterator[Chunk]:
+    """Yield parts of a chunk with at most `size` tests."""
     indices = list(chunk)
-    for first in range(0, len(indices), LARGEST_CHUNK):
-        yield deque(indices[first : first + LARGEST_CHUNK])
+    for first in range(0, len(indices), size):
+        yield deque(indices[first : first + size])
 
 
 class _Worker:
     """A forked process, as the coordinator sees it."""
 
-    def __init__(self, pid: int, connection: Connection, *, in_background: bool) -> None:
+    def __init__(
+        self, pid: int, connection: Connection, *, in_background: bool, is_quiet: bool
+    ) -> None:
         self.pid = pid
         self.connection = connection
         self.in_background = in_background
+        self.is_quiet = is_quiet
+        """Whether it runs quiet tests."""
         self.pending: Chunk = deque()
         """The tests that it has been given and has not ended, in their order."""
 
@@ -104,9 +118,10 @@ class _Worker:
 class _Coordinator:
     """Hands out the tests, and passes the reports of the workers on to pytest."""
 
-    def __init__(self, count: int, classify: Classify) -> None:
+    def __init__(self, count: int, classify: Classify, long_files: Mapping[str, int]) -> None:
         self._count = count
         self._classify = classify
+        self._long_files = long_files
         self._workers: list[_Worker] = []
         self._chunks: dict[Kind, deque[Chunk]] = {kind: deque() for kind in Kind}
         self._forked = 0
@@ -138,13 +153,18 @@ class _Coordinator:
         return True
 
     def _fill_queues(self, session: pytest.Session) -> None:
-        """Divide the tests into chunks; all quiet ones are one, so that one worker runs them."""
+        """Divide the tests into chunks; those of a quiet kind are one, for one worker."""
         kinds = [self._classify(item) for item in session.items]
         for kind, queue in self._chunks.items():
             for chunk in make_chunks(session.items, [found is kind for found in kinds]):
-                queue.extend(split_chunk(chunk) if kind is Kind.COMPUTING else [chunk])
-        if quiet := self._chunks[Kind.QUIET]:
-            self._chunks[Kind.QUIET] = deque([deque(index for chunk in quiet for index in chunk)])
+                if kind is Kind.COMPUTING:
+                    queue.extend(split_chunk(chunk))
+                else:
+                    parts = self._long_files.get(session.items[chunk[0]].path.name, 1)
+                    queue.extend(split_chunk(chunk, -(-len(chunk) // parts)))
+        for kind in QUIET_KINDS:
+            if quiet := self._chunks[kind]:
+                self._chunks[kind] = deque([deque(index for chunk in quiet for index in chunk)])
 
     def _fork_workers(self, session: pytest.Session) -> None:
         background = max(1, min(os.cpu_count() or 1, self._count // 3))
@@ -155,7 +175,12 @@ class _Coordinator:
         self._replace_foreground(session)
 
     def _fork(
-        self, session: pytest.Session, *, in_background: bool, chunk: Chunk | None = None
+        self,
+        session: pytest.Session,
+        *,
+        in_background: bool,
+        is_quiet: bool = False,
+        chunk: Chunk | None = None,
     ) -> None:
         here, there = Pipe()
         self._forked += 1
@@ -170,7 +195,7 @@ class _Coordinator:
                 _lower_priority()
             _run_worker(session, there, self._forked)
         there.close()
-        worker = _Worker(pid, here, in_background=in_background)
+        worker = _Worker(pid, here, in_background=in_background, is_quiet=is_quiet)
         self._workers.append(worker)
         self._give_chunk(worker, chunk or self._next_chunk(in_background=in_background))
 
@@ -178,9 +203,10 @@ class _Coordinator:
         """Return the kinds of tests that a worker may run now, the preferred one first."""
         if in_background:
             return (Kind.COMPUTING,)
-        if self._chunks[Kind.QUIET]:
-            return (Kind.PATIENT,)
-        return (Kind.PATIENT, Kind.COMPUTING)
+        is_quiet = any(self._chunks[kind] for kind in QUIET_KINDS) or any(
+            worker.is_quiet for worker in self._workers
+        )
+        return (Kind.PATIENT,) if is_quiet else (Kind.PATIENT, Kind.COMPUTING)
 
     def _has_chunk(self, *, in_background: bool) -> bool:
         return any(self._chunks[kind] for kind in self._kinds_to_run(in_background=in_background))
@@ -193,9 +219,12 @@ class _Coordinator:
 
     def _replace_foreground(self, session: pytest.Session) -> None:
         """Begin the quiet tests when the last foreground worker has ended."""
-        quiet = self._chunks[Kind.QUIET]
-        if quiet and all(worker.in_background for worker in self._workers):
-            self._fork(session, in_background=False, chunk=quiet.popleft())
+        if not all(worker.in_background for worker in self._workers):
+            return
+        for kind in QUIET_KINDS:
+            if self._chunks[kind]:
+                chunk = self._chunks[kind].popleft()
+                self._fork(session, in_background=False, is_quiet=True, chunk=chunk)
 
     def _give_chunk(self, worker: _Worker, chunk: Chunk) -> None:
         worker.pending += chunk
@@ -236,7 +265,12 @@ class _Coordinator:
             )
             session.config.hook.pytest_runtest_logreport(report=report)
             if worker.pending or self._has_chunk(in_background=worker.in_background):
-                self._fork(session, in_background=worker.in_background, chunk=worker.pending)
+                self._fork(
+                    session,
+                    in_background=worker.in_background,
+                    is_quiet=worker.is_quiet,
+                    chunk=worker.pending,
+                )
         self._replace_foreground(session)
 
     def _interrupt_background(self) -> None:

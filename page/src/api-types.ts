@@ -1137,6 +1137,7 @@ export interface StageGo {
 /** The stage, as it is now. */
 export interface StageNow {
   there: boolean;
+  is_superseded: boolean;
   name: string;
   robots: StageRobot[];
   run: ShowRunNow | null;

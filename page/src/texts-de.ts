@@ -842,6 +842,7 @@ export const GERMAN: Translation<Catalogue> = {
       osc: (address: string) => `die OSC-Nachricht ${address}, oder GO`,
       heard: (word: string) => `das Wort „${word}“, oder GO`,
     },
+    superseded: "Ein anderer Dirigent hat diese Bühne übernommen. Weiter geht es dort. STOP wirkt auch hier.",
     stopHolds: "Ein STOP gilt.",
     stopBy: (by: string) => `STOP gilt${by ? `, von ${by}` : ""}.`,
     confirmed: (ms: number | null) =>

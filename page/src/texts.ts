@@ -801,6 +801,7 @@ export const ENGLISH = {
       osc: (address: string) => `the OSC message ${address}, or GO`,
       heard: (word: string) => `the word “${word}”, or GO`,
     },
+    superseded: "Another conductor has taken over this stage. Go on there. STOP works here, too.",
     stopHolds: "A STOP is in effect.",
     stopBy: (by: string) => `STOP is in effect${by ? `, by ${by}` : ""}.`,
     confirmed: (ms: number | null) =>

@@ -11,6 +11,8 @@ import pytest
 
 from rote.errors import BadRequestError
 from rote.messages import Phase
+from rote.session.stage_agent import AgentPhase
+from rote.stage.conductor import SupersededError
 from rote.stage.leads import SOUND_LEAD
 from rote.stage.show.file import parse
 from rote.stage.show_lock import lock_show
@@ -25,6 +27,7 @@ from rote.web.schemas.shows import (
 from rote.web.server.problems import ProblemError
 from rote.web.services.hub import STALL_S, Hub
 from rote.web.services.stage import PendantStage
+from rote.wire.stage import ConductorState
 from stage.test_stage_report import break_stop, read
 from stage_memory import MemoryStage, memory_stage
 from virtual import hang, run
@@ -291,6 +294,28 @@ def test_after_a_stop_its_section_begins_again_once_it_is_reset(tmp_path: Path) 
                 assert [each["name"] for each in last["sections"]] == ["two", "three"]
                 assert (last["ended"], len(last["interruptions"])) == ("", 1)
                 living.cancel()
+
+    run(story())
+
+
+def test_a_page_is_told_that_another_conductor_has_taken_over_and_go_is_refused(
+    tmp_path: Path,
+) -> None:
+    write_show(tmp_path)
+
+    async def story() -> None:
+        async with memory_stage() as one:
+            pendant = PendantStage(one.stage, "try", ("ann",))
+            async with hub_with(tmp_path, "sway", stage=pendant) as hub:
+                assert not hub.stage.document()["is_superseded"]
+                other = ConductorState("another", 1, term=9)
+                one.bus.publish(one.keys.conductor, other.encode())
+                await one.until(lambda: hub.stage.document()["is_superseded"])
+                with pytest.raises(SupersededError):
+                    await hub.stage.go(StageGo(show="greet", cast={"left": "ann"}))
+                assert hub.stage.document()["run"] is None
+                hub.stage.stop("a test")
+                await one.until(lambda: one.agent.session.phase is AgentPhase.STOPPED)
 
     run(story())
 

@@ -12,7 +12,16 @@ const STATE_MS = 50;
 /** The page takes a server for silent after a second. */
 const BEAT_MS = 400;
 const ME = { number: 1, name: null, role: "command" } as const;
-const NO_STAGE: StageNow = { there: false, name: "", robots: [], run: null, stop: null, last: null, worst: null };
+const NO_STAGE: StageNow = {
+  there: false,
+  is_superseded: false,
+  name: "",
+  robots: [],
+  run: null,
+  stop: null,
+  last: null,
+  worst: null,
+};
 /** The ops that `applySteps` can do at least in part; the tools of all others say what they need. */
 const IN_BROWSER = [
   "trim",

@@ -63,6 +63,7 @@ function Last() {
 function against(): string {
   const current = stage.current.value;
   if (!current?.there) return T.noStage;
+  if (current.is_superseded) return T.superseded;
   if (!robot.mayCommand.value) return T.watching;
   if (current.stop) return T.stopHolds;
   if (current.run) return ["waiting", "paused"].includes(current.run.state) ? "" : T.run.busy;
@@ -124,8 +125,12 @@ export function GoCard() {
               {stage.refusal.value}
             </p>
           )}
-          {why && !current.stop && why !== T.run.busy && (
-            <p class="muted small" data-testid="go-why">
+          {why && (current.is_superseded || !current.stop) && why !== T.run.busy && (
+            <p
+              class={current.is_superseded ? "bad-words" : "muted small"}
+              role={current.is_superseded ? "alert" : undefined}
+              data-testid="go-why"
+            >
               {why}
             </p>
           )}

@@ -465,6 +465,8 @@ class StageNow(TypedDict):
 
     there: bool
     """Whether this server conducts a stage; otherwise shows are edited only."""
+    is_superseded: bool
+    """Whether another conductor has taken over: only STOP works here."""
     name: str
     robots: list[StageRobot]
     run: ShowRunNow | None

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, cast
 
 from rote.errors import RoteError
 from rote.session.stage_agent import MAX_BOUND_S
+from rote.session.stage_conductor import Standing
 from rote.session.stage_events import ConductorEvent, SectionCommitted
 from rote.stage.conductor import SectionError, StopAnswer
 from rote.stage.cues import CueState, CueStatus, find_lamp
@@ -129,6 +130,7 @@ class StageService:
         Raises `ProblemError` or a `RoteError` if that is refused; then nothing has begun.
         """
         pendant = self._require_stage()
+        pendant.stage.conductor.require_conducting()
         if pendant.stage.conductor.active_stop is not None:
             raise ProblemError(
                 409,
@@ -387,6 +389,7 @@ class StageService:
         if pendant is None:
             return {
                 "there": False,
+                "is_superseded": False,
                 "name": "",
                 "robots": [],
                 "run": None,
@@ -410,6 +413,7 @@ class StageService:
         ]
         return {
             "there": True,
+            "is_superseded": conductor.session.standing is Standing.SUPERSEDED,
             "name": pendant.name,
             "robots": robots,
             "run": None if self._run is None else self._describe_run(self._run),
