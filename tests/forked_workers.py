@@ -23,7 +23,6 @@ from enum import Enum, auto
 from io import StringIO
 from itertools import groupby
 from multiprocessing.connection import Connection, Pipe, wait
-from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
@@ -31,6 +30,8 @@ import pytest
 from _pytest import runner
 from _pytest.capture import FDCapture
 from _pytest.config import create_terminal_writer
+
+from rote.platform.system import lower_priority
 
 OPTION = "--workers"
 LARGEST_CHUNK = 30
@@ -314,10 +315,8 @@ class _Sender:
 
 def _lower_priority() -> None:
     """Let this process and its children wait for all others that need a processor."""
-    os.setsid()  # Linux shares the processors among sessions first, each with a niceness of its own
-    with suppress(OSError):
-        Path("/proc/self/autogroup").write_text(str(BACKGROUND_NICENESS), encoding="ascii")
-    os.nice(BACKGROUND_NICENESS)
+    os.setsid()
+    lower_priority(BACKGROUND_NICENESS)
 
 
 def _run_worker(session: pytest.Session, connection: Connection, number: int) -> None:

@@ -198,9 +198,17 @@ def can_pass_sockets() -> bool:
 
 
 def lower_priority(steps: int) -> None:
-    """Lower the scheduling priority of this process, if supported."""
-    if hasattr(os, "nice"):
-        os.nice(steps)
+    """Lower the scheduling priority of this process, if supported.
+
+    Linux may share the processors among sessions first. The session that this process has begun, if
+    any, gets the same niceness; otherwise its processes would get half of the processor time.
+    """
+    if not hasattr(os, "nice"):
+        return
+    os.nice(steps)
+    if os.getsid(0) == os.getpid():
+        with suppress(OSError):
+            Path("/proc/self/autogroup").write_text(str(steps), encoding="ascii")
 
 
 def limit_memory(max_bytes: int) -> None:
