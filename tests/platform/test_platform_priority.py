@@ -34,5 +34,5 @@ def test_a_worker_with_low_priority_lowers_its_own_session_and_no_other(
     )
     niceness, session = done.stdout.splitlines()[:2]
     assert int(niceness) == min(os.nice(0) + 7, 19)
-    assert session.split()[-1] == ("7" if is_new_session else ours)
+    assert session.split()[-1] == (niceness if is_new_session else ours)
     assert AUTOGROUP.read_text().split()[-1] == ours

@@ -82,6 +82,25 @@ def test_a_standby_tells_a_conductor_that_has_ended_from_a_lost_one() -> None:
     assert standby.seen(ConductingBegan) == [ConductingBegan(2, "two", (), other_has_ended=True)]
 
 
+def test_a_lost_show_is_told_as_lost_although_a_later_conductor_ended_by_itself() -> None:
+    world = settled()
+    first, standby = world.directors
+    first.session.show_section("two", ())
+    world.run(0.2)
+    first.stop()
+    world.run(0.5)
+    first.alive = False
+    resetting = world.start_conductor()  # `rote show reset`, before the standby takes over
+    world.run(1.8)
+    assert resetting.conducts
+    resetting.session.end()
+    world.run(0.5)
+    resetting.alive = False
+    world.run(TAKEN_OVER_S + 1.5)
+    (began,) = standby.seen(ConductingBegan)
+    assert (began.section, began.other_has_ended) == ("two", False)
+
+
 def test_a_standby_without_a_conductor_waits_for_one() -> None:
     world = World(1, Network(), [Robot()], standbys=1)
     world.directors[0].alive = False

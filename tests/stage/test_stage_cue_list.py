@@ -464,6 +464,46 @@ def test_a_go_that_was_given_while_the_conductor_hung_is_refused(is_suspended: b
     virtual.run(story())
 
 
+def test_a_go_just_before_the_conductor_hangs_begins_nothing_after_it() -> None:
+    async def story() -> None:
+        async with cue_run("two") as run, asyncio.timeout(300.0):
+            await run.until_moving()
+            run.one.stage.back()
+            await run.until_state(CueState.WAITING, "two")
+            await asyncio.sleep(1.0)
+            run.one.stage.go()
+            run.one.conductor._last_run_s -= 3.0  # SIGSTOP, before the waiting section noticed GO
+            run.one.conductor._notice_stall()
+            await asyncio.sleep(10.0)
+            assert run.status.state is CueState.WAITING
+            assert run.one.rig.world.state().phase is Phase.NONE
+            run.one.stage.go()
+            await run.task
+            assert run.names[-2:] == ["two", "three"]
+
+    virtual.run(story())
+
+
+def test_a_go_is_refused_until_the_conductor_has_caught_up() -> None:
+    async def story() -> None:
+        async with cue_run("two") as run, asyncio.timeout(300.0):
+            conductor = run.one.conductor
+            await run.until_moving()
+            run.one.stage.back()
+            await run.until_state(CueState.WAITING, "two")
+            conductor._last_run_s -= 3.0
+            for _ in range(5):  # what waited in memory and sockets is processed slowly
+                await asyncio.sleep(0.2)
+                conductor._last_run_s -= 0.3
+                with pytest.raises(BadRequestError, match="hung until just now"):
+                    run.one.stage.go()
+            await asyncio.sleep(0.6)
+            run.one.stage.go()
+            await run.task
+
+    virtual.run(story())
+
+
 def test_a_section_that_is_packed_while_the_conductor_stalls_never_begins(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -218,7 +218,9 @@ def test_the_section_that_was_interrupted_waits_for_go_and_muted_robots_stay_mut
             await run.until_moving()
             assert "two: playing" in stage.other_conductor
             run.one.stage.mute("ann")
-            await run.one.conductor.__aexit__()  # its process is killed
+            run.one.bus.drops = lambda key: key == run.one.keys.conductor  # its process is killed
+            await run.one.conductor.__aexit__(None)
+            run.one.bus.drops = lambda _: False
             began = await stage.wait_for_takeover()
             assert began is not None
             assert (began.section, stage.muted) == ("two", {"ann"})
@@ -267,7 +269,7 @@ def test_a_standby_says_whether_the_conductor_has_ended_or_is_lost(is_lost: bool
     async def story() -> None:
         async with memory_stage() as one, standing_by(one) as stage:
             one.bus.drops = lambda key: is_lost and key == one.keys.conductor
-            await one.conductor.__aexit__(None, None, None)
+            await one.conductor.__aexit__(None)
             fate = "the conductor is LOST" if is_lost else "the conductor has ended"
             await one.until(lambda: fate in stage.other_conductor, 2.0)
             one.bus.drops = lambda _: False

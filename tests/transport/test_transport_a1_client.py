@@ -775,8 +775,9 @@ def test_the_process_says_what_it_is_told_until_its_line_ends() -> None:
 
 
 @pytest.mark.parametrize("cycle", [50, 51])
+@pytest.mark.parametrize("is_after", [False, True])
 def test_a_process_that_is_stopped_while_it_reads_its_orders_does_not_jump(
-    monkeypatch: pytest.MonkeyPatch, cycle: int
+    monkeypatch: pytest.MonkeyPatch, cycle: int, is_after: bool
 ) -> None:
     """The program goes on for 60 ms. What it set meanwhile is read when the process continues."""
     now_s, steps = 0.0, 0
@@ -788,7 +789,7 @@ def test_a_process_that_is_stopped_while_it_reads_its_orders_does_not_jump(
         nonlocal now_s, steps
         now_s += duration_s
         while steps * 0.002 <= now_s:
-            line.send(a1_sender._ORDER_HEADER.pack(b"s", 1.0) + moved(0.006 * steps))
+            line.send(a1_sender._ORDER_HEADER.pack(b"s", 0.016) + moved(0.006 * steps))
             steps += 1
         if now_s > 1.0:
             ours.shutdown(socket.SHUT_WR)
@@ -799,9 +800,10 @@ def test_a_process_that_is_stopped_while_it_reads_its_orders_does_not_jump(
 
     class StoppedLine(a1_sender.Line):
         def receive(self) -> bytes | None:
-            if 0.002 * cycle <= now_s < 0.002 * cycle + 0.06:
+            message = super().receive() if is_after else b""
+            if message in (None, b"") and 0.002 * cycle <= now_s < 0.002 * cycle + 0.06:
                 advance(0.06)
-            return super().receive()
+            return message if is_after else super().receive()
 
     monkeypatch.setattr(clock, "continuous_s", lambda: now_s)
     monkeypatch.setattr(time, "sleep", wait)

@@ -320,6 +320,21 @@ def test_a_page_is_told_that_another_conductor_has_taken_over_and_go_is_refused(
     run(story())
 
 
+def test_a_first_go_that_was_pressed_while_the_server_hung_is_refused(tmp_path: Path) -> None:
+    write_show(tmp_path)
+
+    async def story() -> None:
+        async with memory_stage() as one:
+            pendant = PendantStage(one.stage, "try", ("ann",))
+            async with hub_with(tmp_path, "sway", stage=pendant) as hub:
+                one.conductor._last_run_s -= 1.2  # shorter than what its beats tell
+                with pytest.raises(BadRequestError, match="hung until just now"):
+                    await hub.stage.go(StageGo(show="greet", cast={"left": "ann"}))
+                assert hub.stage.document()["run"] is None
+
+    run(story())
+
+
 def test_a_show_that_was_changed_after_it_was_locked_is_not_begun(tmp_path: Path) -> None:
     write_show(tmp_path)
 

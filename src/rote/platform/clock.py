@@ -17,13 +17,26 @@ _CONTINUOUS_CLOCKS = {"linux": "CLOCK_BOOTTIME", "darwin": "CLOCK_MONOTONIC"}
 
 MIN_SUSPENSION_S = 0.02
 """Shorter suspensions, in seconds, are ignored as errors from reading two clocks in turn."""
+_NOISE_S = 0.001
+"""Maximum difference of the two clocks, in seconds, that is no suspension."""
+_last_suspended_s = 0.0
 
 
 def suspended_s() -> float:
     """Return how long this computer has been suspended since it was started, in seconds.
 
-    Only differences between two calls are meaningful; they are exact to 0.1 ms.
+    Only differences between two calls are meaningful. Without a suspension in between they are 0,
+    so that clocks which count suspensions run as evenly as those which do not.
     """
+    global _last_suspended_s  # noqa: PLW0603 - the clocks of the computer are one, too
+    measured_s = _measure_suspended_s()
+    if abs(measured_s - _last_suspended_s) > _NOISE_S:
+        _last_suspended_s = measured_s
+    return _last_suspended_s
+
+
+def _measure_suspended_s() -> float:
+    """Return the difference of the two clocks, exact to 0.1 ms."""
     clock_id: int | None = getattr(time, _CONTINUOUS_CLOCKS.get(sys.platform, ""), None)
     if clock_id is None:
         return 0.0

@@ -194,6 +194,9 @@ def can_pass_sockets() -> bool:
     return os.name == "posix"
 
 
+_SESSION_ATTEMPTS = 5
+_SESSION_ATTEMPTS_EVERY_S = 0.11
+
 # ---- this process -------------------------------------------------------------------------------
 
 
@@ -205,10 +208,21 @@ def lower_priority(steps: int) -> None:
     """
     if not hasattr(os, "nice"):
         return
-    os.nice(steps)
+    niceness = os.nice(steps)
     if os.getsid(0) == os.getpid():
         with suppress(OSError):
-            Path("/proc/self/autogroup").write_text(str(steps), encoding="ascii")
+            _lower_session(niceness)
+
+
+def _lower_session(niceness: int) -> None:
+    """Give the session of this process a niceness. Linux refuses two such requests within 0.1 s."""
+    for _ in range(_SESSION_ATTEMPTS):
+        try:
+            Path("/proc/self/autogroup").write_text(str(niceness), encoding="ascii")
+        except BlockingIOError:
+            time.sleep(_SESSION_ATTEMPTS_EVERY_S)
+        else:
+            return
 
 
 def limit_memory(max_bytes: int) -> None:

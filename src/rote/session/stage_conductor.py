@@ -67,6 +67,12 @@ class OtherConductor:
             self.show = state
         return True
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended by itself, and so has the one that had a show."""
+        states = [state for state in (self.state, self.show) if state is not None]
+        return bool(states) and all(state.has_ended for state in states)
+
     def restart_limits(self, now_s: float) -> None:
         """Let the time limits for messages start again: none could be received until now."""
         if self._received_s is not None:
@@ -287,7 +293,7 @@ class ConductorSession:
         if show is None:
             return [ConductingBegan(self._term)]
         section = show.section or ("" if show.run is None else show.run.section)
-        return [ConductingBegan(self._term, section, show.muted, show.has_ended)]
+        return [ConductingBegan(self._term, section, show.muted, self.other.has_ended)]
 
     def _supersede(self, term: int) -> list[ConductorEvent]:
         """Stop conducting for good: another conductor has a higher rank."""

@@ -50,6 +50,8 @@ RECEIVE_S = 0.02
 """Interval at which the states of the agents are collected; each pass reads many states."""
 LATE_GO_S = 0.5
 """After this computer hung: time in which GO is refused, because it may have been given before."""
+_HICCUP_S = 0.1
+"""A stall of this length within `LATE_GO_S` restarts it: commands from before may still wait."""
 Listener = Callable[[ConductorEvent], None]
 
 
@@ -153,12 +155,16 @@ class Conductor:
         ]
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        self.session.end()
-        self._publish_now()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            self.cancel("the conductor ends")
+            if kind is None or issubclass(kind, asyncio.CancelledError | KeyboardInterrupt):
+                self.session.end()
+                self._publish_now()
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def on_event(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` with every event. Return a function that removes it."""
@@ -416,7 +422,10 @@ class Conductor:
 
         No agent counts as lost, because their messages could not be received during the stall.
         """
-        stalled_s, self._last_run_s = self._clock() - self._last_run_s, self._clock()
+        previous_s, self._last_run_s = self._last_run_s, self._clock()
+        stalled_s = self._last_run_s - previous_s
+        if stalled_s > _HICCUP_S and previous_s - self._continued_s < LATE_GO_S:
+            self._continued_s = self._last_run_s  # it has not caught up yet
         if stalled_s > CONDUCTOR_LOST_S:
             self._continued_s = self._last_run_s
             self._notify_listeners(self.session.stall(stalled_s, self._last_run_s))

@@ -115,6 +115,7 @@ def describe_other_conductor(
     agents: Mapping[str, AgentState],
     *,
     stop: Stop | None,
+    has_ended: bool,
     is_silent: bool,
     alive: Callable[[str], bool],
 ) -> str:
@@ -124,10 +125,10 @@ def describe_other_conductor(
     """
     if state is None:
         return "standby: no conductor runs this stage yet"
-    if state.has_ended:
-        activity = "the conductor has ended"
-    elif is_silent:
-        activity = "the conductor is LOST"
+    if has_ended or is_silent:
+        activity = "the conductor has ended" if has_ended else "the conductor is LOST"
+        if state.stop is not None:
+            activity += f", STOP by {state.stop.by} is active"
     elif state.stop is not None:
         activity = f"STOP by {state.stop.by} is active"
     elif state.run is not None:

@@ -133,7 +133,7 @@ class ShowRun:
         self._selected_index: int | None = None
         """The index of the section that BACK, a jump or a skip has selected."""
         self._section_selected = asyncio.Event()
-        self._known_ending_count = endings
+        self._endings_at_go = self._known_ending_count = endings
         """Number of stops and cancels when the show began, or last continued by a trigger or GO."""
 
     # ---- commands of the operator -----------------------------------------------------------
@@ -144,6 +144,7 @@ class ShowRun:
             self.resume()
             self._go_begins_next = self._cursor.holds_end
         else:
+            self._endings_at_go = self._conductor.session.endings
             self._go_given.set()
 
     def pause(self) -> None:
@@ -350,7 +351,9 @@ class ShowRun:
             done, _ = await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
             for each in done:
                 each.result()
-            self._known_ending_count = self._conductor.session.endings
+            is_go = self._go_given.is_set()  # a stop may have come after it
+            now = self._conductor.session.endings
+            self._known_ending_count = self._endings_at_go if is_go else now
         finally:
             remove_listener()
             for each in futures:

@@ -233,6 +233,7 @@ class Stage:
             session.other.state,
             self.robots,
             stop=session.current.stop,
+            has_ended=session.other.has_ended,
             is_silent=session.other.is_silent(self._loop.time()),
             alive=self.conductor.alive,
         )
@@ -313,7 +314,7 @@ class Stage:
                 yield report
         finally:
             self._run = None
-            self.conductor.show_section("", self.muted)
+        self.conductor.show_section("", self.muted)
         await self.own_cues.wait_until_silent()
 
     async def _check_show(

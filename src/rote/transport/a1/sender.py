@@ -50,6 +50,8 @@ _COMMAND, _SAFE, _ARM, _TRIP, _END = b"s", b"f", b"a", b"t", b"e"  # kinds of or
 _STALLED, _COUNTED = b"S", b"C"  # kinds of reports
 _REPORT_CYCLES = 50
 """Periods between two reports of the counters."""
+_READ_ATTEMPTS = 5
+"""How often orders are read again if this process was stopped while it read them."""
 _STARTS_WITHIN_S, _ENDS_WITHIN_S = 10.0, 3.0
 
 
@@ -431,10 +433,7 @@ class _SenderProcess:
         due_s = clock.continuous_s()
         cycles = 0
         while clock.continuous_s() < self._end_s:
-            self._receive_orders()
-            # Read after the orders: if this process was stopped while it read them, it must not
-            # take the newest command for the next one after the last that it sent.
-            now = clock.continuous_s()
+            now = self._receive_newest_orders()
             if datagram := self._sequence.choose_command(now, clock.suspended_s()):
                 self._sent += 1
                 with suppress(OSError):  # the robot's port is not open
@@ -445,6 +444,20 @@ class _SenderProcess:
             self._late += missed
             due_s += (missed + 1) * self._period_s
             time.sleep(max(0.0, due_s - clock.continuous_s()))
+
+    def _receive_newest_orders(self) -> float:
+        """Read the orders; return the time after it, from which the next command is chosen.
+
+        If this process was stopped meanwhile, the newest command is not the next one after the last
+        that it sent, and newer orders may wait: without them that command would seem to expire.
+        """
+        for _ in range(_READ_ATTEMPTS):
+            began_s = clock.continuous_s()
+            self._receive_orders()
+            now = clock.continuous_s()
+            if now - began_s <= self._period_s:
+                break
+        return now
 
     def _receive_orders(self) -> None:
         while self._end_s == math.inf and (message := self._line.receive()) is not None:

@@ -131,6 +131,7 @@ class StageService:
         """
         pendant = self._require_stage()
         pendant.stage.conductor.require_conducting()
+        pendant.stage.conductor.refuse_late_go()
         if pendant.stage.conductor.active_stop is not None:
             raise ProblemError(
                 409,
