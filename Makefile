@@ -73,7 +73,7 @@ test-fast: $(READY)
 	@$(BIN)/pytest -q --workers 2 --fast
 
 # Number of test processes. They share one collection, so that more of them cost little.
-WORKERS ?= 8
+WORKERS ?= 6
 
 # The same tests, counted line by line and branch by branch, which takes twice as long.
 coverage: $(READY) peers system page

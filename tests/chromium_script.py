@@ -7,7 +7,7 @@ from pathlib import Path
 
 _LOWER_SESSION = """{
   read -r _ _ _ _ _ session _ < /proc/$$/stat
-  [ "$session" = "$$" ] && echo 10 > /proc/$$/autogroup
+  [ "$session" = "$$" ] && echo 5 > /proc/$$/autogroup
 } 2> /dev/null"""
 
 
