@@ -119,13 +119,12 @@ compute, and may be interrupted for seconds by other programs without harm.
 """
 LONG_FILES = {"test_web_browser.py": 3, "test_documentation.py": 2}
 """Files whose tests several workers share, each with the number of parts."""
-_PAGE_TESTS = Path(__file__).parent / "web"
 _FIRST = tuple(str(Path(__file__).parent / name) for name in PATIENT)
 
 
 def _classify(item: pytest.Item) -> Kind:
     if item.get_closest_marker("quiet"):
-        return Kind.QUIET_PAGE if item.path.is_relative_to(_PAGE_TESTS) else Kind.QUIET
+        return Kind.QUIET
     return Kind.PATIENT if str(item.path).startswith(_FIRST) else Kind.COMPUTING
 
 

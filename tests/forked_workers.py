@@ -6,9 +6,9 @@ worker is nearly done it gets the next chunk: neighbours of one file, so that fi
 are rarely set up twice.
 
 Foreground workers run the patient tests, one file or part of a long file at a time. When all of
-those have ended, one worker runs the quiet tests, and another one those of the page. Background
-workers run the computing tests meanwhile. Their low priority leaves the processors to whatever
-waits in real time: a quiet test finds an idle computer.
+those have ended, one worker runs the quiet tests. Background workers run the computing tests
+meanwhile. Their low priority leaves the processors to whatever waits in real time: a quiet test
+finds an idle computer.
 
 A worker that ends without notice fails the test that it ran, and another one takes its place.
 """
@@ -51,13 +51,10 @@ class Kind(Enum):
     """Processor time, whenever there is some."""
     PATIENT = auto()
     """It waits in real time for other programs, and may do so beside other patient tests."""
-    QUIET_PAGE = auto()
-    """Like `QUIET`, but beside one of those: what a browser draws has a low priority."""
     QUIET = auto()
     """Its real-time limits need a computer that is otherwise idle."""
 
 
-QUIET_KINDS = (Kind.QUIET_PAGE, Kind.QUIET)
 Classify = Callable[[pytest.Item], Kind]
 _REPORTER = "terminalreporter"
 
@@ -154,7 +151,7 @@ class _Coordinator:
         return True
 
     def _fill_queues(self, session: pytest.Session) -> None:
-        """Divide the tests into chunks; those of a quiet kind are one, for one worker."""
+        """Divide the tests into chunks; all quiet ones are one, so that one worker runs them."""
         kinds = [self._classify(item) for item in session.items]
         for kind, queue in self._chunks.items():
             for chunk in make_chunks(session.items, [found is kind for found in kinds]):
@@ -163,9 +160,8 @@ class _Coordinator:
                 else:
                     parts = self._long_files.get(session.items[chunk[0]].path.name, 1)
                     queue.extend(split_chunk(chunk, -(-len(chunk) // parts)))
-        for kind in QUIET_KINDS:
-            if quiet := self._chunks[kind]:
-                self._chunks[kind] = deque([deque(index for chunk in quiet for index in chunk)])
+        if quiet := self._chunks[Kind.QUIET]:
+            self._chunks[Kind.QUIET] = deque([deque(index for chunk in quiet for index in chunk)])
 
     def _fork_workers(self, session: pytest.Session) -> None:
         background = max(1, min(os.cpu_count() or 1, self._count // 3))
@@ -204,9 +200,7 @@ class _Coordinator:
         """Return the kinds of tests that a worker may run now, the preferred one first."""
         if in_background:
             return (Kind.COMPUTING,)
-        is_quiet = any(self._chunks[kind] for kind in QUIET_KINDS) or any(
-            worker.is_quiet for worker in self._workers
-        )
+        is_quiet = self._chunks[Kind.QUIET] or any(worker.is_quiet for worker in self._workers)
         return (Kind.PATIENT,) if is_quiet else (Kind.PATIENT, Kind.COMPUTING)
 
     def _has_chunk(self, *, in_background: bool) -> bool:
@@ -220,12 +214,9 @@ class _Coordinator:
 
     def _replace_foreground(self, session: pytest.Session) -> None:
         """Begin the quiet tests when the last foreground worker has ended."""
-        if not all(worker.in_background for worker in self._workers):
-            return
-        for kind in QUIET_KINDS:
-            if self._chunks[kind]:
-                chunk = self._chunks[kind].popleft()
-                self._fork(session, in_background=False, is_quiet=True, chunk=chunk)
+        quiet = self._chunks[Kind.QUIET]
+        if quiet and all(worker.in_background for worker in self._workers):
+            self._fork(session, in_background=False, is_quiet=True, chunk=quiet.popleft())
 
     def _give_chunk(self, worker: _Worker, chunk: Chunk) -> None:
         worker.pending += chunk
