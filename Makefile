@@ -14,7 +14,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 help:
 	@echo "make demo     teach, save, list and play a motion on the simulated robot (under 2 minutes)"
-	@echo "make test-fast  the tests that start no program and wait for nothing (about 2.5 minutes on two cores)"
+	@echo "make test-fast  the tests that start no program and wait for nothing (under 2 minutes on two cores)"
 	@echo "make check    format, lint, types, spelling, of Python and of the page"
 	@echo "make test     make check and all tests (about 10 minutes on two cores)"
 	@echo "make format   write the format that make check asks for"
