@@ -101,14 +101,10 @@ def split_chunk(chunk: Chunk, size: int = LARGEST_CHUNK) -> Iterator[Chunk]:
 class _Worker:
     """A forked process, as the coordinator sees it."""
 
-    def __init__(
-        self, pid: int, connection: Connection, *, in_background: bool, is_quiet: bool
-    ) -> None:
+    def __init__(self, pid: int, connection: Connection, *, in_background: bool) -> None:
         self.pid = pid
         self.connection = connection
         self.in_background = in_background
-        self.is_quiet = is_quiet
-        """Whether it runs quiet tests."""
         self.pending: Chunk = deque()
         """The tests that it has been given and has not ended, in their order."""
 
@@ -172,12 +168,7 @@ class _Coordinator:
         self._replace_foreground(session)
 
     def _fork(
-        self,
-        session: pytest.Session,
-        *,
-        in_background: bool,
-        is_quiet: bool = False,
-        chunk: Chunk | None = None,
+        self, session: pytest.Session, *, in_background: bool, chunk: Chunk | None = None
     ) -> None:
         here, there = Pipe()
         self._forked += 1
@@ -192,7 +183,7 @@ class _Coordinator:
                 _lower_priority()
             _run_worker(session, there, self._forked)
         there.close()
-        worker = _Worker(pid, here, in_background=in_background, is_quiet=is_quiet)
+        worker = _Worker(pid, here, in_background=in_background)
         self._workers.append(worker)
         self._give_chunk(worker, chunk or self._next_chunk(in_background=in_background))
 
@@ -200,8 +191,9 @@ class _Coordinator:
         """Return the kinds of tests that a worker may run now, the preferred one first."""
         if in_background:
             return (Kind.COMPUTING,)
-        is_quiet = self._chunks[Kind.QUIET] or any(worker.is_quiet for worker in self._workers)
-        return (Kind.PATIENT,) if is_quiet else (Kind.PATIENT, Kind.COMPUTING)
+        if self._chunks[Kind.QUIET]:
+            return (Kind.PATIENT,)
+        return (Kind.PATIENT, Kind.COMPUTING)
 
     def _has_chunk(self, *, in_background: bool) -> bool:
         return any(self._chunks[kind] for kind in self._kinds_to_run(in_background=in_background))
@@ -216,7 +208,7 @@ class _Coordinator:
         """Begin the quiet tests when the last foreground worker has ended."""
         quiet = self._chunks[Kind.QUIET]
         if quiet and all(worker.in_background for worker in self._workers):
-            self._fork(session, in_background=False, is_quiet=True, chunk=quiet.popleft())
+            self._fork(session, in_background=False, chunk=quiet.popleft())
 
     def _give_chunk(self, worker: _Worker, chunk: Chunk) -> None:
         worker.pending += chunk
@@ -257,12 +249,7 @@ class _Coordinator:
             )
             session.config.hook.pytest_runtest_logreport(report=report)
             if worker.pending or self._has_chunk(in_background=worker.in_background):
-                self._fork(
-                    session,
-                    in_background=worker.in_background,
-                    is_quiet=worker.is_quiet,
-                    chunk=worker.pending,
-                )
+                self._fork(session, in_background=worker.in_background, chunk=worker.pending)
         self._replace_foreground(session)
 
     def _interrupt_background(self) -> None:

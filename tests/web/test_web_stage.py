@@ -59,6 +59,15 @@ async def go(hub: Hub, section: str | None = None) -> "asyncio.Task[None]":
     return asyncio.create_task(live())
 
 
+@asynccontextmanager
+async def hub_on_stage(home: Path) -> AsyncIterator[tuple[MemoryStage, Hub]]:
+    """Run a stage with one robot, and the hub of a server that conducts it."""
+    async with memory_stage() as one:
+        pendant = PendantStage(one.stage, "try", ("ann",))
+        async with hub_with(home, "sway", stage=pendant) as hub:
+            yield one, hub
+
+
 def now(hub: Hub) -> ShowRunNow:
     """Return what the page shows of the running show."""
     running = hub.stage.document()["run"]
@@ -165,14 +174,12 @@ class CueList:
 @asynccontextmanager
 async def cue_list(folder: Path) -> AsyncIterator[CueList]:
     write_three_sections(folder)
-    async with memory_stage() as one:
-        pendant = PendantStage(one.stage, "try", ("ann",))
-        async with hub_with(folder, "sway", stage=pendant) as hub:
-            living = await go(hub)
-            try:
-                yield CueList(one, hub)
-            finally:
-                living.cancel()
+    async with hub_on_stage(folder) as (one, hub):
+        living = await go(hub)
+        try:
+            yield CueList(one, hub)
+        finally:
+            living.cancel()
 
 
 def test_a_section_is_paused_and_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -304,18 +311,16 @@ def test_a_page_is_told_that_another_conductor_has_taken_over_and_go_is_refused(
     write_show(tmp_path)
 
     async def story() -> None:
-        async with memory_stage() as one:
-            pendant = PendantStage(one.stage, "try", ("ann",))
-            async with hub_with(tmp_path, "sway", stage=pendant) as hub:
-                assert not hub.stage.document()["is_superseded"]
-                other = ConductorState("another", 1, term=9)
-                one.bus.publish(one.keys.conductor, other.encode())
-                await one.until(lambda: hub.stage.document()["is_superseded"])
-                with pytest.raises(SupersededError):
-                    await hub.stage.go(StageGo(show="greet", cast={"left": "ann"}))
-                assert hub.stage.document()["run"] is None
-                hub.stage.stop("a test")
-                await one.until(lambda: one.agent.session.phase is AgentPhase.STOPPED)
+        async with hub_on_stage(tmp_path) as (one, hub):
+            assert not hub.stage.document()["is_superseded"]
+            other = ConductorState("another", 1, term=9)
+            one.bus.publish(one.keys.conductor, other.encode())
+            await one.until(lambda: hub.stage.document()["is_superseded"])
+            with pytest.raises(SupersededError):
+                await hub.stage.go(StageGo(show="greet", cast={"left": "ann"}))
+            assert hub.stage.document()["run"] is None
+            hub.stage.stop("a test")
+            await one.until(lambda: one.agent.session.phase is AgentPhase.STOPPED)
 
     run(story())
 
@@ -324,13 +329,11 @@ def test_a_first_go_that_was_pressed_while_the_server_hung_is_refused(tmp_path: 
     write_show(tmp_path)
 
     async def story() -> None:
-        async with memory_stage() as one:
-            pendant = PendantStage(one.stage, "try", ("ann",))
-            async with hub_with(tmp_path, "sway", stage=pendant) as hub:
-                one.conductor._last_run_s -= 1.2  # shorter than what its beats tell
-                with pytest.raises(BadRequestError, match="hung until just now"):
-                    await hub.stage.go(StageGo(show="greet", cast={"left": "ann"}))
-                assert hub.stage.document()["run"] is None
+        async with hub_on_stage(tmp_path) as (one, hub):
+            one.conductor._last_run_s -= 1.2  # shorter than what its beats tell
+            with pytest.raises(BadRequestError, match="hung until just now"):
+                await hub.stage.go(StageGo(show="greet", cast={"left": "ann"}))
+            assert hub.stage.document()["run"] is None
 
     run(story())
 

@@ -424,10 +424,10 @@ class Conductor:
         """
         previous_s, self._last_run_s = self._last_run_s, self._clock()
         stalled_s = self._last_run_s - previous_s
-        if stalled_s > _HICCUP_S and previous_s - self._continued_s < LATE_GO_S:
-            self._continued_s = self._last_run_s  # it has not caught up yet
-        if stalled_s > CONDUCTOR_LOST_S:
+        is_late = previous_s - self._continued_s < LATE_GO_S  # it may not have caught up yet
+        if stalled_s > (_HICCUP_S if is_late else CONDUCTOR_LOST_S):
             self._continued_s = self._last_run_s
+        if stalled_s > CONDUCTOR_LOST_S:
             self._notify_listeners(self.session.stall(stalled_s, self._last_run_s))
             self._publish_now()
 
